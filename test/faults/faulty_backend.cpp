@@ -14,18 +14,18 @@ namespace busbar {
 namespace {
 
 /// How the product's own way of spoiling data does it; nothing for the others.
-std::optional<DataFault> data_fault(Fault::Kind kind) {
+std::optional<Injection::Kind> data_fault(Fault::Kind kind) {
   switch (kind) {
     case Fault::Kind::flip:
-      return DataFault::flip;
+      return Injection::Kind::flip;
     case Fault::Kind::drop:
-      return DataFault::drop;
+      return Injection::Kind::drop;
     case Fault::Kind::doubled:
-      return DataFault::doubled;
+      return Injection::Kind::doubled;
     case Fault::Kind::shift:
-      return DataFault::shift;
+      return Injection::Kind::shift;
     case Fault::Kind::overrun:
-      return DataFault::overrun;
+      return Injection::Kind::overrun;
     default:
       return std::nullopt;
   }

@@ -27,7 +27,7 @@ static_assert(offsetof(ProcessInfo, used) == offsetof(nvmlProcessInfo_v2_t, used
 static_assert(sizeof(EventData) == sizeof(nvmlEventData_t) && kEventXid == nvmlEventTypeXidCriticalError);
 static_assert(offsetof(EventData, type) == offsetof(nvmlEventData_t, eventType));
 static_assert(offsetof(EventData, data) == offsetof(nvmlEventData_t, eventData));
-static_assert(kTimeout == NVML_ERROR_TIMEOUT);
+static_assert(kTimeout == NVML_ERROR_TIMEOUT && kFunctionNotFound == NVML_ERROR_FUNCTION_NOT_FOUND);
 static_assert(sizeof(FieldValue) == sizeof(nvmlFieldValue_t));
 static_assert(offsetof(FieldValue, scope) == offsetof(nvmlFieldValue_t, scopeId));
 static_assert(offsetof(FieldValue, value_type) == offsetof(nvmlFieldValue_t, valueType));

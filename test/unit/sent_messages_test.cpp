@@ -2,7 +2,6 @@
 // does not exist, and a line of the monitoring's file read by its wrong column.
 
 #include "common/base/error.h"
-#include "driver/fingerprint/fingerprint.h"
 #include "driver/fingerprint/fingerprint_run.h"
 
 #include <catch2/catch.hpp>

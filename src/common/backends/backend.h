@@ -139,10 +139,14 @@ class Backend {
   virtual std::optional<std::string> note(const Operation&) const { return std::nullopt; }
 
   /// The library's own in-place layout; the collective's unless it differs (MPI's reduce_scatter).
-  virtual InPlaceOffsets in_place_offsets(const Operation& op, int rank) const;
+  virtual InPlaceOffsets in_place_offsets(const Operation& op, int rank) const {
+    return op.collective->in_place(op.problem, rank);
+  }
 
   /// What `rank` must hold afterwards; the collective's unless the library differs (MPI_Bcast's root, out of place).
-  virtual std::vector<Block> expected(const Operation& op, int rank) const;
+  virtual std::vector<Block> expected(const Operation& op, int rank) const {
+    return op.collective->expected(op.problem, rank);
+  }
 
   /// False where the library leaves nothing that could be expected: the call is timed and not checked.
   virtual bool defines_result(const Operation& /*op*/) const { return true; }

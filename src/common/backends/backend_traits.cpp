@@ -22,14 +22,14 @@ std::span<const BackendTraits* const> all_backends() { return kAllTraits; }
 const BackendTraits& traits_of(BackendChoice choice) { return traits_of(name(choice)); }
 
 const BackendTraits& traits_of(std::string_view name) {
-  const auto found = std::find_if(kAllTraits.begin(), kAllTraits.end(), [&](const auto* t) { return t->name == name; });
+  const auto found = std::ranges::find_if(kAllTraits, [&](const auto* t) { return t->name == name; });
   return found == kAllTraits.end() ? kUnknownTraits : **found;
 }
 
 const BackendTraits* owner_of_setting(std::string_view setting) {
   for (const BackendTraits* traits : kAllTraits) {
     const auto begins = [&](std::string_view prefix) { return setting.starts_with(prefix); };
-    if (std::any_of(traits->settings.begin(), traits->settings.end(), begins)) return traits;
+    if (std::ranges::any_of(traits->settings, begins)) return traits;
   }
   return nullptr;
 }

@@ -3,6 +3,7 @@
 #include "common/backends/backend_door.h"
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
@@ -27,11 +28,10 @@ constexpr std::size_t kNamedHosts = 8;
 using Describe = std::function<std::string(const HostFacts&)>;
 
 std::string list(const std::vector<const HostFacts*>& hosts, const Describe& describe) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(hosts.size(), kNamedHosts); ++i) {
-    if (i > 0) text += ", ";
-    text += describe(*hosts[i]);
-  }
+  std::vector<std::string> named;
+  for (const HostFacts* host : std::span(hosts).first(std::min(hosts.size(), kNamedHosts)))
+    named.push_back(describe(*host));
+  std::string text = joined_words(named, ", ");
   if (hosts.size() > kNamedHosts) text += fmt::format(", and {} more", hosts.size() - kNamedHosts);
   return text;
 }
@@ -106,7 +106,7 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts)
 BackendChoice backend_for(const Config& config, MemoryKind memory) {
   if (config.backend != BackendChoice::automatic) return config.backend;
   const auto all = all_backends();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto* t) { return t->memory == memory; });
+  const auto found = std::ranges::find_if(all, [&](const auto* t) { return t->memory == memory; });
   return parse_backend((*found)->name).value();
 }
 

@@ -3,8 +3,6 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 
-#include <cctype>
-#include <charconv>
 #include <cstddef>
 
 namespace busbar {
@@ -22,18 +20,16 @@ constexpr std::size_t kMaxFields = 10;
 
 /// Lower case without underscores, in which all spellings are one.
 std::string plain(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c != '_') result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string result = lower_case(text);
+  std::erase(result, '_');
   return result;
 }
 
-template <std::size_t n>
-std::optional<std::size_t> find_name(const std::array<const char*, n>& names, std::string_view text) {
+template <class Value, std::size_t n>
+std::optional<Value> find_name(const std::array<const char*, n>& names, std::string_view text) {
   const std::string wanted = plain(text);
   for (std::size_t i = 0; i < n; ++i) {
-    if (wanted == plain(names[i])) return i;
+    if (wanted == plain(names[i])) return static_cast<Value>(i);
   }
   return std::nullopt;
 }
@@ -60,12 +56,9 @@ class LineReader {
 
   template <class Integer>
   Integer number(std::string_view text, const char* what) const {
-    Integer value{};
-    const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (failure != std::errc{} || stop != text.data() + text.size()) {
-      fail(std::string(what) + " must be a decimal number, not " + quote(text));
-    }
-    return value;
+    const std::optional<Integer> value = number_of<Integer>(text);
+    if (!value) fail(std::string(what) + " must be a decimal number, not " + quote(text));
+    return *value;
   }
 
   int number_in(std::string_view text, const char* what, int least, int most) const {
@@ -79,9 +72,9 @@ class LineReader {
 
   template <class Value, std::size_t n>
   Value choice(std::string_view text, const char* what, const std::array<const char*, n>& names) const {
-    const auto found = find_name(names, text);
+    const auto found = find_name<Value>(names, text);
     if (!found) fail(std::string(what) + " must be " + list(names) + ", not " + quote(text));
-    return static_cast<Value>(*found);
+    return *found;
   }
 
  private:
@@ -89,20 +82,15 @@ class LineReader {
 };
 
 TunerRule parse_line(std::string_view text, const LineReader& reader) {
-  std::array<std::string_view, kMaxFields> fields;
-  std::size_t count = 0;
-  for (std::string_view rest = text;;) {
-    const std::size_t comma = rest.find(',');
-    if (count == kMaxFields) reader.fail("more than " + std::to_string(kMaxFields) + " fields");
-    fields[count++] = trimmed(rest.substr(0, comma));
-    if (comma == std::string_view::npos) break;
-    rest.remove_prefix(comma + 1);
-  }
+  std::vector<std::string_view> fields = split_list(text);
+  const std::size_t count = fields.size();
+  if (count > kMaxFields) reader.fail("more than " + std::to_string(kMaxFields) + " fields");
+  for (std::string_view& field : fields) field = trimmed(field);
   if (count < kRequiredFields) {
     reader.fail(
         "expected collective,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]"
         ", found " +
-        std::to_string(count) + " field" + (count == 1 ? "" : "s"));
+        counted(count, "field"));
   }
   constexpr int kMany = 1 << 30;
   TunerRule rule;
@@ -124,18 +112,15 @@ TunerRule parse_line(std::string_view text, const LineReader& reader) {
 }  // namespace
 
 std::optional<TunerCollective> tuner_collective(std::string_view name) {
-  const auto found = find_name(kTunerWords, name);
-  return found ? std::optional(static_cast<TunerCollective>(*found)) : std::nullopt;
+  return find_name<TunerCollective>(kTunerWords, name);
 }
 
 std::optional<TunerAlgorithm> tuner_algorithm(std::string_view name) {
-  const auto found = find_name(kAlgorithms, name);
-  return found ? std::optional(static_cast<TunerAlgorithm>(*found)) : std::nullopt;
+  return find_name<TunerAlgorithm>(kAlgorithms, name);
 }
 
 std::optional<TunerProtocol> tuner_protocol(std::string_view name) {
-  const auto found = find_name(kProtocols, name);
-  return found ? std::optional(static_cast<TunerProtocol>(*found)) : std::nullopt;
+  return find_name<TunerProtocol>(kProtocols, name);
 }
 
 const char* name(TunerCollective collective) { return kTunerWords[static_cast<std::size_t>(collective)]; }
@@ -159,10 +144,9 @@ std::string tuner_csv(std::span<const TunerRule> rules) {
 
 std::vector<TunerRule> parse_tuner_csv(std::string_view text, std::string_view file) {
   std::vector<TunerRule> rules;
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  int number = 0;
+  for (const std::string_view line : split_text(text, '\n')) {
+    ++number;
     if (trimmed(line).empty() || line.front() == '#') continue;
     rules.push_back(parse_line(line, LineReader(file, number)));
     rules.back().line = number;

@@ -1,5 +1,6 @@
 #include "common/machine/cgroup.h"
 
+#include "common/base/lists.h"
 #include "common/base/text.h"
 
 #include <fstream>
@@ -9,16 +10,6 @@ namespace busbar {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool lists(std::string_view comma_separated, std::string_view word) {
-  while (!comma_separated.empty()) {
-    const std::size_t comma = comma_separated.find(',');
-    if (comma_separated.substr(0, comma) == word) return true;
-    if (comma == std::string_view::npos) break;
-    comma_separated.remove_prefix(comma + 1);
-  }
-  return false;
-}
 
 struct Membership {
   int version = 0;
@@ -35,7 +26,7 @@ Membership find_membership(const fs::path& root, std::string_view controller) {
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
-    if (lists(controllers, controller)) return {1, path};
+    if (contains(split_list(controllers), controller)) return {1, path};
     if (controllers.empty()) unified = {2, path};
   }
   return unified;
@@ -57,7 +48,7 @@ std::optional<Mount> find_mount(const fs::path& root, int version, std::string_v
     while (fields >> skip && skip != "-") {
     }
     fields >> type >> source >> options;
-    if (version == 2 ? type == "cgroup2" : type == "cgroup" && lists(options, controller)) return mount;
+    if (version == 2 ? type == "cgroup2" : type == "cgroup" && contains(split_list(options), controller)) return mount;
   }
   return std::nullopt;
 }

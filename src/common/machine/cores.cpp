@@ -1,9 +1,16 @@
 #include "common/machine/cores.h"
 
+#include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/machine/cgroup.h"
+#include "common/machine/machine_facts.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <fstream>
 #include <limits>
@@ -26,18 +33,13 @@ struct Process {
 
 /// `pid`: a number or "self".
 std::optional<Process> read_process(const fs::path& root, const std::string& pid) {
-  std::ifstream in(root / "proc" / pid / "status");
-  if (!in) return std::nullopt;
-  Process process;
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string key, value;
-    fields >> key >> value;
-    if (key == "Name:") process.name = value;
-    if (key == "PPid:") process.parent = value;
-    if (key == "Cpus_allowed_list:") process.cores = parse_cpu_list(value);
-  }
-  return process;
+  const std::optional<std::string> status = read_trimmed(root / "proc" / pid / "status");
+  if (!status) return std::nullopt;
+  const auto field = [&](std::string_view key) {
+    const std::string_view value = field_of(*status, key).value_or("");
+    return std::string(value.substr(0, value.find_first_of(" \t")));
+  };
+  return Process{field("Name"), field("PPid"), parse_cpu_list(field("Cpus_allowed_list"))};
 }
 
 bool is_launcher(const std::string& name) {
@@ -46,7 +48,7 @@ bool is_launcher(const std::string& name) {
                                      "orterun",         "orted",          "prterun",      "prte",
                                      "prted",           "mpiexec.hydra",  "mpirun.mpich", "mpiexec.mpich",
                                      "hydra_pmi_proxy", "slurmstepd",     "flux-shell"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return contains(kNames, name);
 }
 
 /// The cores of the launcher's process above this one; empty where none is seen.
@@ -91,10 +93,6 @@ std::set<int> cpuset_cores(const fs::path& root) {
   return {};
 }
 
-int limited(std::size_t cores, const fs::path& root) {
-  return std::max(1, std::min(static_cast<int>(cores), quota_cores(root)));
-}
-
 }  // namespace
 
 std::set<int> parse_cpu_list(std::string_view text) {
@@ -121,11 +119,6 @@ std::set<int> parse_cpu_list(std::string_view text) {
   return cores;
 }
 
-int usable_cores(const fs::path& root) {
-  const std::optional<Process> self = read_process(root, "self");
-  return limited(self ? self->cores.size() : 1, root);
-}
-
 int job_cores(const fs::path& root) {
   const std::optional<Process> self = read_process(root, "self");
   std::set<int> cores = self ? launcher_cores(root, self->parent) : std::set<int>{};
@@ -134,7 +127,72 @@ int job_cores(const fs::path& root) {
   if (const std::set<int> admitted = cpuset_cores(root); !admitted.empty()) {
     std::erase_if(cores, [&](int core) { return !admitted.contains(core); });
   }
-  return limited(cores.size(), root);
+  return std::max(1, std::min(static_cast<int>(cores.size()), quota_cores(root)));
+}
+
+namespace {
+
+/// Quotas of a control group: version 2 counts microseconds, version 1 nanoseconds (cgroup-v2.rst, sched-bwc.rst).
+double container_s(const fs::path& root) {
+  double longest = 0;
+  const CgroupDirs groups = cgroup_dirs("cpu", root);
+  for (const fs::path& dir : groups.dirs) {
+    const auto usec = read_value(dir / "cpu.stat", "throttled_usec");
+    const auto nsec = read_value(dir / "cpu.stat", "throttled_time");
+    longest =
+        std::max({longest, static_cast<double>(usec.value_or(0)) / 1e6, static_cast<double>(nsec.value_or(0)) / 1e9});
+  }
+  return longest;
+}
+
+double heat_s(const fs::path& root) {
+  double longest = 0;
+  std::error_code missing;
+  for (const fs::directory_entry& cpu : fs::directory_iterator(root / "sys/devices/system/cpu", missing)) {
+    const std::string name = cpu.path().filename().string();
+    if (!name.starts_with("cpu") || name.size() == 3 || std::isdigit(static_cast<unsigned char>(name[3])) == 0)
+      continue;
+    for (const char* file : {"core_throttle_total_time_ms", "package_throttle_total_time_ms"}) {
+      const auto ms = read_number(cpu.path() / "thermal_throttle" / file);
+      longest = std::max(longest, static_cast<double>(ms.value_or(0)) / 1e3);
+    }
+  }
+  return longest;
+}
+
+double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; }
+
+}  // namespace
+
+std::optional<HostCpu> host_cpu(const fs::path& root) {
+  std::ifstream in(root / "proc/stat");
+  HostCpu cpu;
+  bool found = false;
+  const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  for (std::string line; std::getline(in, line) && line.starts_with("cpu");) {
+    if (!line.starts_with("cpu ")) {
+      ++cpu.cpus;
+      continue;
+    }
+    // proc(5): user nice system idle iowait irq softirq steal guest guest_nice
+    std::istringstream fields(line.substr(4));
+    double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
+    found = static_cast<bool>(fields >> user >> nice >> system >> idle);
+    fields >> iowait >> irq >> softirq >> steal;
+    cpu.idle_s = (idle + iowait) * tick;
+    cpu.interrupts_s = (irq + softirq) * tick;
+    cpu.steal_s = steal * tick;
+  }
+  if (!found || cpu.cpus == 0) return std::nullopt;
+  return cpu;
+}
+
+Throttling throttling(const fs::path& root) { return {container_s(root), heat_s(root)}; }
+
+OwnCpu own_cpu() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return {seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_nivcsw};
 }
 
 }  // namespace busbar

@@ -1,22 +1,49 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 
 namespace busbar {
 
-/// Cores (hardware threads) that this process may use: its affinity mask, cut to the control group's CPU quota; at
-/// least 1. `root` is where /proc and /sys are looked for.
-int usable_cores(const std::filesystem::path& root = "/");
-
-/// Cores that all of a job's ranks on this host may use together, at least 1. A launcher may bind each rank to one
-/// core, so a rank's own mask does not tell; the mask of the launcher's process on this host (the nearest ancestor of a
-/// known name) does, as `taskset mpirun` restricts it too. Where no such ancestor is visible (a container's own
-/// PID namespace), all online cores. Both are cut to the control group's cpuset and CPU quota.
+/// Cores (hardware threads) that all of a job's ranks on this host may use together, at least 1. A launcher may bind
+/// each rank to one core, so a rank's own mask does not tell; the mask of the launcher's process on this host (the
+/// nearest ancestor of a known name) does, as `taskset mpirun` restricts it too. Where no such ancestor is visible (a
+/// container's own PID namespace), all online cores. Cut to the control group's cpuset and CPU quota. `root` is where
+/// /proc and /sys are looked for.
 int job_cores(const std::filesystem::path& root = "/");
 
 /// A kernel's CPU list ("0-3,8"); empty for text that is none.
 std::set<int> parse_cpu_list(std::string_view text);
+
+/// What a host's kernel has counted since it started, all CPUs together [s]. The counters move in steps of 10 ms, so
+/// only differences over a second or more mean anything.
+struct HostCpu {
+  int cpus = 0;             ///< online
+  double idle_s = 0;        ///< waiting for I/O included
+  double steal_s = 0;       ///< ready to run, but the hypervisor ran something else
+  double interrupts_s = 0;  ///< interrupts, which are not a process's time
+};
+
+/// From /proc/stat; nothing where it cannot be read. `root` is where /proc is looked for.
+std::optional<HostCpu> host_cpu(const std::filesystem::path& root = "/");
+
+/// Time for which CPUs were held back although there was work [s], since the machine or the container started; 0 where
+/// the files are missing.
+struct Throttling {
+  double container_s = 0;  ///< by a CPU quota, summed over the CPUs: of the control groups above this process the worst
+  double heat_s = 0;       ///< by heat: the core or package held longest (Intel only)
+};
+Throttling throttling(const std::filesystem::path& root = "/");
+
+/// CPU time of this process, all threads, to the microsecond [s], and how often a thread lost its core although it had
+/// work.
+struct OwnCpu {
+  double used_s = 0;
+  std::int64_t involuntary_switches = 0;
+};
+OwnCpu own_cpu();
 
 }  // namespace busbar

@@ -1,8 +1,9 @@
 #include "common/machine/error_counters.h"
 
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/cgroup.h"
-#include "common/machine/cpu_usage.h"
+#include "common/machine/cores.h"
 #include "common/machine/gpus.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
@@ -113,22 +114,16 @@ void read_into(Readings& readings, const Probe& probe, std::string_view family, 
   }
 }
 
-/// Every counter of a family that is judged.
-void read_judged(Readings& readings, const Probe& probe, std::string_view family, const std::string& device,
-                 const std::vector<std::string>& folders) {
+/// Every counter of a family that is judged; `in_hangs`: every one of which a hang report tells.
+void read_family(Readings& readings, const Probe& probe, std::string_view family, const std::string& device,
+                 const std::vector<std::string>& folders, bool in_hangs = false) {
   for (const CounterRule& rule : kRules) {
-    if (rule.family == family) read_into(readings, probe, family, device, rule.counter, folders);
-  }
-}
-
-/// Every one of which a hang report tells.
-void read_for_hangs(Readings& readings, const Probe& probe, std::string_view family, const std::string& device,
-                    const std::vector<std::string>& folders) {
-  for (const CounterRule& rule : kRules) {
-    if (rule.family == family && rule.in_hangs) read_into(readings, probe, family, device, rule.counter, folders);
+    if (rule.family == family && (rule.in_hangs || !in_hangs)) {
+      read_into(readings, probe, family, device, rule.counter, folders);
+    }
   }
   for (const auto& [of, counter] : kOnlyInHangs) {
-    if (of == family) read_into(readings, probe, family, device, counter, folders);
+    if (of == family && in_hangs) read_into(readings, probe, family, device, counter, folders);
   }
 }
 
@@ -142,35 +137,28 @@ std::optional<std::uint64_t> throttled(const Probe& probe, const std::string& fo
   return leading_number<std::uint64_t>(std::string_view(*text).substr(at + kKey.size()));
 }
 
-bool lists_cpu(const std::string& controllers) { return ("," + controllers + ",").find(",cpu,") != std::string::npos; }
-
 void read_quota_counters(const Probe& probe, std::vector<CounterReading>& readings) {
-  std::istringstream lines(probe.read("/proc/self/cgroup").value_or(""));
-  std::uint64_t sum = 0;
-  bool found = false;
+  std::optional<std::uint64_t> sum;
+  const auto add = [&](const std::string& folder) {
+    if (const auto times = throttled(probe, folder)) sum = sum.value_or(0) + *times;
+  };
+  const std::string text = probe.read("/proc/self/cgroup").value_or("");
   // "id:controllers:path"; the unified hierarchy's line has no controllers (cgroups(7)).
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string_view line : lines_of_text(text)) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (!controllers.empty() && !lists_cpu(controllers)) continue;
+    if (first == kNotFound || second == kNotFound) continue;
+    const std::string controllers(line.substr(first + 1, second - first - 1));
+    if (!controllers.empty() && !contains(split_list(controllers), std::string_view("cpu"))) continue;
     const std::string top = "/sys/fs/cgroup" + (controllers.empty() ? "" : "/" + controllers);
     // A group waits for those around it too; a container's own may be the top.
-    for (std::string path = line.substr(second + 1); !path.empty(); path.resize(path.rfind('/'))) {
-      if (path == "/") break;
-      if (const auto times = throttled(probe, top + path)) {
-        sum += *times;
-        found = true;
-      }
+    for (std::string path(line.substr(second + 1)); path.size() > 1; path.resize(path.rfind('/'))) {
+      add(top + path);
       if (path.find('/') == std::string::npos) break;
     }
-    if (const auto times = throttled(probe, top)) {
-      sum += *times;
-      found = true;
-    }
+    add(top);
   }
-  if (found) readings.push_back({"cpu/quota/nr_throttled", sum});
+  if (sum) readings.push_back({"cpu/quota/nr_throttled", *sum});
 }
 
 /// The line of names and the line of values that /proc/net/snmp has per protocol.
@@ -191,9 +179,8 @@ void count_tcp(std::map<std::string, std::uint64_t>& counters, const fs::path& r
 std::span<const CounterRule> counter_rules() { return kRules; }
 
 const CounterRule* find_counter_rule(std::string_view family, std::string_view counter) {
-  const auto found = std::find_if(kRules.begin(), kRules.end(), [&](const CounterRule& rule) {
-    return rule.family == family && rule.counter == counter;
-  });
+  const auto found = std::ranges::find_if(
+      kRules, [&](const CounterRule& rule) { return rule.family == family && rule.counter == counter; });
   return found == kRules.end() ? nullptr : &*found;
 }
 
@@ -203,15 +190,15 @@ std::vector<CounterReading> read_counters(const Probe& probe) {
     const std::string device = "/sys/class/infiniband/" + port.device;
     const std::string name = fmt::format("{}/{}", port.device, port.port);
     if (probe.link_name(device + "/device/driver") == "efa") {
-      read_judged(readings, probe, "efa", name, {device + "/hw_counters", port.path + "/hw_counters"});
+      read_family(readings, probe, "efa", name, {device + "/hw_counters", port.path + "/hw_counters"});
     } else {
-      read_judged(readings, probe, "ib", name, {port.path + "/counters", port.path + "/hw_counters"});
+      read_family(readings, probe, "ib", name, {port.path + "/counters", port.path + "/hw_counters"});
     }
   }
   for (const std::string& net : probe.list("/sys/class/net")) {
     if (leads_nowhere(net)) continue;  // containers come and go
     const std::string folder = "/sys/class/net/" + net;
-    read_judged(readings, probe, "net", net, {folder, folder + "/statistics"});
+    read_family(readings, probe, "net", net, {folder, folder + "/statistics"});
   }
   read_quota_counters(probe, readings);
   return readings;
@@ -245,13 +232,13 @@ std::map<std::string, std::uint64_t> error_counters(const fs::path& root) {
   std::map<std::string, std::uint64_t> counters;
   for (const NetInterface& net : net_interfaces(probe)) {
     if (net.loopback || net.path.empty()) continue;
-    read_for_hangs(readings, probe, "net", net.name, {net.path, net.path + "/statistics"});
+    read_family(readings, probe, "net", net.name, {net.path, net.path + "/statistics"}, true);
     const auto state = probe.read(net.path + "/operstate");
     if (state) counters[fmt::format("{}/{}", net.name, kDown)] = *state == "down" || *state == "lowerlayerdown" ? 1 : 0;
   }
   for (const RdmaPort& port : list_rdma_ports(probe)) {
     const std::string name = fmt::format("{}/{}", port.device, port.port);
-    read_for_hangs(readings, probe, "ib", name, {port.path + "/counters", port.path + "/hw_counters"});
+    read_family(readings, probe, "ib", name, {port.path + "/counters", port.path + "/hw_counters"}, true);
     // "4: ACTIVE", "1: DOWN"
     if (const auto state = read_count(probe, port.path + "/state")) {
       counters[fmt::format("{}/{}", name, kDown)] = *state == 1 ? 1 : 0;

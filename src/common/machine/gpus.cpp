@@ -16,25 +16,25 @@ namespace {
 using nvml::Calls;
 
 template <class Target, class Value, class Call, class... Before>
-void ask(Target& target, Call call, Value value, Before... before) {
-  if (call != nullptr && call(before..., &value) == nvml::kSuccess)
-    target = static_cast<typename Target::value_type>(value);
+void ask(Target& target, const Call& call, Value value, Before... before) {
+  if (call(before..., &value) == nvml::kSuccess) target = static_cast<typename Target::value_type>(value);
 }
 
-void ask_watts(std::optional<double>& watts, NvmlResult (*call)(NvmlDevice, unsigned* milliwatts), NvmlDevice device) {
+void ask_watts(std::optional<double>& watts, const nvml::Call<NvmlResult(NvmlDevice, unsigned*)>& call,
+               NvmlDevice device) {
   unsigned milliwatts = 0;
-  if (call != nullptr && call(device, &milliwatts) == nvml::kSuccess) watts = milliwatts / 1e3;
+  if (call(device, &milliwatts) == nvml::kSuccess) watts = milliwatts / 1e3;
 }
 
 std::string driver_version(const Calls& calls) {
   std::array<char, 96> text{};
-  if (calls.driver_version == nullptr || calls.driver_version(text.data(), text.size()) != nvml::kSuccess) return {};
+  if (calls.driver_version(text.data(), text.size()) != nvml::kSuccess) return {};
   return text.data();
 }
 
-std::string text_of(NvmlResult (*call)(NvmlDevice, char*, unsigned), NvmlDevice device) {
+std::string text_of(const nvml::Call<NvmlResult(NvmlDevice, char*, unsigned)>& call, NvmlDevice device) {
   std::array<char, 96> text{};
-  if (call == nullptr || call(device, text.data(), text.size()) != nvml::kSuccess) return {};
+  if (call(device, text.data(), text.size()) != nvml::kSuccess) return {};
   text.back() = '\0';
   return text.data();
 }
@@ -62,7 +62,7 @@ std::optional<std::uint64_t> ask_field(const Calls& calls, NvmlDevice device, un
   nvml::FieldValue field{};
   field.field = id;
   field.scope = scope;
-  if (calls.fields == nullptr || calls.fields(device, 1, &field) != nvml::kSuccess || field.result != nvml::kSuccess) {
+  if (calls.fields(device, 1, &field) != nvml::kSuccess || field.result != nvml::kSuccess) {
     return std::nullopt;
   }
   return number_in(field);
@@ -70,8 +70,7 @@ std::optional<std::uint64_t> ask_field(const Calls& calls, NvmlDevice device, un
 
 void ask_remapping(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   unsigned corrected = 0, uncorrected = 0, to_come = 0, failed = 0;
-  if (calls.remapped != nullptr &&
-      calls.remapped(device, &corrected, &uncorrected, &to_come, &failed) == nvml::kSuccess) {
+  if (calls.remapped(device, &corrected, &uncorrected, &to_come, &failed) == nvml::kSuccess) {
     gpu.rows_remapped_corrected = corrected;
     gpu.rows_remapped_uncorrected = uncorrected;
     gpu.remap_pending = to_come != 0;
@@ -81,12 +80,12 @@ void ask_remapping(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
 
 void ask_memory(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   nvml::Memory memory{};
-  if (calls.memory != nullptr && calls.memory(device, &memory) == nvml::kSuccess) {
+  if (calls.memory(device, &memory) == nvml::kSuccess) {
     gpu.memory_nbytes = memory.total;
     gpu.memory_used = memory.used;
   }
   int current = 0, pending = 0;
-  if (calls.ecc_mode != nullptr && calls.ecc_mode(device, &current, &pending) == nvml::kSuccess) gpu.ecc = current != 0;
+  if (calls.ecc_mode(device, &current, &pending) == nvml::kSuccess) gpu.ecc = current != 0;
   ask(gpu.ecc_uncorrected, calls.ecc_total, 0ULL, device, nvml::kUncorrected, nvml::kVolatile);
   ask(gpu.sram_uncorrected, calls.ecc_at, 0ULL, device, nvml::kUncorrected, nvml::kAggregate, nvml::kSram);
   ask(gpu.sram_corrected, calls.ecc_at, 0ULL, device, nvml::kCorrected, nvml::kAggregate, nvml::kSram);
@@ -95,12 +94,11 @@ void ask_memory(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   // Asked for none, it tells how many there are.
   for (const int cause : {nvml::kSingleBit, nvml::kDoubleBit}) {
     unsigned count = 0;
-    if (calls.retired == nullptr) break;
     const NvmlResult result = calls.retired(device, cause, &count, nullptr);
     if (result == nvml::kSuccess || result == nvml::kInsufficientSize)
       gpu.pages_retired = gpu.pages_retired.value_or(0) + count;
   }
-  if (calls.retirement_pending != nullptr && calls.retirement_pending(device, &pending) == nvml::kSuccess) {
+  if (calls.retirement_pending(device, &pending) == nvml::kSuccess) {
     gpu.retirement_pending = pending != 0;
   }
 }
@@ -108,8 +106,7 @@ void ask_memory(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
 /// Adds a counter of one link; false where the GPU does not have it.
 bool add_errors(const Calls& calls, NvmlDevice device, unsigned link, int counter, std::optional<std::uint64_t>& sum) {
   unsigned long long errors = 0;
-  if (calls.nvlink_errors == nullptr || calls.nvlink_errors(device, link, counter, &errors) != nvml::kSuccess)
-    return false;
+  if (calls.nvlink_errors(device, link, counter, &errors) != nvml::kSuccess) return false;
   sum = sum.value_or(0) + errors;
   return true;
 }
@@ -122,7 +119,7 @@ void add_field(const Calls& calls, NvmlDevice device, unsigned link, unsigned fi
 
 void ask_links(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   const auto common = ask_field(calls, device, nvml::kFieldCommonLinkSpeed);
-  for (unsigned link = 0; calls.nvlink_state != nullptr && link < nvml::kMostLinks; ++link) {
+  for (unsigned link = 0; link < nvml::kMostLinks; ++link) {
     int active = 0;
     if (calls.nvlink_state(device, link, &active) != nvml::kSuccess) continue;
     NvLink one{.link = static_cast<int>(link), .active = active != 0, .speed_mbps = std::nullopt};
@@ -141,7 +138,7 @@ void ask_links(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   }
   nvml::FabricInfo info{};
   info.version = nvml::kFabricVersion2;
-  if (calls.fabric != nullptr && calls.fabric(device, &info) == nvml::kSuccess) {
+  if (calls.fabric(device, &info) == nvml::kSuccess) {
     GpuFabric fabric{
         .state = info.state, .status = info.status, .clique = info.clique, .cluster = "", .health = info.health};
     for (const unsigned char byte : info.cluster) fabric.cluster += fmt::format("{:02x}", byte);
@@ -167,14 +164,14 @@ void ask_state(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   ask(gpu.persistence, calls.persistence, 0, device);
   ask(gpu.compute_mode, calls.compute_mode, 0, device);
   unsigned current = 0, pending = 0;
-  if (calls.mig != nullptr && calls.mig(device, &current, &pending) == nvml::kSuccess) gpu.mig = current != 0;
+  if (calls.mig(device, &current, &pending) == nvml::kSuccess) gpu.mig = current != 0;
 }
 
 void ask_processes(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   namespace fs = std::filesystem;
   std::array<nvml::ProcessInfo, 64> found{};
   unsigned count = found.size();
-  if (calls.processes == nullptr || calls.processes(device, &count, found.data()) != nvml::kSuccess) return;
+  if (calls.processes(device, &count, found.data()) != nvml::kSuccess) return;
   std::error_code ignored;
   const fs::path self = fs::read_symlink("/proc/self/exe", ignored);
   for (unsigned i = 0; i < count && i < found.size(); ++i) {
@@ -192,7 +189,7 @@ void ask_processes(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
 /// What the device answers to the first real question, which tells whether it is lost or waits for a reset.
 NvmlResult first_answer(const Calls& calls, NvmlDevice device) {
   unsigned ignored = 0;
-  return calls.temperature == nullptr ? nvml::kSuccess : calls.temperature(device, 0, &ignored);
+  return calls.temperature ? calls.temperature(device, 0, &ignored) : nvml::kSuccess;
 }
 
 GpuFacts ask_one(const Calls& calls, std::size_t index, const std::vector<NvmlDevice>& devices) {
@@ -215,7 +212,7 @@ GpuFacts ask_one(const Calls& calls, std::size_t index, const std::vector<NvmlDe
   ask_links(calls, device, gpu);
   ask_state(calls, device, gpu);
   ask_processes(calls, device, gpu);
-  for (std::size_t other = 0; calls.p2p != nullptr && other < devices.size(); ++other) {
+  for (std::size_t other = 0; calls.p2p && other < devices.size(); ++other) {
     int status = 0;
     const bool told = other == index || (devices[other] != nullptr &&
                                          calls.p2p(device, devices[other], nvml::kP2pRead, &status) == nvml::kSuccess);
@@ -234,7 +231,7 @@ GpuFacts ask_health(const Calls& calls, unsigned index) {
   NvmlDevice device = nullptr;
   NvmlResult result = calls.handle(index, &device);
   nvml::PciInfo pci{};
-  if (result == nvml::kSuccess && calls.pci != nullptr && calls.pci(device, &pci) == nvml::kSuccess) {
+  if (result == nvml::kSuccess && calls.pci(device, &pci) == nvml::kSuccess) {
     gpu.bus_id = pci.bus_id;
   }
   if (result == nvml::kSuccess) result = first_answer(calls, device);
@@ -245,13 +242,13 @@ GpuFacts ask_health(const Calls& calls, unsigned index) {
   ask_watts(gpu.power_limit_w, calls.power_limit, device);
   ask(gpu.temperature_c, calls.temperature, 0U, device, 0);
   nvml::Utilization busy{};
-  if (calls.utilization != nullptr && calls.utilization(device, &busy) == nvml::kSuccess) {
+  if (calls.utilization(device, &busy) == nvml::kSuccess) {
     gpu.busy_percent = static_cast<int>(busy.gpu);
   }
   ask(gpu.clock_reasons, calls.clock_reasons, 0ULL, device);
   ask(gpu.ecc_uncorrected, calls.ecc_total, 0ULL, device, nvml::kUncorrected, nvml::kVolatile);
   ask_remapping(calls, device, gpu);
-  for (unsigned link = 0; calls.nvlink_state != nullptr && link < nvml::kMostLinks; ++link) {
+  for (unsigned link = 0; link < nvml::kMostLinks; ++link) {
     int active = 0;
     if (calls.nvlink_state(device, link, &active) != nvml::kSuccess) continue;
     gpu.nvlinks.push_back({.link = static_cast<int>(link), .active = active != 0, .speed_mbps = std::nullopt});
@@ -265,11 +262,12 @@ constexpr int kShareableHandles = 103;  // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX
 constexpr int kMulticast = 132;         // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
 
 struct CudaCalls {
-  int (*init)(unsigned flags) = nullptr;
-  int (*count)(int*) = nullptr;
-  int (*device)(int*, int index) = nullptr;
-  int (*bus_id)(char*, int length, int device) = nullptr;
-  int (*attribute)(int*, int which, int device) = nullptr;
+  void* in;  ///< the library
+  int (*init)(unsigned flags) = Symbol{in, "cuInit"};
+  int (*count)(int*) = Symbol{in, "cuDeviceGetCount"};
+  int (*device)(int*, int index) = Symbol{in, "cuDeviceGet"};
+  int (*bus_id)(char*, int length, int device) = Symbol{in, "cuDeviceGetPCIBusId"};
+  int (*attribute)(int*, int which, int device) = Symbol{in, "cuDeviceGetAttribute"};
 };
 
 }  // namespace
@@ -339,31 +337,20 @@ HostGpus read_gpus_within(double seconds) {
   return host;
 }
 
-NvmlFacts ask_nvml(const std::string& library_name) {
-  NvmlFacts facts;
+std::string nvml_problem(const std::string& library_name) {
   const nvml::Driver session(library_name);
   if (session.library == nullptr) {
-    facts.problem = library_name + " is not there: no NVIDIA driver is installed (or the container was not given it)";
-  } else if (!session.complete) {
-    facts.problem = library_name + " lacks functions that every NVML since 2011 has";
-  } else if (!session.open) {
-    facts.problem = "NVML: " + session.refusal;
+    return library_name + " is not there: no NVIDIA driver is installed (or the container was not given it)";
   }
-  if (!session.open) return facts;
-  facts.driver_version = driver_version(session.calls);
-  unsigned count = 0;
-  if (session.calls.count(&count) == nvml::kSuccess) facts.gpus = static_cast<int>(count);
-  return facts;
+  if (!session.complete) return library_name + " lacks functions that every NVML since 2011 has";
+  return session.open ? "" : "NVML: " + session.refusal;
 }
 
 std::vector<CudaAbilities> ask_cuda(const std::string& name) {
   const SharedLibrary library = open_library(name);
-  CudaCalls calls;
-  const bool able = library != nullptr && find_in(library, "cuInit", calls.init) &&
-                    find_in(library, "cuDeviceGetCount", calls.count) &&
-                    find_in(library, "cuDeviceGet", calls.device) &&
-                    find_in(library, "cuDeviceGetPCIBusId", calls.bus_id) &&
-                    find_in(library, "cuDeviceGetAttribute", calls.attribute);
+  const CudaCalls calls{library.get()};
+  const bool able = calls.init != nullptr && calls.count != nullptr && calls.device != nullptr &&
+                    calls.bus_id != nullptr && calls.attribute != nullptr;
   int count = 0;
   std::vector<CudaAbilities> found;
   if (!able || calls.init(0) != 0 || calls.count(&count) != 0) return found;
@@ -398,8 +385,8 @@ struct XidListener::Session {
   /// Whether some GPU is listened to.
   bool start() {
     const Calls& calls = driver.calls;
-    const bool able = driver.open && calls.event_set_create != nullptr && calls.event_set_free != nullptr &&
-                      calls.register_events != nullptr && calls.wait_event != nullptr;
+    const bool able =
+        driver.open && calls.event_set_create && calls.event_set_free && calls.register_events && calls.wait_event;
     std::string problem;
     const std::vector<NvmlDevice> devices = able ? driver.devices(problem) : std::vector<NvmlDevice>();
     if (!able || !problem.empty() || calls.event_set_create(&events) != nvml::kSuccess) return false;

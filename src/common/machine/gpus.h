@@ -109,15 +109,9 @@ HostGpus read_gpu_health(const std::string& library = "libnvidia-ml.so.1");
 /// read_gpus, given up after `seconds`; `problem` says so then.
 HostGpus read_gpus_within(double seconds);
 
-/// What NVIDIA's driver says of itself through NVML (libnvidia-ml.so.1, which comes with the driver).
-struct NvmlFacts {
-  std::string driver_version;  ///< "580.82.07"; empty: unknown
-  int gpus = 0;                ///< that the driver manages, whatever CUDA_VISIBLE_DEVICES hides
-  std::string problem;         ///< why NVML does not work, in its own words; empty: it works
-};
-
-/// Asks once and lets go of the library. Never throws.
-NvmlFacts ask_nvml(const std::string& library = "libnvidia-ml.so.1");
+/// Why NVML (libnvidia-ml.so.1, which comes with the driver) does not work, in its own words; empty: it works. Asks
+/// once and lets go of the library. Never throws.
+std::string nvml_problem(const std::string& library = "libnvidia-ml.so.1");
 
 /// What CUDA's driver says of a GPU and NVML does not.
 struct CudaAbilities {

@@ -289,8 +289,8 @@ std::string choose_address(const Addresses& addresses, const Get& get,
     const InterfaceAddress* named =
         naming.ncclish ? named_for_nccl(text, addresses) : named_for_open_mpi(text, addresses);
     if (named != nullptr) return named->ip;
-    throw Error(ExitCode::bad_config, fmt::format("{}={}: this host has no such interface; its interfaces are {}",
-                                                  naming.variable, text, choices(addresses)));
+    throw_bad_config(fmt::format("{}={}: this host has no such interface; its interfaces are {}", naming.variable, text,
+                                 choices(addresses)));
   }
   const InterfaceAddress* chosen = towards_launcher(addresses, get, route);
   if (chosen == nullptr) chosen = first_of(addresses, usual);

@@ -1,5 +1,6 @@
 #include "common/machine/kernel_log.h"
 
+#include "common/base/lists.h"
 #include "common/base/text.h"
 
 #include <fcntl.h>
@@ -37,7 +38,7 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
   const std::string_view inside = trimmed(rest.substr(1, end - 1));
   const bool seconds =
       !inside.empty() && inside.find('.') != kNotFound && inside.find_first_not_of("0123456789.") == kNotFound;
-  const bool date = inside.size() >= 20 && std::count(inside.begin(), inside.end(), ':') == 2 &&
+  const bool date = inside.size() >= 20 && std::ranges::count(inside, ':') == 2 &&
                     std::isalpha(static_cast<unsigned char>(inside.front())) &&
                     std::isdigit(static_cast<unsigned char>(inside.back()));
   if (!seconds && !date) return false;
@@ -118,7 +119,7 @@ std::string_view pci_address(std::string_view text) {
     const std::string_view word = text.substr(0, text.find(' '));
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     const std::string_view address = word.substr(0, word.find_first_not_of("0123456789abcdef:."));
-    if (address.size() >= 12 && std::count(address.begin(), address.end(), ':') >= 2 && address.find('.') != kNotFound)
+    if (address.size() >= 12 && std::ranges::count(address, ':') >= 2 && address.find('.') != kNotFound)
       return address.substr(0, address.find_last_not_of(":.") + 1);
   }
   return {};
@@ -253,7 +254,7 @@ std::optional<KernelMessage> parse_kernel_line(std::string_view line) {
 
 bool is_hardware_xid(int number) {
   constexpr std::array kOfPrograms{13, 31, 43, 45, 66, 68, 69, 137};
-  return std::find(kOfPrograms.begin(), kOfPrograms.end(), number) == kOfPrograms.end();
+  return !contains(kOfPrograms, number);
 }
 
 }  // namespace busbar

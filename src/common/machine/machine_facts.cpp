@@ -1,5 +1,6 @@
 #include "common/machine/machine_facts.h"
 
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 
@@ -70,7 +71,7 @@ bool is_virtual(const Probe& probe) {
   const auto flags = field_of(text, "flags");
   if (flags) {
     const auto words = words_of(*flags);
-    return std::find(words.begin(), words.end(), "hypervisor") != words.end();
+    return contains(words, "hypervisor");
   }
   return probe.exists("/sys/hypervisor/type");
 }

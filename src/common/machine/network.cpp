@@ -99,12 +99,13 @@ struct PortAttributes {  // begins as ibv_port_attr does, and has room for all o
 };
 
 struct VerbsCalls {
-  void** (*devices)(int* count) = nullptr;
-  void (*free_devices)(void**) = nullptr;
-  const char* (*name)(void* device) = nullptr;
-  void* (*open)(void* device) = nullptr;
-  int (*close)(void* context) = nullptr;
-  int (*query)(void* context, std::uint8_t port, PortAttributes*) = nullptr;
+  void* in;  ///< the library
+  void** (*devices)(int* count) = Symbol{in, "ibv_get_device_list"};
+  void (*free_devices)(void**) = Symbol{in, "ibv_free_device_list"};
+  const char* (*name)(void* device) = Symbol{in, "ibv_get_device_name"};
+  void* (*open)(void* device) = Symbol{in, "ibv_open_device"};
+  int (*close)(void* context) = Symbol{in, "ibv_close_device"};
+  int (*query)(void* context, std::uint8_t port, PortAttributes*) = Symbol{in, "ibv_query_port"};
 };
 
 /// enum ibv_mtu: 1 is 256 bytes, 5 is 4096.
@@ -143,11 +144,10 @@ std::vector<RdmaPort> list_rdma_ports(const Probe& probe) {
 
 std::vector<RdmaPort> rdma_ports(const Probe& probe) {
   std::vector<RdmaPort> ports = list_rdma_ports(probe);
-  std::stable_sort(ports.begin(), ports.end(),
-                   [](const auto& a, const auto& b) { return in_natural_order(a.device, b.device); });
+  std::ranges::stable_sort(ports, [](const auto& a, const auto& b) { return in_natural_order(a.device, b.device); });
   for (RdmaPort& port : ports) {
     const auto nports =
-        std::count_if(ports.begin(), ports.end(), [&](const RdmaPort& other) { return other.device == port.device; });
+        std::ranges::count_if(ports, [&](const RdmaPort& other) { return other.device == port.device; });
     read_port(probe, port, static_cast<std::size_t>(nports));
   }
   return ports;
@@ -177,7 +177,7 @@ std::vector<NetInterface> net_interfaces(const Probe& probe) {
     one.routed = routed.contains(one.name);
     found.push_back(std::move(one));
   }
-  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return in_natural_order(a.name, b.name); });
+  std::ranges::sort(found, [](const auto& a, const auto& b) { return in_natural_order(a.name, b.name); });
   return found;
 }
 
@@ -209,12 +209,9 @@ bool leads_nowhere(std::string_view name) {
 
 std::vector<VerbsMtu> ask_active_mtus(const std::string& library) {
   const SharedLibrary opened = open_library(library);
-  VerbsCalls calls;
-  const bool able = opened != nullptr && find_in(opened, "ibv_get_device_list", calls.devices) &&
-                    find_in(opened, "ibv_free_device_list", calls.free_devices) &&
-                    find_in(opened, "ibv_get_device_name", calls.name) &&
-                    find_in(opened, "ibv_open_device", calls.open) &&
-                    find_in(opened, "ibv_close_device", calls.close) && find_in(opened, "ibv_query_port", calls.query);
+  const VerbsCalls calls{opened.get()};
+  const bool able = calls.devices != nullptr && calls.free_devices != nullptr && calls.name != nullptr &&
+                    calls.open != nullptr && calls.close != nullptr && calls.query != nullptr;
   std::vector<VerbsMtu> found;
   int count = 0;
   void** devices = able ? calls.devices(&count) : nullptr;

@@ -16,8 +16,8 @@ using NvmlDevice = void*;
 namespace nvml {
 
 // nvmlReturn_t
-constexpr NvmlResult kSuccess = 0, kNotSupported = 3, kInsufficientSize = 7, kTimeout = 10, kGpuIsLost = 15,
-                     kResetRequired = 16;
+constexpr NvmlResult kSuccess = 0, kNotSupported = 3, kInsufficientSize = 7, kTimeout = 10, kFunctionNotFound = 13,
+                     kGpuIsLost = 15, kResetRequired = 16;
 
 struct PciInfo {  // nvmlPciInfo_t
   char legacy[16];
@@ -87,52 +87,66 @@ constexpr unsigned kFieldLinkReceiveErrors = 208;  // NVML_FI_DEV_NVLINK_COUNT_R
 constexpr unsigned kFieldLinkRecoveries = 215;     // NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, scope: link
 constexpr int kReplays = 0, kRecoveries = 1, kCrcFlit = 2, kCrcData = 3;  // nvmlNvLinkErrorCounter_t
 
-/// Old drivers lack some: what is null is not asked.
+/// A function of NVML's, which old drivers may lack: then it says so.
+template <class Function>
+struct Call;
+
+template <class... Args>
+struct Call<NvmlResult(Args...)> {
+  NvmlResult (*function)(Args...);
+
+  Call(void* library, const char* name) : function(Symbol{library, name}) {}
+  explicit operator bool() const { return function != nullptr; }
+  NvmlResult operator()(Args... args) const { return function != nullptr ? function(args...) : kFunctionNotFound; }
+};
+
 struct Calls {
   using R = NvmlResult;
   using D = NvmlDevice;
-  R (*init)() = nullptr;
-  R (*shutdown)() = nullptr;
-  const char* (*error_string)(R) = nullptr;
-  R (*driver_version)(char*, unsigned) = nullptr;
-  R (*count)(unsigned*) = nullptr;
-  R (*handle)(unsigned, D*) = nullptr;
-  R (*pci)(D, PciInfo*) = nullptr;
-  R (*name)(D, char*, unsigned) = nullptr;
-  R (*uuid)(D, char*, unsigned) = nullptr;
-  R (*vbios)(D, char*, unsigned) = nullptr;
-  R (*memory)(D, Memory*) = nullptr;
-  R (*ecc_mode)(D, int* current, int* pending) = nullptr;
-  R (*ecc_total)(D, int type, int counter, unsigned long long*) = nullptr;
-  R (*ecc_at)(D, int type, int counter, int location, unsigned long long*) = nullptr;
-  R (*remapped)(D, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed) = nullptr;
-  R (*retired)(D, int cause, unsigned* count, unsigned long long* addresses) = nullptr;
-  R (*retirement_pending)(D, int*) = nullptr;
-  R (*nvlink_state)(D, unsigned link, int*) = nullptr;
-  R (*nvlink_errors)(D, unsigned link, int counter, unsigned long long*) = nullptr;
-  R (*fields)(D, int count, FieldValue*) = nullptr;
-  R (*p2p)(D, D, int index, int*) = nullptr;
-  R (*fabric)(D, FabricInfo*) = nullptr;
-  R (*clock_reasons)(D, unsigned long long*) = nullptr;
-  R (*temperature)(D, int sensor, unsigned*) = nullptr;
-  R (*temperature_threshold)(D, int threshold, unsigned*) = nullptr;
-  R (*power)(D, unsigned* mw) = nullptr;
-  R (*power_limit)(D, unsigned* mw) = nullptr;
-  R (*power_default)(D, unsigned* mw) = nullptr;
-  R (*pcie_generation)(D, unsigned*) = nullptr;
-  R (*pcie_generation_max)(D, unsigned*) = nullptr;
-  R (*pcie_width)(D, unsigned*) = nullptr;
-  R (*pcie_width_max)(D, unsigned*) = nullptr;
-  R (*pcie_replays)(D, unsigned*) = nullptr;
-  R (*utilization)(D, Utilization*) = nullptr;
-  R (*persistence)(D, int*) = nullptr;
-  R (*compute_mode)(D, int*) = nullptr;
-  R (*mig)(D, unsigned* current, unsigned* pending) = nullptr;
-  R (*processes)(D, unsigned* count, ProcessInfo*) = nullptr;
-  R (*event_set_create)(EventSet*) = nullptr;
-  R (*event_set_free)(EventSet) = nullptr;
-  R (*register_events)(D, unsigned long long types, EventSet) = nullptr;
-  R (*wait_event)(EventSet, EventData*, unsigned timeout_ms) = nullptr;
+  void* in;  ///< the library; null: there is none
+  Call<R()> init{in, "nvmlInit_v2"};
+  Call<R()> shutdown{in, "nvmlShutdown"};
+  const char* (*error_string)(NvmlResult) = Symbol{in, "nvmlErrorString"};
+  Call<R(char*, unsigned)> driver_version{in, "nvmlSystemGetDriverVersion"};
+  Call<R(unsigned*)> count{in, "nvmlDeviceGetCount_v2"};
+  Call<R(unsigned, D*)> handle{in, "nvmlDeviceGetHandleByIndex_v2"};
+  Call<R(D, PciInfo*)> pci{in, "nvmlDeviceGetPciInfo_v3"};
+  Call<R(D, char*, unsigned)> name{in, "nvmlDeviceGetName"};
+  Call<R(D, char*, unsigned)> uuid{in, "nvmlDeviceGetUUID"};
+  Call<R(D, char*, unsigned)> vbios{in, "nvmlDeviceGetVbiosVersion"};
+  Call<R(D, Memory*)> memory{in, "nvmlDeviceGetMemoryInfo"};
+  Call<R(D, int* current, int* pending)> ecc_mode{in, "nvmlDeviceGetEccMode"};
+  Call<R(D, int type, int counter, unsigned long long*)> ecc_total{in, "nvmlDeviceGetTotalEccErrors"};
+  Call<R(D, int type, int counter, int location, unsigned long long*)> ecc_at{in, "nvmlDeviceGetMemoryErrorCounter"};
+  Call<R(D, unsigned* corrected, unsigned* uncorrected, unsigned* pending, unsigned* failed)> remapped{
+      in, "nvmlDeviceGetRemappedRows"};
+  Call<R(D, int cause, unsigned* count, unsigned long long* addresses)> retired{in, "nvmlDeviceGetRetiredPages"};
+  Call<R(D, int*)> retirement_pending{in, "nvmlDeviceGetRetiredPagesPendingStatus"};
+  Call<R(D, unsigned link, int*)> nvlink_state{in, "nvmlDeviceGetNvLinkState"};
+  Call<R(D, unsigned link, int counter, unsigned long long*)> nvlink_errors{in, "nvmlDeviceGetNvLinkErrorCounter"};
+  Call<R(D, int count, FieldValue*)> fields{in, "nvmlDeviceGetFieldValues"};
+  Call<R(D, D, int index, int*)> p2p{in, "nvmlDeviceGetP2PStatus"};
+  Call<R(D, FabricInfo*)> fabric{in, "nvmlDeviceGetGpuFabricInfoV"};
+  Call<R(D, unsigned long long*)> clock_reasons{in, "nvmlDeviceGetCurrentClocksThrottleReasons"};
+  Call<R(D, int sensor, unsigned*)> temperature{in, "nvmlDeviceGetTemperature"};
+  Call<R(D, int threshold, unsigned*)> temperature_threshold{in, "nvmlDeviceGetTemperatureThreshold"};
+  Call<R(D, unsigned* mw)> power{in, "nvmlDeviceGetPowerUsage"};
+  Call<R(D, unsigned* mw)> power_limit{in, "nvmlDeviceGetEnforcedPowerLimit"};
+  Call<R(D, unsigned* mw)> power_default{in, "nvmlDeviceGetPowerManagementDefaultLimit"};
+  Call<R(D, unsigned*)> pcie_generation{in, "nvmlDeviceGetCurrPcieLinkGeneration"};
+  Call<R(D, unsigned*)> pcie_generation_max{in, "nvmlDeviceGetMaxPcieLinkGeneration"};
+  Call<R(D, unsigned*)> pcie_width{in, "nvmlDeviceGetCurrPcieLinkWidth"};
+  Call<R(D, unsigned*)> pcie_width_max{in, "nvmlDeviceGetMaxPcieLinkWidth"};
+  Call<R(D, unsigned*)> pcie_replays{in, "nvmlDeviceGetPcieReplayCounter"};
+  Call<R(D, Utilization*)> utilization{in, "nvmlDeviceGetUtilizationRates"};
+  Call<R(D, int*)> persistence{in, "nvmlDeviceGetPersistenceMode"};
+  Call<R(D, int*)> compute_mode{in, "nvmlDeviceGetComputeMode"};
+  Call<R(D, unsigned* current, unsigned* pending)> mig{in, "nvmlDeviceGetMigMode"};
+  Call<R(D, unsigned* count, ProcessInfo*)> processes{in, "nvmlDeviceGetComputeRunningProcesses_v3"};
+  Call<R(EventSet*)> event_set_create{in, "nvmlEventSetCreate"};
+  Call<R(EventSet)> event_set_free{in, "nvmlEventSetFree"};
+  Call<R(D, unsigned long long types, EventSet)> register_events{in, "nvmlDeviceRegisterEvents"};
+  Call<R(EventSet, EventData*, unsigned timeout_ms)> wait_event{in, "nvmlEventSetWait_v2"};
 };
 
 /// NVML while this lives.

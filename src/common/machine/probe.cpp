@@ -3,6 +3,7 @@
 #include "common/machine/answer_within.h"
 #include "common/machine/cores.h"
 #include "common/machine/kernel_log.h"
+#include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
 #include "common/machine/recorded_files.h"
 
@@ -47,15 +48,6 @@ std::optional<std::string> real_path(const Probe& probe, const std::string& path
   return probe.root + *inside;
 }
 
-std::optional<std::string> recorded_path(const Probe& probe, const std::string& path) {
-  const auto& links = probe.recorded->links;
-  return follow_links(path, [&](const std::string& at) -> std::optional<std::string> {
-    const auto found = links.find(at);
-    if (found == links.end()) return std::nullopt;
-    return found->second;
-  });
-}
-
 std::string without_end_blanks(std::string text) {
   const std::size_t end = text.find_last_not_of(" \t\r\n\f\v");
   text.erase(end == std::string::npos ? 0 : end + 1);
@@ -91,7 +83,7 @@ std::vector<std::string> list_real(const std::string& path) {
     if (name != "." && name != "..") names.push_back(name);
   }
   ::closedir(folder);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -102,8 +94,8 @@ std::optional<std::string> Probe::read(const std::string& path) const {
   if (!recorded) {
     const auto real = real_path(*this, path);
     if (real) text = read_real(*real);
-  } else if (const auto at = recorded_path(*this, path); at && !recorded->denied.contains(*at)) {
-    if (const auto found = recorded->files.find(*at); found != recorded->files.end()) text = found->second;
+  } else if (const auto at = recorded->follow(path); at && !recorded->at(*at).denied) {
+    text = recorded->at(*at).text;
   }
   if (text) text = without_end_blanks(std::move(*text));
   return text;
@@ -114,7 +106,7 @@ std::vector<std::string> Probe::list(const std::string& path) const {
     const auto real = real_path(*this, path);
     return real ? list_real(*real) : std::vector<std::string>();
   }
-  const auto at = recorded_path(*this, path);
+  const auto at = recorded->follow(path);
   return at ? recorded->list(*at) : std::vector<std::string>();
 }
 
@@ -124,19 +116,14 @@ std::optional<std::string> Probe::link_name(const std::string& path) const {
   const std::optional<std::string> inside = resolve(folder);
   if (!inside) return std::nullopt;
   const std::string at = (*inside == "/" ? "" : *inside) + path.substr(slash);
-  std::optional<std::string> target;
-  if (!recorded) {
-    target = link_target((root == "/" ? "" : root) + at);
-  } else if (const auto found = recorded->links.find(at); found != recorded->links.end()) {
-    target = found->second;
-  }
+  const auto target = recorded ? recorded->at(at).link : link_target((root == "/" ? "" : root) + at);
   if (!target) return std::nullopt;
   return target->substr(target->rfind('/') + 1);  // npos + 1 is 0
 }
 
 std::optional<std::string> Probe::resolve(const std::string& path) const {
   if (recorded) {
-    const auto at = recorded_path(*this, path);
+    const auto at = recorded->follow(path);
     return at && (*at == "/" || recorded->exists(*at)) ? at : std::nullopt;
   }
   const auto real = real_path(*this, path);
@@ -147,10 +134,8 @@ std::optional<std::string> Probe::resolve(const std::string& path) const {
 
 std::optional<Probe::Status> Probe::status(const std::string& path) const {
   if (recorded) {
-    const auto at = recorded_path(*this, path);
-    if (!at) return std::nullopt;
-    if (const auto found = recorded->statuses.find(*at); found != recorded->statuses.end()) return found->second;
-    return std::nullopt;
+    const auto at = recorded->follow(path);
+    return at ? recorded->at(*at).status : std::nullopt;
   }
   const auto real = real_path(*this, path);
   struct stat info {};
@@ -161,8 +146,8 @@ std::optional<Probe::Status> Probe::status(const std::string& path) const {
 
 bool Probe::usable(const std::string& path) const {
   if (recorded) {
-    const auto at = recorded_path(*this, path);
-    return at && recorded->exists(*at) && !recorded->denied.contains(*at);
+    const auto at = recorded->follow(path);
+    return at && recorded->exists(*at) && !recorded->at(*at).denied;
   }
   const auto real = real_path(*this, path);
   return real && ::access(real->c_str(), R_OK | W_OK) == 0;
@@ -240,11 +225,7 @@ std::optional<std::vector<std::string>> read_kernel_log() {
 
 std::vector<int> own_cpus(const Probe& probe) {
   const std::string status = probe.read("/proc/self/status").value_or("");
-  constexpr std::string_view kKey = "\nCpus_allowed_list:";
-  const std::size_t found = status.find(kKey);
-  if (found == std::string::npos) return {};
-  const std::size_t begin = status.find_first_not_of(" \t", found + kKey.size());
-  const std::set<int> cpus = parse_cpu_list(status.substr(begin, status.find('\n', begin) - begin));
+  const std::set<int> cpus = parse_cpu_list(field_of(status, "Cpus_allowed_list").value_or(""));
   return {cpus.begin(), cpus.end()};
 }
 

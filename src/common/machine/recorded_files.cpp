@@ -1,6 +1,7 @@
 #include "common/machine/recorded_files.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 #include "common/machine/probe.h"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <set>
 #include <utility>
 
 namespace busbar {
@@ -19,50 +21,29 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && path.starts_with(folder) && (folder == "/" || path[folder.size()] == '/');
 }
 
-const std::string& path_of(const std::string& key) { return key; }
-template <class Value>
-const std::string& path_of(const std::pair<const std::string, Value>& item) {
-  return item.first;
-}
-
-template <class Paths>
-void add_names(const Paths& paths, const std::string& folder, std::set<std::string>& names) {
-  const std::size_t begin = folder == "/" ? 1 : folder.size() + 1;
-  for (auto it = paths.lower_bound(folder); it != paths.end(); ++it) {
-    const std::string& path = path_of(*it);
-    if (!path.starts_with(folder)) break;
-    if (is_below(path, folder)) names.insert(path.substr(begin, path.find('/', begin) - begin));
-  }
-}
-
-template <class Paths>
-void remove_from(Paths& paths, const std::string& root) {
-  std::erase_if(paths, [&](const auto& item) { return path_of(item) == root || is_below(path_of(item), root); });
-}
-
 }  // namespace
 
-bool RecordedFiles::exists(const std::string& path) const {
-  return files.contains(path) || links.contains(path) || statuses.contains(path) || folders.contains(path) ||
-         denied.contains(path) || !list(path).empty();
+const RecordedFile& RecordedFiles::at(const std::string& path) const {
+  static const RecordedFile kNothing;
+  const auto found = files.find(path);
+  return found == files.end() ? kNothing : found->second;
 }
 
 std::vector<std::string> RecordedFiles::list(const std::string& path) const {
   std::set<std::string> names;
-  add_names(files, path, names);
-  add_names(links, path, names);
-  add_names(statuses, path, names);
-  add_names(folders, path, names);
-  add_names(denied, path, names);
+  const std::size_t begin = path == "/" ? 1 : path.size() + 1;
+  for (auto it = files.lower_bound(path); it != files.end() && it->first.starts_with(path); ++it) {
+    if (is_below(it->first, path)) names.insert(it->first.substr(begin, it->first.find('/', begin) - begin));
+  }
   return {names.begin(), names.end()};
 }
 
 void RecordedFiles::remove(const std::string& path) {
-  remove_from(files, path);
-  remove_from(links, path);
-  remove_from(statuses, path);
-  remove_from(folders, path);
-  remove_from(denied, path);
+  std::erase_if(files, [&](const auto& file) { return file.first == path || is_below(file.first, path); });
+}
+
+std::optional<std::string> RecordedFiles::follow(const std::string& path) const {
+  return follow_links(path, [&](const std::string& link) { return at(link).link; });
 }
 
 namespace {
@@ -77,7 +58,7 @@ std::string_view take_word(std::string_view& rest) {
 template <class Number>
 Number number(std::string_view word) {
   const std::optional<Number> value = number_of<Number>(word);
-  if (!value) throw Error(ExitCode::bad_config, fmt::format("{} is not a number", in_quotes(word)));
+  if (!value) throw_bad_config(fmt::format("{} is not a number", in_quotes(word)));
   return *value;
 }
 
@@ -103,7 +84,7 @@ std::string unescaped(std::string_view text) {
 
 std::string absolute(std::string_view path) {
   if (!path.starts_with('/')) {
-    throw Error(ExitCode::bad_config, fmt::format("{} is not an absolute path", in_quotes(path)));
+    throw_bad_config(fmt::format("{} is not an absolute path", in_quotes(path)));
   }
   return std::string(path);
 }
@@ -112,31 +93,29 @@ std::string absolute(std::string_view path) {
 std::string place(const RecordedFiles& files, std::string_view path) {
   const std::string text = absolute(path);
   const std::size_t slash = text.rfind('/');
-  const auto folder = follow_links(text.substr(0, slash), [&](const std::string& at) -> std::optional<std::string> {
-    const auto found = files.links.find(at);
-    if (found == files.links.end()) return std::nullopt;
-    return found->second;
-  });
-  if (!folder) throw Error(ExitCode::bad_config, fmt::format("the links of {} go in circles", in_quotes(path)));
+  const auto folder = files.follow(text.substr(0, slash));
+  if (!folder) throw_bad_config(fmt::format("the links of {} go in circles", in_quotes(path)));
   return (*folder == "/" ? "" : *folder) + text.substr(slash);
 }
 
 /// Whether the line is about a file, which then is noted.
 bool add_file_line(std::string_view key, std::string_view rest, RecordedFiles& files) {
   constexpr std::array<std::string_view, 6> kKeys = {"file", "link", "folder", "gone", "status", "denied"};
-  if (std::find(kKeys.begin(), kKeys.end(), key) == kKeys.end()) return false;
+  if (!contains(kKeys, key)) return false;
   const std::string path = place(files, take_word(rest));
-  if (key == "file") files.files[path] = unescaped(rest);
-  if (key == "link") files.links[path] = rest;
-  if (key == "folder") files.folders.insert(path);
-  if (key == "gone") files.remove(path);
-  if (key == "denied") files.denied.insert(path);
+  if (key == "gone") {
+    files.remove(path);
+    return true;
+  }
+  RecordedFile& file = files.files[path];
+  if (key == "file") file.text = unescaped(rest);
+  if (key == "link") file.link = rest;
+  if (key == "denied") file.denied = true;
   if (key == "status") {
-    Probe::Status status;
+    Probe::Status& status = file.status.emplace();
     status.uid = number<unsigned>(take_word(rest));
     status.nbytes = number<std::uint64_t>(take_word(rest));
     status.modified_s = number<double>(take_word(rest));
-    files.statuses[path] = status;
   }
   return true;
 }
@@ -147,7 +126,7 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
   if (add_file_line(key, rest, files)) return;
   if (key == "env") {
     const std::size_t equals = rest.find('=');
-    if (equals == std::string_view::npos) throw Error(ExitCode::bad_config, "env wants NAME=VALUE");
+    if (equals == std::string_view::npos) throw_bad_config("env wants NAME=VALUE");
     probe.environment[std::string(rest.substr(0, equals))] = unescaped(rest.substr(equals + 1));
   } else if (key == "limit") {
     const std::string name(take_word(rest));
@@ -158,7 +137,7 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
     mount.free_bytes = number<std::uint64_t>(rest);
   } else if (key == "cpus") {
     const std::set<int> cpus = parse_cpu_list(rest);
-    if (cpus.empty()) throw Error(ExitCode::bad_config, fmt::format("{} is not a list of CPUs", in_quotes(rest)));
+    if (cpus.empty()) throw_bad_config(fmt::format("{} is not a list of CPUs", in_quotes(rest)));
     probe.cpus.assign(cpus.begin(), cpus.end());
   } else if (key == "uid") {
     probe.uid = number<unsigned>(rest);
@@ -175,10 +154,10 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
     if (!probe.kernel_log) probe.kernel_log.emplace();
     if (!rest.empty()) probe.kernel_log->push_back(unescaped(rest));
   } else {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{} is none of file, link, folder, gone, status, denied, env, limit, mount, cpus, uid, "
-                            "host, kernel, now, note, kmsg",
-                            in_quotes(key)));
+    throw_bad_config(
+        fmt::format("{} is none of file, link, folder, gone, status, denied, env, limit, mount, cpus, uid, "
+                    "host, kernel, now, note, kmsg",
+                    in_quotes(key)));
   }
 }
 
@@ -187,9 +166,9 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
 Probe probe_recorded(std::string_view text, const std::string& name) {
   Probe probe;
   auto files = std::make_shared<RecordedFiles>();
-  for (std::size_t line_number = 1; !text.empty(); ++line_number) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
+  std::size_t line_number = 0;
+  for (std::string_view line : split_text(text, '\n')) {
+    ++line_number;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.starts_with('#')) continue;
     try {

@@ -4,24 +4,31 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 namespace busbar {
 
-/// The files of a recorded machine, by absolute path with no link inside it.
-struct RecordedFiles {
-  std::map<std::string, std::string> files;
-  std::map<std::string, std::string> links;  ///< path -> where it points, as the kernel writes it
-  std::map<std::string, Probe::Status> statuses;
-  std::set<std::string> folders;  ///< empty ones; the others are there by what is in them
-  std::set<std::string> denied;
+/// What a recording says of one path; of a folder that is empty, nothing of this.
+struct RecordedFile {
+  std::optional<std::string> text;
+  std::optional<std::string> link;  ///< where it points, as the kernel writes it
+  std::optional<Probe::Status> status;
+  bool denied = false;
+};
 
-  bool exists(const std::string& path) const;
+/// The files of a recorded machine, by absolute path with no link inside it; folders are there by what is in them.
+struct RecordedFiles {
+  std::map<std::string, RecordedFile> files;
+
+  bool exists(const std::string& path) const { return files.contains(path) || !list(path).empty(); }
+  /// What is recorded of a path, or of one that is not there.
+  const RecordedFile& at(const std::string& path) const;
   std::vector<std::string> list(const std::string& path) const;
   /// The path itself and everything below.
   void remove(const std::string& path);
+  /// The path without links; nothing where they go in circles.
+  std::optional<std::string> follow(const std::string& path) const;
 };
 
 /// Follows links as the kernel does, but never above the root. `link`: where a path without links inside points, or

@@ -19,11 +19,15 @@ inline SharedLibrary open_library(const std::string& name) {
   return SharedLibrary(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
 }
 
-/// Whether `library` has a function of that name; `function` is null where it has not.
-template <class Function>
-bool find_in(const SharedLibrary& library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library.get(), name));
-  return function != nullptr;
-}
+/// A function of an open library by its name, as whatever it is assigned to; null where there is none.
+struct Symbol {
+  void* library;
+  const char* name;
+
+  template <class Function>
+  operator Function*() const {
+    return library == nullptr ? nullptr : reinterpret_cast<Function*>(dlsym(library, name));
+  }
+};
 
 }  // namespace busbar

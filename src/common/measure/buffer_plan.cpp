@@ -57,7 +57,7 @@ std::string rotation_remark(const Config& config, const Plan& plan, std::span<co
   std::size_t largest = 0;
   for (const Case& c : plan.cases) {
     const std::size_t messages = messages_in_turn(config, capacity, c.nbytes);
-    const bool depends = std::any_of(caches.begin(), caches.end(), [&](const CpuCache& cache) {
+    const bool depends = std::ranges::any_of(caches, [&](const CpuCache& cache) {
       const int sharers = std::max(1, ranks * cache.cpus / std::max(1, cpus));
       const std::size_t of_one_call = 2 * c.nbytes * static_cast<std::size_t>(sharers);
       // The first level is too small and too near to matter beside a call.

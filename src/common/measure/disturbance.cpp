@@ -1,5 +1,6 @@
 #include "common/measure/disturbance.h"
 
+#include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/series.h"
@@ -19,13 +20,6 @@ constexpr double kDrift = 1.10;
 /// A difference of the few counters that make a figure, each cut to 10 ms at both ends of the window, may err by this.
 constexpr double kCounterError = 0.03;
 
-/// What travels to process 0.
-constexpr double HostWindow::*kNumbers[] = {
-    &HostWindow::elapsed_s,    &HostWindow::cpus,        &HostWindow::idle_s,      &HostWindow::steal_s,
-    &HostWindow::interrupts_s, &HostWindow::own_s,       &HostWindow::container_s, &HostWindow::heat_s,
-    &HostWindow::switches,     &HostWindow::spin_spread, &HostWindow::copy_spread, &HostWindow::spin_median_s,
-    &HostWindow::copy_median_s};
-
 double rate(double amount, double elapsed_s) { return elapsed_s > 0 ? amount / elapsed_s : 0; }
 
 double doubt(const HostWindow& w) { return rate(kCounterError, w.elapsed_s); }
@@ -41,17 +35,15 @@ void flag_drift(const HostWindow& w, double spread, const char* canary, std::vec
   flags.push_back(fmt::format("machine_drift: {} canary p90/p10 {:.2f} on {}", canary, spread, w.host));
 }
 
-/// The host with the largest of a figure.
-template <class Figure>
-const HostWindow& worst(std::span<const HostWindow> hosts, Figure figure) {
-  return *std::max_element(hosts.begin(), hosts.end(),
-                           [&](const HostWindow& a, const HostWindow& b) { return figure(a) < figure(b); });
-}
-
 double stolen_cores(const HostWindow& w) { return rate(w.steal_s, w.elapsed_s); }
 double switches_per_s(const HostWindow& w) { return rate(w.switches, w.elapsed_s); }
 
 }  // namespace
+
+void visit_fields(auto&& visit, HostWindow& w) {
+  BUSBAR_ALL_FIELDS(visit, w, host, elapsed_s, cpus, idle_s, steal_s, interrupts_s, own_s, container_s, heat_s,
+                    switches, spin_spread, copy_spread, spin_median_s, copy_median_s);
+}
 
 double foreign_cores(const HostWindow& w) {
   if (w.cpus == 0) return 0;
@@ -62,36 +54,36 @@ double foreign_cores(const HostWindow& w) {
 Disturbance judge(std::span<const HostWindow> hosts) {
   Disturbance d;
   if (hosts.empty()) return d;
+  // The host with the largest of a figure.
+  const auto worst = [&](auto figure) -> const HostWindow& { return *std::ranges::max_element(hosts, {}, figure); };
 
-  const HostWindow& foreign = worst(hosts, foreign_cores);
+  const HostWindow& foreign = worst(foreign_cores);
   d.foreign_cpu = foreign_cores(foreign);
   d.foreign_host = foreign.host;
   if (d.foreign_cpu > kForeignCores + doubt(foreign)) {
     d.flags.push_back(fmt::format("foreign_cpu: {:.2f} cores on {}", d.foreign_cpu, foreign.host));
   }
 
-  const HostWindow& stolen = worst(hosts, stolen_cores);
+  const HostWindow& stolen = worst(stolen_cores);
   d.steal = stolen_cores(stolen);
   if (d.steal > kStolenCores + doubt(stolen)) {
     d.flags.push_back(fmt::format("steal: {:.2f} cores on {}", d.steal, stolen.host));
   }
 
-  const HostWindow& quota = worst(hosts, [](const HostWindow& w) { return w.container_s; });
-  const HostWindow& heat = worst(hosts, [](const HostWindow& w) { return w.heat_s; });
+  const HostWindow& quota = worst(&HostWindow::container_s);
+  const HostWindow& heat = worst(&HostWindow::heat_s);
   d.throttled_s = std::max(quota.container_s, heat.heat_s);
   flag_throttling(quota, quota.container_s, "the container's CPU quota", d.flags);
   flag_throttling(heat, heat.heat_s, "heat", d.flags);
 
-  d.involuntary_switches = std::lround(switches_per_s(worst(hosts, switches_per_s)));
+  d.involuntary_switches = std::lround(switches_per_s(worst(switches_per_s)));
 
-  const HostWindow& spin = worst(hosts, [](const HostWindow& w) { return w.spin_spread; });
-  const HostWindow& copy = worst(hosts, [](const HostWindow& w) { return w.copy_spread; });
+  const HostWindow& spin = worst(&HostWindow::spin_spread);
+  const HostWindow& copy = worst(&HostWindow::copy_spread);
   d.spin_spread = spin.spin_spread;
   d.copy_spread = copy.copy_spread;
-  for (const HostWindow& w : hosts) {
-    d.spin_median_s = std::max(d.spin_median_s, w.spin_median_s);
-    d.copy_median_s = std::max(d.copy_median_s, w.copy_median_s);
-  }
+  d.spin_median_s = worst(&HostWindow::spin_median_s).spin_median_s;
+  d.copy_median_s = worst(&HostWindow::copy_median_s).copy_median_s;
   flag_drift(spin, d.spin_spread, "spin", d.flags);
   flag_drift(copy, d.copy_spread, "copy", d.flags);
   return d;
@@ -133,6 +125,7 @@ HostWindow DisturbanceMonitor::window_until(const Reading& end) const {
   host_.max(canaries);
 
   HostWindow w;
+  w.host = hostname();
   w.elapsed_s = std::chrono::duration<double>(end.own.time - start_.own.time).count();
   if (start_.cpu && end.cpu) {
     w.cpus = end.cpu->cpus;
@@ -153,20 +146,9 @@ HostWindow DisturbanceMonitor::window_until(const Reading& end) const {
 
 Disturbance DisturbanceMonitor::finish() {
   host_.barrier();
-  const HostWindow mine = window_until(read());
-  std::vector<double> values{host_.rank() == 0 ? 1.0 : 0.0};  // process 0 of a host speaks for all of it
-  for (const auto number : kNumbers) values.push_back(mine.*number);
-  const std::vector<double> all = world_.gather(values);
-  const std::vector<std::string> names = world_.gather(hostname());
-  std::vector<HostWindow> hosts;
-  for (std::size_t r = 0; r < names.size(); ++r) {
-    const double* at = &all[r * values.size()];
-    if (*at++ == 0) continue;
-    HostWindow& host = hosts.emplace_back();
-    host.host = names[r];
-    for (const auto number : kNumbers) host.*number = *at++;
-  }
-  return judge(hosts);
+  std::vector<HostWindow> mine{window_until(read())};
+  if (host_.rank() != 0) mine.clear();  // process 0 of a host speaks for all of it
+  return judge(gather_records(world_, std::move(mine)));
 }
 
 }  // namespace busbar

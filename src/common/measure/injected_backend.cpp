@@ -20,6 +20,7 @@ namespace busbar {
 namespace {
 
 using Bytes = std::vector<std::byte>;
+using Kind = Injection::Kind;
 
 /// `value` op `value`, as if the contribution had entered twice.
 double twice(Op op, double value) {
@@ -51,9 +52,9 @@ void double_elements(Backend& backend, const Operation& op, const Buffers& b, in
 
 }  // namespace
 
-void spoil_contribution(DataFault fault, Backend& backend, const Pattern& pattern, const Operation& op,
+void spoil_contribution(Injection::Kind fault, Backend& backend, const Pattern& pattern, const Operation& op,
                         const Buffers& buffers, int local) {
-  if (fault == DataFault::drop) {
+  if (fault == Kind::drop) {
     const std::size_t elements = local_extents(backend, op, local).send;
     if (op.op) {
       backend.fill_neutral(local, pattern, elements, buffers.send);
@@ -61,17 +62,17 @@ void spoil_contribution(DataFault fault, Backend& backend, const Pattern& patter
       backend.set_bytes(local, buffers.send, kPoisonByte, elements * op.problem.elem_size);
     }
   }
-  if (fault == DataFault::doubled && op.op) double_elements(backend, op, buffers, local);
+  if (fault == Kind::doubled && op.op) double_elements(backend, op, buffers, local);
 }
 
-void spoil_result(DataFault fault, Backend& backend, const Operation& op, const Buffers& buffers, int local) {
+void spoil_result(Injection::Kind fault, Backend& backend, const Operation& op, const Buffers& buffers, int local) {
   const std::size_t w = op.problem.elem_size;
   Bytes bytes = read_result(backend, op, buffers, local);
-  if (fault == DataFault::flip) {
+  if (fault == Kind::flip) {
     if (!bytes.empty()) bytes[bytes.size() / 2] ^= std::byte{0x10};
-  } else if (fault == DataFault::shift) {
+  } else if (fault == Kind::shift) {
     if (bytes.size() > w) std::memmove(bytes.data() + w, bytes.data(), bytes.size() - w);
-  } else if (fault == DataFault::overrun) {
+  } else if (fault == Kind::overrun) {
     bytes.resize(bytes.size() + 16, std::byte{0x77});
   } else {
     return;
@@ -87,8 +88,6 @@ Bytes read_result(Backend& backend, const Operation& op, const Buffers& buffers,
 void write_result(Backend& backend, const Bytes& bytes, const Buffers& buffers, int local) {
   backend.copy_from_host(local, buffers.recv, bytes.data(), bytes.size());
 }
-
-using Kind = Injection::Kind;
 
 struct Injector::Fault {
   Injection injection;
@@ -125,21 +124,6 @@ struct Injector::Fault {
 };
 
 namespace {
-
-DataFault data_fault(Kind kind) {
-  switch (kind) {
-    case Kind::drop:
-      return DataFault::drop;
-    case Kind::doubled:
-      return DataFault::doubled;
-    case Kind::shift:
-      return DataFault::shift;
-    case Kind::overrun:
-      return DataFault::overrun;
-    default:
-      return DataFault::flip;
-  }
-}
 
 /// What a process does that breaks before the operation.
 void suffer(const Injector::Fault& fault) {
@@ -189,7 +173,7 @@ class InjectedBackend final : public WrappedBackend {
     in_group_ = false;
     if (!pending_) return;
     inner().synchronize(lane);
-    spoil_result(data_fault(injection_.kind), inner(), pending_->op, pending_->buffers, local_);
+    spoil_result(injection_.kind, inner(), pending_->op, pending_->buffers, local_);
     pending_.reset();
   }
 
@@ -225,10 +209,10 @@ class InjectedBackend final : public WrappedBackend {
   int lane() const { return local_ / per_lane_; }
 
   void enqueue_spoilt(int lane, const Operation& op, std::span<const Buffers> buffers) {
-    const DataFault fault = data_fault(injection_.kind);
+    const Kind fault = injection_.kind;
     const Buffers& mine = buffers[static_cast<std::size_t>(local_ - lane * per_lane_)];
     const Extents extents = local_extents(inner(), op, local_);
-    const bool is_contribution = fault == DataFault::drop || fault == DataFault::doubled;
+    const bool is_contribution = fault == Kind::drop || fault == Kind::doubled;
     fault_->is_empty = (is_contribution ? extents.send : extents.recv) == 0;
     // Earlier operations may still read what is spoilt now. Inside a group nothing is launched that one could wait for.
     if (!in_group_) inner().synchronize(lane);
@@ -286,15 +270,15 @@ void Injector::check(int nranks, const Collective& collective) const {
   if (!fault_) return;
   const Injection& injection = fault_->injection;
   if (injection.rank >= nranks) {
-    throw Error(ExitCode::bad_config,
-                nranks == 1 ? fmt::format("--inject: there is no rank {}: the job has one rank, 0", injection.rank)
-                            : fmt::format("--inject: there is no rank {}: the job has ranks 0 to {}", injection.rank,
-                                          nranks - 1));
+    throw_bad_config(nranks == 1 ? fmt::format("--inject: there is no rank {}: the job has one rank, 0", injection.rank)
+                                 : fmt::format("--inject: there is no rank {}: the job has ranks 0 to {}",
+                                               injection.rank, nranks - 1));
   }
   if (!collective.has_op && (injection.kind == Kind::op || injection.kind == Kind::doubled)) {
-    throw Error(ExitCode::bad_config, fmt::format("--inject: kind={} needs a collective that reduces, {} does not: try "
-                                                  "kind=count, or drop",
-                                                  name(injection.kind), collective.name));
+    throw_bad_config(
+        fmt::format("--inject: kind={} needs a collective that reduces, {} does not: try "
+                    "kind=count, or drop",
+                    name(injection.kind), collective.name));
   }
 }
 

@@ -63,16 +63,14 @@ void ObservedSteps::begin(const Collective& collective, const Case& row_case, bo
 }
 
 CalledOperation called_operation(const Operation& op, std::uint64_t nbytes, int communicator) {
-  CalledOperation called;
-  called.communicator = communicator;
-  called.collective = op.collective->name;
-  called.count = op.problem.count;
-  called.dtype = name(op.dtype);
-  called.op = op.op ? name(*op.op) : "none";
-  called.root = shown_root(*op.collective, op.problem.root);
-  called.nbytes = nbytes;
-  called.in_place = op.in_place;
-  return called;
+  return {.communicator = communicator,
+          .collective = std::string(op.collective->name),
+          .count = op.problem.count,
+          .dtype = std::string(name(op.dtype)),
+          .op = std::string(op.op ? name(*op.op) : "none"),
+          .root = shown_root(*op.collective, op.problem.root),
+          .nbytes = nbytes,
+          .in_place = op.in_place};
 }
 
 }  // namespace busbar

@@ -12,7 +12,6 @@ namespace busbar {
 /// lives. Costs a test and a branch where no tool is attached, nothing in a build without NVTX.
 class TraceRange {
  public:
-#if BUSBAR_HAVE_NVTX
   explicit TraceRange(const char* name) {
     if (is_watched()) push(name);
   }
@@ -20,29 +19,26 @@ class TraceRange {
   ~TraceRange() {
     if (is_watched()) pop();
   }
-#else
-  explicit TraceRange(const char*) {}
-  explicit TraceRange(const std::string&) {}
-  ~TraceRange() {}
-#endif
   TraceRange(const TraceRange&) = delete;
   TraceRange& operator=(const TraceRange&) = delete;
 
-  /// Whether a tool reads the ranges: it attaches when the process starts or not at all.
 #if BUSBAR_HAVE_NVTX
+  /// Whether a tool reads the ranges: it attaches when the process starts or not at all.
   static bool is_watched() {
     static const bool watched = has_domain();
     return watched;
   }
-#else
-  static bool is_watched() { return false; }
-#endif
 
  private:
-#if BUSBAR_HAVE_NVTX
   static bool has_domain();
   static void push(const char* name);
   static void pop();
+#else
+  static constexpr bool is_watched() { return false; }
+
+ private:
+  static void push(const char*) {}
+  static void pop() {}
 #endif
 };
 

@@ -55,14 +55,12 @@ std::vector<Party> parties_of(std::span<const AnnouncedCall> calls, int group) {
   std::vector<Party> parties;
   for (const AnnouncedCall& call : calls) {
     if (call.group != group) continue;
-    auto at =
-        std::find_if(parties.begin(), parties.end(), [&](const Party& p) { return p.arguments == call.arguments; });
+    auto at = std::ranges::find_if(parties, [&](const Party& p) { return p.arguments == call.arguments; });
     if (at == parties.end()) at = parties.insert(at, Party{call.arguments, {}, {}});
     at->ranks.push_back(call.rank);
     at->hosts.insert(call.host);
   }
-  std::stable_sort(parties.begin(), parties.end(),
-                   [](const Party& a, const Party& b) { return a.ranks.size() > b.ranks.size(); });
+  std::ranges::stable_sort(parties, [](const Party& a, const Party& b) { return a.ranks.size() > b.ranks.size(); });
   return parties;
 }
 
@@ -73,7 +71,7 @@ std::vector<std::size_t> differences(const std::vector<Party>& parties) {
     const auto differs = [&](const Party& p) {
       return p.arguments.size() <= i || p.arguments[i] != parties.front().arguments[i];
     };
-    if (std::any_of(parties.begin(), parties.end(), differs)) at.push_back(i);
+    if (std::ranges::any_of(parties, differs)) at.push_back(i);
   }
   return at;
 }

@@ -17,7 +17,7 @@ namespace busbar {
 namespace {
 
 [[noreturn]] void fail_too_many(const std::string& what) {
-  throw Error(ExitCode::bad_config, fmt::format("more than {} {}: raise -i, or use -f 2", kMaxRows, what));
+  throw_bad_config(fmt::format("more than {} {}: raise -i, or use -f 2", kMaxRows, what));
 }
 
 /// The next size, or nothing beyond `last`: without overflow, and at least one byte further.
@@ -40,11 +40,11 @@ std::optional<std::uint64_t> next_size(const Config& config, std::uint64_t size,
 }
 
 std::uint64_t first_size(const Config& config) {
-  return config.sizes.empty() ? config.minbytes : *std::min_element(config.sizes.begin(), config.sizes.end());
+  return config.sizes.empty() ? config.minbytes : *std::ranges::min_element(config.sizes);
 }
 
 std::uint64_t last_size(const Config& config) {
-  return config.sizes.empty() ? config.maxbytes : *std::max_element(config.sizes.begin(), config.sizes.end());
+  return config.sizes.empty() ? config.maxbytes : *std::ranges::max_element(config.sizes);
 }
 
 std::size_t unalign_bytes(const Config& config) { return static_cast<std::size_t>(config.unalign) * sizeof(double); }
@@ -105,8 +105,8 @@ void refuse_options_of_pingpong(const Config& config, const Collective& collecti
                        : config.pairs != usual.pairs   ? "--pairs"
                                                        : nullptr;
   if (option == nullptr || collective.id == CollectiveId::pingpong) return;
-  throw Error(ExitCode::bad_config,
-              fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out", option, collective.name));
+  throw_bad_config(
+      fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out", option, collective.name));
 }
 
 /// Roots that are pingpong's rounds.
@@ -120,8 +120,8 @@ std::vector<int> rounds_of(PairChoice pairs, int nranks) {
 
 std::vector<int> roots_of(const Config& config, const Collective& collective, int nranks) {
   if (!config.all_roots && config.root >= nranks) {
-    throw Error(ExitCode::bad_config, fmt::format("-r {}: there {} only {}, numbered from 0", config.root,
-                                                  nranks == 1 ? "is" : "are", counted(nranks, "rank")));
+    throw_bad_config(fmt::format("-r {}: there {} only {}, numbered from 0", config.root, nranks == 1 ? "is" : "are",
+                                 counted(nranks, "rank")));
   }
   if (!collective.has_root) return {0};
   if (collective.id == CollectiveId::pingpong) return rounds_of(config.pairs, nranks);
@@ -170,7 +170,7 @@ std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxby
     for (std::uint64_t size : config.sizes) {
       if (size <= maxbytes) sizes.push_back(size);
     }
-    std::sort(sizes.begin(), sizes.end());
+    std::ranges::sort(sizes);
     if (sizes.size() > kMaxRows) fail_too_many("sizes");
     return sizes;
   }
@@ -230,8 +230,12 @@ namespace {
 /// FNV-1a's constants (http://www.isthe.com/chongo/tech/comp/fnv/) over 64-bit words instead of bytes.
 class Hash {
  public:
+  void add(auto... values) { (add_one(values), ...); }
+  std::uint64_t value() const { return value_; }
+
+ private:
   template <typename T>
-  void add(T value) {
+  void add_one(T value) {
     std::uint64_t word = 0;
     if constexpr (std::is_floating_point_v<T>) {
       word = std::bit_cast<std::uint64_t>(static_cast<double>(value));
@@ -242,87 +246,37 @@ class Hash {
     // A multiplication carries upwards only: without this, high bits would never reach the low ones.
     value_ ^= value_ >> 32;
   }
-  std::uint64_t value() const { return value_; }
 
- private:
   std::uint64_t value_ = 0xcbf29ce484222325ull;
 };
 
 void add_config(Hash& hash, const Config& c) {
-  hash.add(c.nthreads);
-  hash.add(c.ngpus);
-  hash.add(c.iters);
-  hash.add(c.agg_iters);
-  hash.add(c.warmup_iters);
-  hash.add(c.run_cycles);
-  hash.add(c.average);
-  hash.add(c.per_iter_timing);
-  hash.add(c.per_iter_skip);
-  hash.add(c.parallel_init);
-  hash.add(c.check);
-  hash.add(c.blocking);
-  hash.add(c.stream_null);
-  hash.add(c.timeout_s);
-  hash.add(c.cudagraph);
-  hash.add(c.local_register);
-  hash.add(c.cta_policy.value_or(-1));
-  hash.add(c.memory_report);
-  hash.add(c.unalign);
-  hash.add(c.backend);
-  hash.add(c.placement);
-  hash.add(c.buffers);
-  hash.add(c.pairs);
-  hash.add(c.nonblocking);
-  hash.add(c.dry_run);
-  hash.add(c.topology);
-  hash.add(c.ranks_per_gpu);
-  hash.add(c.stat);
-  hash.add(c.rel_ci);
-  hash.add(c.min_time_s);
-  hash.add(c.max_time_s);
-  hash.add(c.cell_time_s);
-  hash.add(c.epochs);
-  hash.add(c.seed);
-  hash.add(c.cadence);
-  hash.add(c.per_rank);
-  hash.add(c.show_algo);
-  hash.add(c.show_prediction);
-  hash.add(c.paranoid);
-  hash.add(c.inject.has_value());
-  if (c.inject) {
-    hash.add(c.inject->rank);
-    hash.add(c.inject->operation);
-    hash.add(c.inject->kind);
-    hash.add(c.inject->late_s);
-  }
+  hash.add(c.nthreads, c.ngpus, c.iters, c.agg_iters, c.warmup_iters, c.run_cycles, c.average, c.per_iter_timing,
+           c.per_iter_skip, c.parallel_init, c.check, c.blocking, c.stream_null, c.timeout_s, c.cudagraph,
+           c.local_register, c.cta_policy.value_or(-1), c.memory_report, c.unalign, c.backend, c.placement, c.buffers,
+           c.pairs, c.nonblocking, c.dry_run, c.topology, c.ranks_per_gpu, c.stat, c.rel_ci, c.min_time_s, c.max_time_s,
+           c.cell_time_s, c.epochs, c.seed, c.cadence, c.per_rank, c.show_algo, c.show_prediction, c.paranoid,
+           c.inject.has_value());
+  if (c.inject) hash.add(c.inject->rank, c.inject->operation, c.inject->kind, c.inject->late_s);
   // Whether these are asked for decides whether ranks gather what they report.
-  hash.add(!c.output_file.empty());
-  hash.add(!c.csv.empty());
+  hash.add(!c.output_file.empty(), !c.csv.empty());
 }
 
 void add_traffic(Hash& hash, const Traffic& traffic) {
-  hash.add(traffic.spread);
-  hash.add(traffic.dim);
+  hash.add(traffic.spread, traffic.dim);
   for (std::uint64_t nbytes : traffic.bytes) hash.add(nbytes);
-  hash.add(traffic.pattern);
-  hash.add(traffic.window);
+  hash.add(traffic.pattern, traffic.window);
 }
 
 }  // namespace
 
 std::uint64_t digest(const Plan& plan, const Config& config) {
   Hash hash;
-  hash.add(plan.collective->id);
-  hash.add(plan.maxbytes);
+  hash.add(plan.collective->id, plan.maxbytes);
   add_config(hash, config);
   hash.add(plan.cases.size());
   for (const Case& c : plan.cases) {
-    hash.add(c.dtype);
-    hash.add(c.op ? static_cast<int>(*c.op) : -1);
-    hash.add(c.root);
-    hash.add(c.problem.count);
-    hash.add(c.problem.nranks);
-    hash.add(c.nbytes);
+    hash.add(c.dtype, c.op ? static_cast<int>(*c.op) : -1, c.root, c.problem.count, c.problem.nranks, c.nbytes);
   }
   // Once: it is the same of all cases, and a matrix has nranks^2 entries.
   const bool has_traffic = uses_traffic(*plan.collective) || plan.collective->id == CollectiveId::pingpong;
@@ -339,8 +293,8 @@ constexpr double kLatency = 20e-6;  ///< [s]
 bool same_sweep(const Case& a, const Case& b) { return a.dtype == b.dtype && a.op == b.op && a.root == b.root; }
 
 std::size_t count_sizes(const Plan& plan) {
-  return static_cast<std::size_t>(std::count_if(plan.cases.begin(), plan.cases.end(),
-                                                [&](const Case& c) { return same_sweep(c, plan.cases.front()); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(plan.cases, [&](const Case& c) { return same_sweep(c, plan.cases.front()); }));
 }
 
 int count_halves(const Plan& plan, const Config& config) {
@@ -352,8 +306,6 @@ std::string duration_words(const Plan& plan, const Config& config, double assume
   if (config.run_cycles == 0) return fmt::format("about {} per cycle, without end (-N 0)", format_duration(cycle_s));
   return fmt::format("about {}", format_duration(cycle_s * config.run_cycles));
 }
-
-std::string row_words(std::size_t n) { return fmt::format("{}", counted(n, "row")); }
 
 std::string row_line(const Collective& collective, const Case& c) {
   return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", c.nbytes, c.problem.count, name(c.dtype),
@@ -386,10 +338,8 @@ std::string skip_line(const Collective& collective, const Skip& skip) {
 
 std::string memory_lines(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit,
                          int ranks_per_host) {
-  const auto largest = std::max_element(plan.cases.begin(), plan.cases.end(),
-                                        [](const Case& a, const Case& b) { return a.nbytes < b.nbytes; });
-  const std::size_t message = largest->nbytes;
-  const std::size_t per_rank = arena_bytes(message, static_cast<std::size_t>(config.unalign) * sizeof(double));
+  const std::size_t message = largest_message(plan);
+  const std::size_t per_rank = arena_bytes(message, unalign_bytes(config));
   std::string text =
       fmt::format("memory: {} per rank (two buffers of {} with guards), {} per host of {}\n", format_bytes(per_rank),
                   format_bytes(message), format_bytes(per_rank * ranks_per_host), counted(ranks_per_host, "rank"));
@@ -420,7 +370,7 @@ std::optional<std::string> plan_warning(const Plan& plan, const Config& config, 
   const double time_s = estimate_time_s(plan, config, assumed_busbw) * std::max(1, config.run_cycles);
   if (nsizes <= kManySizes && time_s <= kLongTime) return std::nullopt;
   const bool additive = config.sizes.empty() && config.stepfactor <= 1 && nsizes > 16;
-  return fmt::format("plan: {}, {}{}", row_words(plan.cases.size()), duration_words(plan, config, assumed_busbw),
+  return fmt::format("plan: {}, {}{}", counted(plan.cases.size(), "row"), duration_words(plan, config, assumed_busbw),
                      additive ? "; did you mean -f 2?" : "");
 }
 
@@ -430,8 +380,8 @@ std::string dry_run_text(const Plan& plan, const Config& config, const Backend::
   for (const Skip& skip : plan.skipped) text += skip_line(*plan.collective, skip);
   if (plan.cases.empty()) return text + fmt::format("plan: {}: nothing to run\n", plan.collective->name);
   const std::string head = fmt::format("plan: {} on {}, {} of {}\n", plan.collective->name,
-                                       counted(plan.cases.front().problem.nranks, "rank"), row_words(plan.cases.size()),
-                                       counted(count_sizes(plan), "size"));
+                                       counted(plan.cases.front().problem.nranks, "rank"),
+                                       counted(plan.cases.size(), "row"), counted(count_sizes(plan), "size"));
   text = head + row_lines(plan) + text;
   if (!plan.cap_arithmetic.empty()) text += plan.cap_arithmetic + '\n';
   text += memory_lines(plan, config, limit, ranks_per_host);

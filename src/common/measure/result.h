@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -62,7 +63,15 @@ struct WrongRank {
 
 /// "out-of-place recv (check)", "in-place (timed loop)", "guard after recv", "guard after buffer" in place. For people:
 /// nothing decides by it.
-std::string buffer_words(bool in_place, WrongPart part);
+constexpr std::string_view buffer_words(bool in_place, WrongPart part) {
+  constexpr std::string_view kWords[][2] = {{"out-of-place recv (timed loop)", "in-place (timed loop)"},
+                                            {"out-of-place recv (check)", "in-place (check)"},
+                                            {"guard before recv", "guard before buffer"},
+                                            {"guard after recv", "guard after buffer"},
+                                            {"guard before send", "guard before send"},
+                                            {"guard after send", "guard after send"}};
+  return kWords[static_cast<int>(part)][in_place ? 1 : 0];
+}
 
 /// One finished row of the table.
 struct Row {

@@ -35,7 +35,7 @@ class ThinnedSamples {
   std::size_t kept_of(std::uint64_t count) const { return static_cast<std::size_t>((count + stride_ - 1) / stride_); }
   std::vector<double> sorted() const {
     std::vector<double> values(kept_.begin(), kept_.end());
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     return values;
   }
   std::uint64_t count() const { return count_; }

@@ -178,9 +178,9 @@ double combine(Average average, const std::vector<double>& values) {
     case Average::mean:
       return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
     case Average::min:
-      return *std::min_element(values.begin(), values.end());
+      return *std::ranges::min_element(values);
     case Average::max:
-      return *std::max_element(values.begin(), values.end());
+      return *std::ranges::max_element(values);
   }
   return values.front();
 }

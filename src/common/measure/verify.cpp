@@ -44,9 +44,8 @@ void Verifier::remember(std::uint64_t seed) {
 void Verifier::prepare_slot(const BufferPlan& buffer_plan, std::size_t slot, std::uint64_t seed) {
   const Operation& op = buffer_plan.operation();
   const Pattern& data = pattern(op, seed);
-  for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-    const int rank = backend_.local_ranks()[local];
-    const int i = static_cast<int>(local);
+  for (int i = 0; i < nlocal(); ++i) {
+    const int rank = backend_.local_ranks()[i];
     const Extents e = extents_of(*op.collective, op.problem, rank);
     // In place the parts may overlap: poison first, then the rank's own data.
     backend_.set_bytes(i, buffer_plan.recv_base(i) + slot * buffer_plan.message_bytes(), kPoisonByte,
@@ -66,18 +65,14 @@ void Verifier::prepare_timed(const BufferPlan& buffer_plan) {
   }
   const Pattern& data = pattern(op, slot_seed(round, 0));
   const std::size_t elements = buffer_plan.slots() * buffer_plan.message_bytes() / op.problem.elem_size;
-  for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-    const int i = static_cast<int>(local);
-    backend_.fill_neutral(i, data, elements, buffer_plan.recv_base(i));
-  }
+  for (int i = 0; i < nlocal(); ++i) backend_.fill_neutral(i, data, elements, buffer_plan.recv_base(i));
 }
 
 std::vector<WrongRank> Verifier::check_timed(const BufferPlan& buffer_plan) {
   std::vector<WrongRank> found;
-  for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
+  for (int local = 0; local < nlocal(); ++local) {
     for (std::size_t slot = 0; slot < buffer_plan.slots(); ++slot) {
-      check_slot(buffer_plan, slot, slot_seed(timed_seed_, slot), static_cast<int>(local), WrongPart::timed_data,
-                 found);
+      check_slot(buffer_plan, slot, slot_seed(timed_seed_, slot), local, WrongPart::timed_data, found);
     }
   }
   remember(slot_seed(timed_seed_, buffer_plan.slots() - 1));
@@ -87,7 +82,7 @@ std::vector<WrongRank> Verifier::check_timed(const BufferPlan& buffer_plan) {
 std::vector<WrongRank> Verifier::verify_once(const BufferPlan& buffer_plan, bool through_graph, const FailJob& fail) {
   const std::uint64_t seed = slot_seed(next_seed_++, 0);
   prepare_slot(buffer_plan, 0, seed);
-  for (std::size_t local = 0; local < local_ranks_.size(); ++local) set_guards(buffer_plan, static_cast<int>(local));
+  for (int local = 0; local < nlocal(); ++local) set_guards(buffer_plan, local);
 
   const auto launch = [&](int lane) {
     if (through_graph) backend_.capture_begin(lane);
@@ -102,9 +97,9 @@ std::vector<WrongRank> Verifier::verify_once(const BufferPlan& buffer_plan, bool
   run_on_lanes(backend_, launch, fail);
 
   std::vector<WrongRank> found;
-  for (std::size_t local = 0; local < local_ranks_.size(); ++local) {
-    check_slot(buffer_plan, 0, seed, static_cast<int>(local), WrongPart::checked_data, found);
-    check_guards(buffer_plan, static_cast<int>(local), found);
+  for (int local = 0; local < nlocal(); ++local) {
+    check_slot(buffer_plan, 0, seed, local, WrongPart::checked_data, found);
+    check_guards(buffer_plan, local, found);
   }
   remember(seed);
   return found;

@@ -29,6 +29,7 @@ class Verifier {
   std::vector<WrongRank> verify_once(const BufferPlan& buffer_plan, bool through_graph, const FailJob& fail);
 
  private:
+  int nlocal() const { return static_cast<int>(local_ranks_.size()); }
   const Pattern& pattern(const Operation& op, std::uint64_t seed);
   void remember(std::uint64_t seed);
   void prepare_slot(const BufferPlan& buffer_plan, std::size_t slot, std::uint64_t seed);

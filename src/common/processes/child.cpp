@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/machine/job_interface.h"
 #include "common/processes/launcher.h"
 
 #include <fcntl.h>
@@ -18,7 +19,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -27,24 +27,7 @@ namespace {
 
 using Time = std::chrono::steady_clock::time_point;
 
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() { close(); }
-  void close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
+using Fd = Socket;  // here of a pipe, a file or signals
 
 struct Pipe {
   Fd read, write;
@@ -66,11 +49,11 @@ class ReadableInterrupts {
     fd_ = Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   }
 
-  int fd() const { return fd_.get(); }
+  int fd() const { return fd_.fd(); }
   /// The signal that came, or 0.
   int taken() const {
     signalfd_siginfo info{};
-    return read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+    return read(fd_.fd(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
   }
 
  private:
@@ -101,26 +84,26 @@ class Child {
       setpgid(0, 0);
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (getppid() != parent) _exit(127);
-      dup2(nothing.get(), STDIN_FILENO);
-      dup2(out.write.get(), STDOUT_FILENO);
-      dup2(err.write.get(), STDERR_FILENO);
+      dup2(nothing.fd(), STDIN_FILENO);
+      dup2(out.write.fd(), STDOUT_FILENO);
+      dup2(err.write.fd(), STDERR_FILENO);
       pthread_sigmask(SIG_UNBLOCK, &unheld, nullptr);
       execvpe(raw_argv[0], raw_argv.data(), raw_environment.data());
       const int why = errno;
-      [[maybe_unused]] const ssize_t told = write(failed.write.get(), &why, sizeof why);
+      [[maybe_unused]] const ssize_t told = write(failed.write.fd(), &why, sizeof why);
       _exit(127);
     }
     setpgid(pid_, pid_);  // also here: a kill right after the start must find the group
     failed.write.close();
     int why = 0;
-    if (read(failed.read.get(), &why, sizeof why) == sizeof why) {
+    if (read(failed.read.fd(), &why, sizeof why) == sizeof why) {
       waitpid(pid_, nullptr, 0);
       pid_ = -1;
       throw Error(ExitCode::not_possible, fmt::format("cannot execute {}: {}", in_quotes(argv[0]), std::strerror(why)));
     }
     out_ = std::move(out.read);
     err_ = std::move(err.read);
-    for (const Fd* fd : {&out_, &err_}) fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+    for (const Fd* fd : {&out_, &err_}) fcntl(fd->fd(), F_SETFL, O_NONBLOCK);
   }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -130,8 +113,8 @@ class Child {
     waitpid(pid_, nullptr, 0);
   }
 
-  int out() const { return out_.get(); }
-  int err() const { return err_.get(); }
+  int out() const { return out_.fd(); }
+  int err() const { return err_.fd(); }
   void signal_group(int signal) const { kill(-pid_, signal); }
 
   /// The wait status once it has ended; then the rest of its group is killed too, before the id can be used again.
@@ -213,7 +196,7 @@ std::string describe_end(const ChildResult& result, double timeout_s) {
 }
 
 ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& options) {
-  if (argv.empty()) throw Error(ExitCode::bad_config, "an empty command cannot be run");
+  if (argv.empty()) throw_bad_config("an empty command cannot be run");
   std::vector<const char*> current;
   for (char** e = environ; *e != nullptr; ++e) current.push_back(*e);
   const ReadableInterrupts signals;
@@ -255,33 +238,15 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
 
 namespace {
 
-bool starts_with_any(std::string_view name, std::initializer_list<std::string_view> prefixes) {
-  return std::any_of(prefixes.begin(), prefixes.end(), [&](std::string_view p) { return name.starts_with(p); });
-}
-
 /// What Open MPI's mpirun, PRRTE and Hydra tell their ranks; the user's own OMPI_MCA_... and OMPI_ALLOW_... stay.
 bool told_by_launcher(std::string_view name) {
-  return starts_with_any(name, {"OMPI_COMM_WORLD_",
-                                "OMPI_APP_CTX_",
-                                "OMPI_COMMAND",
-                                "OMPI_ARGV",
-                                "OMPI_FILE_LOCATION",
-                                "OMPI_FIRST_RANKS",
-                                "OMPI_NUM_APP_CTX",
-                                "OMPI_UNIVERSE_SIZE",
-                                "OMPI_MCA_ess",
-                                "OMPI_MCA_orte_",
-                                "OMPI_MCA_pmix",
-                                "OMPI_MCA_initial_wdir",
-                                "OMPI_MCA_mpi_oversubscribe",
-                                "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
-                                "PMIX_",
-                                "PMI_",
-                                "HYDI_",
-                                "MPI_LOCALNRANKS",
-                                "MPI_LOCALRANKID",
-                                "PRTE_LAUNCHED",
-                                "PRTE_MCA_prte_ess"});
+  static const std::vector<std::string_view> kBegin = split_text(
+      "OMPI_COMM_WORLD_ OMPI_APP_CTX_ OMPI_COMMAND OMPI_ARGV OMPI_FILE_LOCATION OMPI_FIRST_RANKS "
+      "OMPI_NUM_APP_CTX OMPI_UNIVERSE_SIZE OMPI_MCA_ess OMPI_MCA_orte_ OMPI_MCA_pmix OMPI_MCA_initial_wdir "
+      "OMPI_MCA_mpi_oversubscribe OMPI_MCA_shmem_RUNTIME_QUERY_hint PMIX_ PMI_ HYDI_ MPI_LOCALNRANKS "
+      "MPI_LOCALRANKID PRTE_LAUNCHED PRTE_MCA_prte_ess",
+      ' ');
+  return std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
 }  // namespace
@@ -291,7 +256,7 @@ std::vector<std::string> child_environment(std::span<const char* const> current,
   std::vector<std::string> result;
   for (const std::string_view entry : current) {
     const std::string_view name = entry.substr(0, entry.find('='));
-    const bool replaced = std::any_of(settings.begin(), settings.end(), [&](const auto& s) { return s.first == name; });
+    const bool replaced = std::ranges::any_of(settings, [&](const auto& s) { return s.first == name; });
     if (replaced || (launched && told_by_launcher(name))) continue;
     result.emplace_back(entry);
   }

@@ -62,10 +62,8 @@ void require_same(const Comm& comm, const std::string& what, std::uint64_t value
   comm.broadcast(&reference, sizeof reference, 0);
   collectively(comm, "agreeing on " + what, [&] {
     if (value == reference) return;
-    throw Error(
-        ExitCode::bad_config,
-        fmt::format("{} differs from rank 0's: start every rank with the same arguments, environment and version",
-                    what));
+    throw_bad_config(fmt::format(
+        "{} differs from rank 0's: start every rank with the same arguments, environment and version", what));
   });
 }
 

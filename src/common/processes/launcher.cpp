@@ -1,5 +1,6 @@
 #include "common/processes/launcher.h"
 
+#include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/say.h"
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstddef>
@@ -63,35 +65,21 @@ bool is_slurm_shell(const Get& get) {
 }  // namespace
 
 std::string_view name(Launcher launcher) {
-  switch (launcher) {
-    case Launcher::none:
-      return "none";
-    case Launcher::open_mpi:
-      return "Open MPI's mpirun";
-    case Launcher::hydra:
-      return "Hydra (mpiexec of MPICH or Intel MPI)";
-    case Launcher::flux:
-      return "Flux";
-    case Launcher::slurm:
-      return "Slurm's srun";
-    case Launcher::pmi:
-      return "a PMI launcher";
-    case Launcher::pmix:
-      return "a PMIx launcher";
-  }
-  return "?";
+  constexpr std::array<std::string_view, 7> kNames{
+      "none",           "Open MPI's mpirun", "Hydra (mpiexec of MPICH or Intel MPI)", "Flux", "Slurm's srun",
+      "a PMI launcher", "a PMIx launcher"};
+  return word(kNames, launcher);
 }
 
 Launch detect_launch(const Get& get) {
   for (const Names& names : kLaunchers) {
     if (get(names.sign) == nullptr) continue;
     if (names.kind == Launcher::slurm && is_slurm_shell(get)) return {};
-    Launch launch;
-    launch.kind = names.kind;
-    launch.rank = static_cast<int>(number(get, names.rank).value_or(-1));
-    launch.nprocs = static_cast<int>(number(get, names.nprocs).value_or(0));
-    launch.local_rank = static_cast<int>(number(get, names.local_rank).value_or(-1));
-    launch.local_size = static_cast<int>(number(get, names.local_size).value_or(0));
+    const auto told = [&](const char* variable, int otherwise) {
+      return static_cast<int>(number(get, variable).value_or(otherwise));
+    };
+    Launch launch{names.kind, told(names.rank, -1), told(names.nprocs, 0), told(names.local_rank, -1),
+                  told(names.local_size, 0)};
     if (launch.kind == Launcher::slurm) {
       const char* tasks = get("SLURM_STEP_TASKS_PER_NODE");
       const int node = static_cast<int>(number(get, "SLURM_NODEID").value_or(0));

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdint>
 #include <exception>
 
@@ -21,16 +22,9 @@ int checked_int(std::size_t n) {
   return static_cast<int>(n);
 }
 
+/// In the order of Reduction.
 MPI_Op op_of(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::sum:
-      return MPI_SUM;
-    case Reduction::min:
-      return MPI_MIN;
-    case Reduction::max:
-      return MPI_MAX;
-  }
-  return MPI_OP_NULL;
+  return std::array{MPI_SUM, MPI_MIN, MPI_MAX}.at(static_cast<std::size_t>(reduction));
 }
 
 /// After MPI's end, or while unwinding, nothing may be said to the peers any more.

@@ -14,15 +14,13 @@
 namespace busbar {
 namespace {
 
-struct DestroyTopology {
-  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+template <auto free>
+struct FreeBy {
+  void operator()(auto* object) const { free(object); }
 };
-using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
-
-struct FreeBitmap {
-  void operator()(hwloc_bitmap_t bitmap) const { hwloc_bitmap_free(bitmap); }
-};
-using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBitmap>;
+using Topology = std::unique_ptr<hwloc_topology, FreeBy<hwloc_topology_destroy>>;
+using Bitmap = std::unique_ptr<hwloc_bitmap_s, FreeBy<hwloc_bitmap_free>>;
+using Text = std::unique_ptr<char, FreeBy<std::free>>;
 
 Topology load(const std::string& xml_file, bool with_devices) {
   hwloc_topology_t raw = nullptr;
@@ -39,11 +37,9 @@ Topology load(const std::string& xml_file, bool with_devices) {
 }
 
 std::string ranges(hwloc_const_bitmap_t set) {
-  std::unique_ptr<char, decltype(&std::free)> text(nullptr, &std::free);
   char* raw = nullptr;
   if (hwloc_bitmap_list_asprintf(&raw, set) < 0) return "?";
-  text.reset(raw);
-  return text.get();
+  return Text(raw).get();
 }
 
 /// "core 3", "NUMA nodes 0-1".

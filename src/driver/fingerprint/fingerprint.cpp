@@ -1,5 +1,3 @@
-#include "driver/fingerprint/fingerprint.h"
-
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -17,6 +15,7 @@
 #include "common/record/envelope.h"
 #include "common/record/json_values.h"
 #include "driver/command/subcommand.h"
+#include "driver/fingerprint/fingerprint_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -183,15 +182,14 @@ void refuse_meaningless(const Arguments& a, const std::vector<std::string>& give
                                                    "datatype", "op",       "root",      "output_file"};
   for (const std::string& name : given) {
     if (!contains(kTaken, name)) {
-      throw Error(ExitCode::bad_config,
-                  fmt::format("--{} has no meaning in fingerprint, which measures no time", name));
+      throw_bad_config(fmt::format("--{} has no meaning in fingerprint, which measures no time", name));
     }
   }
   if (a.segment_bytes > 0 && a.algorithm.empty()) {
-    throw Error(ExitCode::bad_config, "--segmentsize goes with --algorithm NAME");
+    throw_bad_config("--segmentsize goes with --algorithm NAME");
   }
   if (a.config.dtypes.size() != 1 || a.config.ops.size() != 1 || a.config.all_roots) {
-    throw Error(ExitCode::bad_config, "one type (-d), one operation (-o) and one root (-r) at a time");
+    throw_bad_config("one type (-d), one operation (-o) and one root (-r) at a time");
   }
 }
 
@@ -281,11 +279,10 @@ void write_json(const std::string& path, const std::vector<FingerprintResult>& r
 int look(const Arguments& a) {
   const std::vector<std::uint64_t> sizes = sweep_sizes(a.config, a.config.maxbytes);
   if (sizes.size() > kMaxSizes) {
-    throw Error(ExitCode::bad_config, fmt::format("more than {} sizes: each takes several launches", kMaxSizes));
+    throw_bad_config(fmt::format("more than {} sizes: each takes several launches", kMaxSizes));
   }
   if (!a.algorithm.empty() && !a.rules_file.empty()) {
-    throw Error(ExitCode::bad_config,
-                "--algorithm and --rules: either one; Open MPI's versions differ in which goes first");
+    throw_bad_config("--algorithm and --rules: either one; Open MPI's versions differ in which goes first");
   }
   ParsedOmpiRules rules;
   if (!a.rules_file.empty()) rules = parse_ompi_rules(read_file(a.rules_file, "the rules file"));
@@ -314,9 +311,9 @@ int run(const Launch& launch, int argc, char** argv) {
     return run_fingerprint_probe(argc, argv, case_of(a, nbytes), forced_choice(a), a.probe_calls);
   }
   if (launch.launched()) {
-    throw Error(ExitCode::bad_config,
-                "start `busbar fingerprint` without a launcher: it starts its own ranks (--launch "
-                "\"mpirun -n 4\")");
+    throw_bad_config(
+        "start `busbar fingerprint` without a launcher: it starts its own ranks (--launch "
+        "\"mpirun -n 4\")");
   }
   return look(a);
 }

@@ -1,3 +1,4 @@
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "driver/formats/result_formats.h"
 
@@ -22,15 +23,17 @@ struct Suite {
   std::vector<Test> tests;
   bool is_verdict = false;  ///< of the whole run
 
-  std::size_t count(Outcome outcome) const {
-    return static_cast<std::size_t>(
-        std::count_if(tests.begin(), tests.end(), [&](const Test& t) { return t.outcome == outcome; }));
+  /// What an element says of its tests.
+  std::string attributes(double time_s) const {
+    const auto count = [&](Outcome outcome) { return std::ranges::count(tests, outcome, &Test::outcome); };
+    return fmt::format(R"(name="{}" tests="{}" failures="{}" errors="{}" skipped="{}" time="{}")", xml_text(name),
+                       tests.size(), count(Outcome::fail), count(Outcome::inconclusive), count(Outcome::skip), time_s);
   }
 };
 
 /// Servers take dots in a class name for packages.
 std::string class_part(std::string text) {
-  std::replace(text.begin(), text.end(), '.', '_');
+  std::ranges::replace(text, '.', '_');
   return text;
 }
 
@@ -62,9 +65,8 @@ std::vector<Suite> suites_of(const AcceptResult& result, std::string_view tool) 
   std::vector<Suite> suites;
   for (const Stage stage : {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole}) {
     const auto& planned = result.plan.stages;
-    const bool known = std::find(planned.begin(), planned.end(), stage) != planned.end() ||
-                       std::any_of(result.criteria.begin(), result.criteria.end(),
-                                   [&](const CriterionResult& c) { return c.stage == stage; });
+    const bool known = contains(planned, stage) ||
+                       std::ranges::any_of(result.criteria, [&](const CriterionResult& c) { return c.stage == stage; });
     if (known) suites.push_back(suite_of(result, stage, tool));
   }
   const bool ended = !result.end_time.empty();
@@ -102,13 +104,10 @@ std::string test_text(const Test& test) {
 
 std::string suite_text(const Suite& suite, const AcceptResult& result, double time_s) {
   std::string timestamp = result.start_time;
-  std::replace(timestamp.begin(), timestamp.end(), ' ', 'T');  // ISO 8601
+  std::ranges::replace(timestamp, ' ', 'T');  // ISO 8601
   const std::string host = result.hosts.empty() ? "localhost" : result.hosts.front().name;
-  std::string text = fmt::format(
-      "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{}\" timestamp=\"{}\" "
-      "hostname=\"{}\">\n",
-      xml_text(suite.name), suite.tests.size(), suite.count(Outcome::fail), suite.count(Outcome::inconclusive),
-      suite.count(Outcome::skip), time_s, xml_text(timestamp), xml_text(host));
+  std::string text = fmt::format("  <testsuite {} timestamp=\"{}\" hostname=\"{}\">\n", suite.attributes(time_s),
+                                 xml_text(timestamp), xml_text(host));
   for (const Test& test : suite.tests) text += test_text(test);
   return text + "  </testsuite>\n";
 }
@@ -116,38 +115,18 @@ std::string suite_text(const Suite& suite, const AcceptResult& result, double ti
 }  // namespace
 
 std::string xml_text(std::string_view text) {
+  // As characters the blanks would become blanks in an attribute; XML 1.0 has no way to write the other controls.
+  static const std::map<char, std::string_view> kWritten{
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\n', "&#10;"}, {'\t', "&#9;"}, {'\r', "&#13;"}};
   std::string escaped;
   for (const char c : valid_utf8(text)) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      // As characters they would become blanks in an attribute.
-      case '\n':
-        escaped += "&#10;";
-        break;
-      case '\t':
-        escaped += "&#9;";
-        break;
-      case '\r':
-        escaped += "&#13;";
-        break;
-      default:
-        // XML 1.0 has no way to write the others.
-        if (static_cast<unsigned char>(c) < 0x20) {
-          escaped += "\xEF\xBF\xBD";
-        } else {
-          escaped += c;
-        }
+    const auto written = kWritten.find(c);
+    if (written != kWritten.end()) {
+      escaped += written->second;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      escaped += "\xEF\xBF\xBD";
+    } else {
+      escaped += c;
     }
   }
   // U+FFFE and U+FFFF are UTF-8 but no characters of XML.
@@ -160,25 +139,17 @@ std::string xml_text(std::string_view text) {
 
 std::string junit_xml(const AcceptResult& result, std::string_view tool) {
   const std::vector<Suite> suites = suites_of(result, tool);
-  std::size_t tests = 0;
-  std::size_t failures = 0;
-  std::size_t errors = 0;
-  std::size_t skipped = 0;
+  Suite all;
   std::string body;
   for (const Suite& suite : suites) {
-    tests += suite.tests.size();
-    failures += suite.count(Outcome::fail);
-    errors += suite.count(Outcome::inconclusive);
-    skipped += suite.count(Outcome::skip);
+    all.tests.insert(all.tests.end(), suite.tests.begin(), suite.tests.end());
     // How long a criterion took means nothing; the run's time stands with its verdict.
     body += suite_text(suite, result, suite.is_verdict ? run_time_s(result) : 0);
   }
   const std::string& title = result.plan.title_or_file();
-  const std::string name = fmt::format("busbar {}{}{}", tool, title.empty() ? "" : ": ", title);
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"{}\" tests=\"{}\" failures=\"{}\" "
-      "errors=\"{}\" skipped=\"{}\" time=\"{}\">\n{}</testsuites>\n",
-      xml_text(name), tests, failures, errors, skipped, run_time_s(result), body);
+  all.name = fmt::format("busbar {}{}{}", tool, title.empty() ? "" : ": ", title);
+  return fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites {}>\n{}</testsuites>\n",
+                     all.attributes(run_time_s(result)), body);
 }
 
 }  // namespace busbar

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 namespace busbar {
 namespace {
@@ -126,20 +127,16 @@ bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; 
 }  // namespace
 
 std::string markdown_field(std::string_view raw) {
+  // '@': else a server writes to somebody of that name.
+  static const std::map<char, std::string_view> kWritten{{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'@', "&#64;"}};
   const std::string text = valid_utf8(raw);
   std::string field;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (static_cast<unsigned char>(c) < 0x20) {
       field += ' ';
-    } else if (c == '<') {
-      field += "&lt;";
-    } else if (c == '>') {
-      field += "&gt;";
-    } else if (c == '&') {
-      field += "&amp;";
-    } else if (c == '@') {
-      field += "&#64;";  // else a server writes to somebody of that name
+    } else if (const auto written = kWritten.find(c); written != kWritten.end()) {
+      field += written->second;
     } else {
       // Within a word '_' is not markup, and all\_reduce cannot be copied.
       const bool within = c == '_' && i > 0 && i + 1 < text.size() && is_word(text[i - 1]) && is_word(text[i + 1]);

@@ -17,66 +17,45 @@
 
 namespace busbar {
 
-using Writer = std::function<std::string(const AcceptResult&)>;
-
-/// A file of one run.
-struct OutputFile {
-  std::string path;
-  std::string option;
-  Writer text;
-};
-
 namespace {
 
 // More than the files of a large run take, so that a disk with room for a header alone is found out.
 constexpr std::size_t kRoom = 256 * 1024;
 
-/// Creates the file or throws; says where it is, if not where it was asked for.
-OutputFile create(const std::string& asked, const char* option, Writer text, const AcceptResult& begun) {
-  OutputFile file{create_result_file(asked, option), option, std::move(text)};
-  int error = replace_file(file.path, std::string(kRoom, ' '));
-  if (error == 0) error = replace_file(file.path, file.text(begun));
-  if (error == 0) return file;
-  std::error_code ignored;
-  std::filesystem::remove(file.path, ignored);
-  throw Error(ExitCode::bad_config,
-              fmt::format("{} {}: cannot write '{}': {}", option, asked, file.path, std::strerror(error)));
-}
-
 /// The last run's metrics stay until this one has some.
 void check_prometheus(const std::string& path) {
   std::error_code unknown;  // then the trial below has the reason
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("--prometheus {}: exists and is not a regular file; name a file", path));
+    throw_bad_config(fmt::format("--prometheus {}: exists and is not a regular file; name a file", path));
   }
   const int error = try_writing_beside(path, std::string(kRoom, ' '));
   if (error == 0) return;
-  throw Error(ExitCode::bad_config,
-              fmt::format("--prometheus {}: cannot write into its directory: {}; name a file in a "
-                          "directory that exists and that rank 0 may write",
-                          path, std::strerror(error)));
+  throw_bad_config(
+      fmt::format("--prometheus {}: cannot write into its directory: {}; name a file in a "
+                  "directory that exists and that rank 0 may write",
+                  path, std::strerror(error)));
 }
 
 std::function<void(std::string_view)> file_name(std::string& field) {
   return [&field](std::string_view text) {
-    if (text.empty()) throw Error(ExitCode::bad_config, "an empty name is not a file name");
+    if (text.empty()) throw_bad_config("an empty name is not a file name");
     field = text;
   };
 }
 
 }  // namespace
 
-struct OutputFiles::Open {
-  std::string tool;
-  std::vector<OutputFile> files;
-  std::string prometheus;
-  std::string history;
-  bool warned = false;
-};
-
-OutputFiles::OutputFiles() = default;
-OutputFiles::~OutputFiles() = default;
+/// Creates the file or throws; says where it is, if not where it was asked for.
+OutputFiles::File OutputFiles::create(const std::string& asked, const char* option, decltype(File::text) text,
+                                      const AcceptResult& begun) {
+  File file{create_result_file(asked, option), option, std::move(text)};
+  int error = replace_file(file.path, std::string(kRoom, ' '));
+  if (error == 0) error = replace_file(file.path, file.text(begun));
+  if (error == 0) return file;
+  std::error_code ignored;
+  std::filesystem::remove(file.path, ignored);
+  throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, asked, file.path, std::strerror(error)));
+}
 
 std::vector<OwnOption> output_own_options(OutputOptions& options) {
   return {{"junit", "FILE", "write JUnit XML, a test per criterion", file_name(options.junit)},
@@ -88,48 +67,46 @@ std::vector<OwnOption> output_own_options(OutputOptions& options) {
 }
 
 void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool) {
-  auto opened = std::make_unique<Open>();
-  opened->tool = tool;
-  const std::string name(tool);
   // What cannot be created comes before what can, so that a bad name leaves no files behind.
   if (!options.prometheus.empty()) check_prometheus(options.prometheus);
   if (!options.history.empty()) check_history(options.history);
-  opened->prometheus = options.prometheus;
-  opened->history = options.history;
-  const auto add = [&](const std::string& asked, const char* option, Writer text) {
-    if (!asked.empty()) opened->files.push_back(create(asked, option, std::move(text), begun));
+  std::vector<File> files;
+  const auto add = [&](const std::string& asked, const char* option, decltype(File::text) text) {
+    if (!asked.empty()) files.push_back(create(asked, option, std::move(text), begun));
   };
+  const std::string name(tool);
   add(options.junit, "--junit", [name](const AcceptResult& r) { return junit_xml(r, name); });
   add(options.csv, "--csv", accept_csv);
   add(options.markdown, "--markdown", [name](const AcceptResult& r) { return markdown_text(r, name); });
-  open_ = std::move(opened);
+  files_ = std::move(files);
+  tool_ = name;
+  prometheus_ = options.prometheus;
+  history_ = options.history;
 }
 
 void OutputFiles::write_so_far(const AcceptResult& result) {
-  if (!open_) return;
-  for (const OutputFile& file : open_->files) {
+  for (const File& file : files_) {
     const int error = replace_file(file.path, file.text(result));
-    if (error != 0 && !std::exchange(open_->warned, true)) write_stderr(write_warning(file.path, error));
+    if (error != 0 && !std::exchange(warned_, true)) write_stderr(write_warning(file.path, error));
   }
 }
 
 bool OutputFiles::write(const AcceptResult& result) {
-  if (!open_) return true;
   bool good = true;
   const auto complain = [&](const std::string& option, const std::string& path, const std::string& why) {
     good = false;
     say("warning: {} {}: {}; the verdict stands", option, path, why);
   };
-  for (const OutputFile& file : open_->files) {
+  for (const File& file : files_) {
     const int error = replace_file(file.path, file.text(result));
     if (error != 0) complain(file.option, file.path, std::strerror(error));
   }
-  if (!open_->prometheus.empty()) {
+  if (!prometheus_.empty()) {
     const std::int64_t end_s = parse_local_timestamp(result.end_time).value_or(std::time(nullptr));
-    const int error = replace_file(open_->prometheus, prometheus_text(result, open_->tool, end_s), Replacing::shared);
-    if (error != 0) complain("--prometheus", open_->prometheus, std::strerror(error));
+    const int error = replace_file(prometheus_, prometheus_text(result, tool_, end_s), Replacing::shared);
+    if (error != 0) complain("--prometheus", prometheus_, std::strerror(error));
   }
-  if (!open_->history.empty()) good = add_to_history(open_->history, history_of_accept(result, open_->tool)) && good;
+  if (!history_.empty()) good = add_to_history(history_, history_of_accept(result, tool_)) && good;
   return good;
 }
 

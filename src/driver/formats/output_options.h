@@ -3,7 +3,7 @@
 #include "common/record/accept_result.h"
 #include "driver/command/subcommand.h"
 
-#include <memory>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,11 +25,6 @@ std::vector<OwnOption> output_own_options(OutputOptions& options);
 /// These files from before the first measurement to the verdict. For process 0 alone: call open() in on_process0.
 class OutputFiles {
  public:
-  OutputFiles();
-  OutputFiles(const OutputFiles&) = delete;
-  OutputFiles& operator=(const OutputFiles&) = delete;
-  ~OutputFiles();
-
   /// Creates the files and sees that there is room: a path that cannot be written or a full disk is Error(bad_config)
   /// naming the option, before anything is measured. Earlier results stay (FILE.0 is written then), but for
   /// --prometheus, which is replaced when the run ends, and --history, to which the run is added. Until write() the
@@ -46,8 +41,20 @@ class OutputFiles {
   bool write(const AcceptResult& result);
 
  private:
-  struct Open;
-  std::unique_ptr<Open> open_;  // nothing before open()
+  /// A file of one run.
+  struct File {
+    std::string path;
+    std::string option;
+    std::function<std::string(const AcceptResult&)> text;
+  };
+  static File create(const std::string& asked, const char* option, decltype(File::text) text,
+                     const AcceptResult& begun);
+
+  std::string tool_;
+  std::vector<File> files_;
+  std::string prometheus_;
+  std::string history_;
+  bool warned_ = false;
 };
 
 }  // namespace busbar

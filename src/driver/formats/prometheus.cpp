@@ -107,32 +107,32 @@ std::string criteria_text(const AcceptResult& result, const std::string& plan) {
 
 std::string run_text(const AcceptResult& result, std::string_view tool, const std::string& plan, double end_s) {
   constexpr std::array kOutcomes{Outcome::pass, Outcome::warn, Outcome::inconclusive, Outcome::fail, Outcome::skip};
+  const auto run_and = [&](const Labels& more) {
+    Labels labels{{"tool", std::string(tool)}, {"plan", plan}};
+    labels.insert(labels.end(), more.begin(), more.end());
+    return labels;
+  };
   Gauge outcome(fmt::format("busbar_{}_outcome", tool), "1 for the outcome of the last run, 0 for the others.");
-  for (const Outcome o : kOutcomes) outcome.set({{"plan", plan}, {"outcome", name(o)}}, o == result.outcome ? 1 : 0);
   Gauge criteria("busbar_criteria", "How many criteria ended so.");
   const auto counts = count_outcomes(result.criteria);
   for (const Outcome o : kOutcomes) {
-    criteria.set({{"tool", std::string(tool)}, {"plan", plan}, {"outcome", name(o)}},
-                 static_cast<double>(counts[static_cast<std::size_t>(o)]));
+    outcome.set({{"plan", plan}, {"outcome", name(o)}}, o == result.outcome ? 1 : 0);
+    criteria.set(run_and({{"outcome", name(o)}}), static_cast<double>(counts[static_cast<std::size_t>(o)]));
   }
   Gauge blamed("busbar_blamed_host", "1 for each host that is to blame.");
-  for (const std::string& host : blamed_hosts(result)) {
-    blamed.set({{"tool", std::string(tool)}, {"plan", plan}, {"host", host}}, 1);
-  }
+  for (const std::string& host : blamed_hosts(result)) blamed.set(run_and({{"host", host}}), 1);
   Gauge hosts("busbar_hosts", "Hosts that took part.");
-  hosts.set({{"tool", std::string(tool)}, {"plan", plan}}, static_cast<double>(result.hosts.size()));
+  hosts.set(run_and({}), static_cast<double>(result.hosts.size()));
   Gauge info("busbar_run_info", "What ran, in its labels.");
-  info.set({{"tool", std::string(tool)},
-            {"plan", plan},
-            {"version", result.version},
-            {"backend", result.backend},
-            {"library", result.library},
-            {"platform", result.platform}},
+  info.set(run_and({{"version", result.version},
+                    {"backend", result.backend},
+                    {"library", result.library},
+                    {"platform", result.platform}}),
            1);
   Gauge duration("busbar_run_duration_seconds", "How long the last run took.");
-  duration.set({{"tool", std::string(tool)}, {"plan", plan}}, run_time_s(result));
+  duration.set(run_and({}), run_time_s(result));
   Gauge last("busbar_last_run_timestamp_seconds", "When the last run ended, in seconds since 1970.");
-  last.set({{"tool", std::string(tool)}, {"plan", plan}}, end_s);
+  last.set(run_and({}), end_s);
   return outcome.text() + criteria.text() + blamed.text() + hosts.text() + info.text() + duration.text() + last.text();
 }
 

@@ -42,15 +42,11 @@ std::string criterion_line(const CriterionResult& c) {
 
 }  // namespace
 
-std::string accept_csv_header() {
-  return "record,stage,scope,cell,collective,dtype,op,size_bytes,placement,nranks,nhosts,repetition,algorithm,median_"
-         "us,ci_low_us,"
-         "ci_high_us,busbw_gbps,busbw_low_gbps,busbw_high_gbps,wrong,stop,criterion,outcome,found,wanted,source,reason,"
-         "hosts\n";
-}
-
 std::string accept_csv(const AcceptResult& result) {
-  std::string text = accept_csv_header();
+  std::string text =
+      "record,stage,scope,cell,collective,dtype,op,size_bytes,placement,nranks,nhosts,repetition,algorithm,median_us,"
+      "ci_low_us,ci_high_us,"
+      "busbw_gbps,busbw_low_gbps,busbw_high_gbps,wrong,stop,criterion,outcome,found,wanted,source,reason,hosts\n";
   for (const Cell& cell : result.cells) text += cell_line(cell);
   for (const CriterionResult& criterion : result.criteria) text += criterion_line(criterion);
   return text;
@@ -80,17 +76,15 @@ constexpr std::size_t kMostReasons = 8;  // of one check, in one field of a file
 
 /// One check over all nodes and subjects: whether it passes must not depend on how findings are grouped, nor its name.
 struct CheckSum {
-  std::string check;
-  Outcome outcome = Outcome::skip;
+  CriterionResult criterion;
   std::vector<std::string> found;
-  std::vector<std::string> hosts;
-  std::string remedies;
   std::size_t left_out = 0;
 
+  void judge(Outcome outcome) { criterion.outcome = worse(criterion.outcome, outcome); }
   void remedy(const std::string& text) {
-    if (remedies.find(text) == std::string::npos) remedies += (remedies.empty() ? "do: " : "; ") + text;
+    std::string& all = criterion.reason;
+    if (all.find(text) == std::string::npos) all += (all.empty() ? "do: " : "; ") + text;
   }
-
   void add(const std::string& text) {
     if (found.size() < kMostReasons) {
       found.push_back(text);
@@ -98,16 +92,22 @@ struct CheckSum {
       ++left_out;
     }
   }
-
   void blame(const std::vector<std::string>& names) {
-    for (const std::string& place : names) add_once(hosts, place.substr(0, place.find(' ')));  // "node17 rank 3"
+    for (const std::string& place : names) {
+      add_once(criterion.hosts, place.substr(0, place.find(' ')));  // "node17 rank 3"
+    }
   }
 };
 
 CheckSum& sum_of(std::vector<CheckSum>& sums, const std::string& check) {
-  const auto at = std::find_if(sums.begin(), sums.end(), [&](const CheckSum& s) { return s.check == check; });
+  const auto at = std::ranges::find_if(sums, [&](const CheckSum& s) { return s.criterion.cell == check; });
   if (at != sums.end()) return *at;
-  sums.push_back({.check = check, .outcome = Outcome::skip, .found = {}, .hosts = {}, .remedies = {}, .left_out = 0});
+  CriterionResult& c = sums.emplace_back().criterion;
+  c.criterion = Criterion::doctor;
+  c.stage = Stage::doctor;
+  c.cell = check;
+  c.scope = "all";
+  c.outcome = Outcome::skip;
   return sums.back();
 }
 
@@ -160,41 +160,30 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
   std::vector<CheckSum> sums;
   for (const NodeReport& node : nodes) {
     result.hosts.push_back({.name = node.host, .ranks = node.ranks, .device = {}});
-    for (const DoctorRow& row : node.rows) {
-      CheckSum& sum = sum_of(sums, row.check);
-      sum.outcome = worse(sum.outcome, row.outcome);
-    }
+    for (const DoctorRow& row : node.rows) sum_of(sums, row.check).judge(row.outcome);
   }
   for (const DoctorVerdict::Unequal& unequal : verdict.unequal) {
     CheckSum& sum = sum_of(sums, unequal.check);
-    sum.outcome = worse(sum.outcome, unequal.outcome);
+    sum.judge(unequal.outcome);
     sum.add(unequal_text(unequal));
     sum.remedy(unequal.remedy);
     for (const auto& odd : odd_values(unequal)) sum.blame(odd.places);
   }
   for (const DoctorVerdict::Line& line : verdict.lines) {
     CheckSum& sum = sum_of(sums, line.row.check);
-    sum.outcome = worse(sum.outcome, line.row.outcome);
+    sum.judge(line.row.outcome);
     // Why something was skipped on one node says nothing where another's failed.
-    if (line.row.outcome == Outcome::skip && sum.outcome != Outcome::skip) continue;
+    if (line.row.outcome == Outcome::skip && sum.criterion.outcome != Outcome::skip) continue;
     sum.add(line_text(line));
     if (line.row.outcome == Outcome::skip) continue;
     sum.blame(line.hosts);
     sum.remedy(line.row.remedy);
   }
-  for (const CheckSum& sum : sums) {
-    CriterionResult c;
-    c.criterion = Criterion::doctor;
-    c.cell = sum.check;
-    c.stage = Stage::doctor;
-    c.scope = "all";
-    c.outcome = sum.outcome;
-    const std::string text = fmt::format("{}", fmt::join(sum.found, "; "));
-    c.reason = sum.remedies;
-    (sum.outcome == Outcome::skip ? c.reason : c.found) =
+  for (CheckSum& sum : sums) {
+    CriterionResult& c = result.criteria.emplace_back(std::move(sum.criterion));
+    const std::string text = joined_words(sum.found, "; ");
+    (c.outcome == Outcome::skip ? c.reason : c.found) =
         sum.left_out > 0 ? fmt::format("{}; and {} more", text, sum.left_out) : text;
-    c.hosts = sum.hosts;
-    result.criteria.push_back(std::move(c));
   }
   return result;
 }

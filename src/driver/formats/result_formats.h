@@ -24,9 +24,6 @@ std::string junit_xml(const AcceptResult& result, std::string_view tool);
 /// replaced by U+FFFD.
 std::string xml_text(std::string_view text);
 
-/// The first line of accept_csv().
-std::string accept_csv_header();
-
 /// Cells and criteria as one table (RFC 4180, lines end with \n as the benchmarks' do): column `record` says which a
 /// line is, what does not concern it is empty. Bandwidths are in 1e9 B/s.
 std::string accept_csv(const AcceptResult& result);

@@ -60,11 +60,11 @@ Database::Database(const std::string& path, Mode mode, double patience_s) : path
   sqlite3* database = nullptr;
   // SQLite takes some names for more than a file: "", ":memory:", "file:...".
   const bool absolute = path.starts_with('/');
-  if (path.empty()) throw Error(ExitCode::bad_config, "an empty name is not a file");
+  if (path.empty()) throw_bad_config("an empty name is not a file");
   std::error_code unknown;  // then SQLite has the reason
   if (mode == Mode::existing &&
       std::filesystem::status(path, unknown).type() == std::filesystem::file_type::not_found) {
-    throw Error(ExitCode::bad_config, fmt::format("{}: there is no such file", printable(path)));
+    throw_bad_config(fmt::format("{}: there is no such file", printable(path)));
   }
   const int result = sqlite3_open_v2((absolute ? path : "./" + path).c_str(), &database, flags, nullptr);
   database_.reset(database);
@@ -80,7 +80,7 @@ void Database::check(int result) const {
   if (result == SQLITE_OK || result == SQLITE_ROW || result == SQLITE_DONE) return;
   const char* words = database_ ? sqlite3_errmsg(database_.get()) : sqlite3_errstr(result);
   const int code = database_ ? sqlite3_extended_errcode(database_.get()) : result;
-  throw Error(ExitCode::bad_config, fmt::format("{}: {}{}", printable(path_), words, remedy(code)));
+  throw_bad_config(fmt::format("{}: {}{}", printable(path_), words, remedy(code)));
 }
 
 void Database::run(const std::string& sql) {
@@ -89,7 +89,9 @@ void Database::run(const std::string& sql) {
 
 std::int64_t Database::number(const std::string& sql) {
   Statement statement(*this, sql);
-  return statement.step() ? statement.whole() : 0;
+  std::int64_t value = 0;
+  if (statement.step()) statement.read(value);
+  return value;
 }
 
 std::int64_t Database::last_id() const { return sqlite3_last_insert_rowid(database_.get()); }
@@ -122,7 +124,7 @@ Statement& Statement::bind(std::string_view text) {
   return *this;
 }
 
-Statement& Statement::bind(std::int64_t value) {
+Statement& Statement::bind_whole(std::int64_t value) {
   database_.check(sqlite3_bind_int64(statement_.get(), ++bound_, value));
   return *this;
 }
@@ -132,14 +134,7 @@ Statement& Statement::bind(double value) {
   return *this;
 }
 
-Statement& Statement::bind(const std::optional<double>& value) {
-  if (value) return bind(*value);
-  database_.check(sqlite3_bind_null(statement_.get(), ++bound_));
-  return *this;
-}
-
-Statement& Statement::bind(const std::optional<std::int64_t>& value) {
-  if (value) return bind(*value);
+Statement& Statement::bind_null() {
   database_.check(sqlite3_bind_null(statement_.get(), ++bound_));
   return *this;
 }
@@ -165,17 +160,5 @@ std::string Statement::text() {
 std::int64_t Statement::whole() { return sqlite3_column_int64(statement_.get(), column_++); }
 
 double Statement::real() { return sqlite3_column_double(statement_.get(), column_++); }
-
-std::optional<double> Statement::real_or_none() {
-  if (!null()) return real();
-  ++column_;
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> Statement::whole_or_none() {
-  if (!null()) return whole();
-  ++column_;
-  return std::nullopt;
-}
 
 }  // namespace busbar

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -71,28 +73,53 @@ class Statement {
 
   Statement& bind(std::string_view text);
   Statement& bind(const char* text) { return bind(std::string_view(text)); }  // else it would be true or false
-  Statement& bind(std::int64_t value);
-  Statement& bind(int value) { return bind(std::int64_t{value}); }
-  Statement& bind(bool value) { return bind(std::int64_t{value}); }
   Statement& bind(double value);
-  Statement& bind(const std::optional<double>& value);
-  Statement& bind(const std::optional<std::int64_t>& value);
+  Statement& bind(std::integral auto value) { return bind_whole(static_cast<std::int64_t>(value)); }
+  template <class Value>
+  Statement& bind(const std::optional<Value>& value) {
+    return value ? bind(*value) : bind_null();
+  }
 
   /// The next row; false after the last. A statement that is over can be bound and stepped again.
   bool step();
 
-  // Columns of the row, in order: each call reads the next.
+  /// Binds all of these and steps.
+  bool run(const auto&... values) {
+    (bind(values), ...);
+    return step();
+  }
+
+  /// The next columns of the row, in order.
   std::string text();
-  std::int64_t whole();
-  double real();
-  std::optional<double> real_or_none();
-  std::optional<std::int64_t> whole_or_none();
+  template <class... Values>
+  void read(Values&... values) {
+    ((values = next<Values>()), ...);
+  }
 
  private:
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const;
   };
+  Statement& bind_whole(std::int64_t value);
+  Statement& bind_null();
   bool null();
+  std::int64_t whole();
+  double real();
+
+  template <class Value>
+  Value next() {
+    if constexpr (std::is_same_v<Value, std::string>) {
+      return text();
+    } else if constexpr (std::is_integral_v<Value>) {
+      return static_cast<Value>(whole());
+    } else if constexpr (std::is_same_v<Value, double>) {
+      return real();
+    } else {
+      if (!null()) return next<typename Value::value_type>();
+      ++column_;
+      return std::nullopt;
+    }
+  }
 
   Database& database_;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;

@@ -40,21 +40,15 @@ CREATE TABLE room(bytes BLOB);
 std::string lines(const std::vector<std::string>& texts) {
   std::string joined;
   for (std::string text : texts) {
-    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::ranges::replace(text, '\n', ' ');
     joined += (joined.empty() ? "" : "\n") + text;
   }
   return joined;
 }
 
 std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> texts;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    texts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return texts;
+  const std::vector<std::string_view> parts = split_text(text, '\n');
+  return {parts.begin(), parts.end()};
 }
 
 // Seven digits: no clock has more, and a cell has hundreds of epochs.
@@ -68,41 +62,29 @@ Outcome outcome_of(const std::string& text) {
   return from_word<Outcome>(kOutcomeWords, text).value_or(Outcome::inconclusive);
 }
 
-Stage stage_of(const std::string& text) { return from_word<Stage>(kStageWords, text).value_or(Stage::whole); }
-
 Criterion criterion_of(const std::string& text) {
   const auto criterion = from_word<Criterion>(kCriterionWords, text);
-  if (!criterion)
-    throw Error(ExitCode::bad_config, fmt::format("a history tells of {}, which is not a criterion", in_quotes(text)));
+  if (!criterion) throw_bad_config(fmt::format("a history tells of {}, which is not a criterion", in_quotes(text)));
   return *criterion;
 }
 
 void add_cells(Database& database, std::int64_t id, const std::vector<Cell>& cells) {
   Statement insert(database, "INSERT INTO cells VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
   for (const Cell& c : cells) {
-    const auto bound = [&](bool high) -> std::optional<double> {
-      if (!c.interval_s) return std::nullopt;
-      return high ? c.interval_s->high : c.interval_s->low;
+    const auto bound = [&](double Interval::*end) {
+      return c.interval_s ? std::optional(*c.interval_s.*end) : std::nullopt;
     };
-    insert.bind(id)
-        .bind(c.stage ? name(*c.stage) : "")
-        .bind(c.cell)
-        .bind(c.scope)
-        .bind(c.collective)
-        .bind(c.dtype)
-        .bind(c.op)
-        .bind(c.root);
-    insert.bind(static_cast<std::int64_t>(c.nbytes)).bind(c.in_place).bind(c.algorithm).bind(c.median_s);
-    insert.bind(bound(false)).bind(bound(true)).bind(c.busbw).bind(c.wrong).bind(numbers(c.epoch_medians_s)).step();
+    insert.run(id, c.stage ? name(*c.stage) : "", c.cell, c.scope, c.collective, c.dtype, c.op, c.root, c.nbytes,
+               c.in_place, c.algorithm, c.median_s, bound(&Interval::low), bound(&Interval::high), c.busbw, c.wrong,
+               numbers(c.epoch_medians_s));
   }
 }
 
 void add_criteria(Database& database, std::int64_t id, const std::vector<CriterionResult>& criteria) {
   Statement insert(database, "INSERT INTO criteria VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
   for (const CriterionResult& c : criteria) {
-    insert.bind(id).bind(name(c.stage)).bind(c.cell).bind(c.scope).bind(static_cast<std::int64_t>(c.nbytes));
-    insert.bind(c.in_place).bind(name(c.criterion)).bind(name(c.outcome)).bind(c.found).bind(c.wanted).bind(c.source);
-    insert.bind(c.reason).bind(lines(c.hosts)).step();
+    insert.run(id, name(c.stage), c.cell, c.scope, c.nbytes, c.in_place, name(c.criterion), name(c.outcome), c.found,
+               c.wanted, c.source, c.reason, lines(c.hosts));
   }
 }
 
@@ -111,18 +93,12 @@ std::vector<Cell> next_cells(Statement& select) {
   std::vector<Cell> cells;
   while (select.step()) {
     Cell c;
-    c.stage = from_word<Stage>(kStageWords, select.text());
-    for (std::string* text : {&c.cell, &c.scope, &c.collective, &c.dtype, &c.op}) *text = select.text();
-    c.root = static_cast<int>(select.whole());
-    c.nbytes = static_cast<std::uint64_t>(select.whole());
-    c.in_place = select.whole() != 0;
-    c.algorithm = select.text();
-    c.median_s = select.real();
-    const std::optional<double> low = select.real_or_none();
-    const std::optional<double> high = select.real_or_none();
+    std::string stage;
+    std::optional<double> low, high;
+    select.read(stage, c.cell, c.scope, c.collective, c.dtype, c.op, c.root, c.nbytes, c.in_place, c.algorithm,
+                c.median_s, low, high, c.busbw, c.wrong);
+    c.stage = from_word<Stage>(kStageWords, stage);
     if (low && high && *low > 0 && *low <= *high && std::isfinite(*high)) c.interval_s = Interval{*low, *high};
-    c.busbw = select.real();
-    c.wrong = select.whole_or_none();
     // Nothing can be said of a time that is none, and statistics refuse it.
     if (std::isnormal(c.median_s) && c.median_s > 0) cells.push_back(std::move(c));
   }
@@ -148,21 +124,16 @@ void create(Database& database) {
 
 History::History(const std::string& path, Mode mode, double patience_s)
     : database_(path, mode == Mode::add ? Database::Mode::create : Database::Mode::existing, patience_s) {
-  accept_or_create(mode);
-}
-
-void History::accept_or_create(Mode mode) {
   if (mode == Mode::add && blank(database_)) create(database_);
   const std::int64_t version = database_.number("PRAGMA user_version");
   if (database_.number("PRAGMA application_id") != kApplication) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{}: is a database, but no history of busbar; it stays as it is: name "
-                            "another file",
-                            printable(database_.path())));
+    throw_bad_config(
+        fmt::format("{}: is a database, but no history of busbar; it stays as it is: name "
+                    "another file",
+                    printable(database_.path())));
   }
   if (version != kHistoryVersion) {
-    throw Error(
-        ExitCode::bad_config,
+    throw_bad_config(
         fmt::format("{}: is a history of version {}, and this busbar {} knows version {}: use a newer busbar, or "
                     "name another file",
                     printable(database_.path()), version, BUSBAR_VERSION, kHistoryVersion));
@@ -190,9 +161,8 @@ std::int64_t History::add(const HistoryRun& run) {
       database_,
       "INSERT INTO runs(uuid,time,kind,title,command,version,backend,library,platform,estimand,hosts,nranks,"
       "environment,outcome,exit_code) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  insert.bind(run.uuid).bind(run.time).bind(run.kind).bind(run.title).bind(run.command).bind(run.version);
-  insert.bind(run.backend).bind(run.library).bind(run.platform).bind(run.estimand).bind(lines(run.hosts));
-  insert.bind(run.nranks).bind(lines(run.environment)).bind(name(run.outcome)).bind(run.exit_code).step();
+  insert.run(run.uuid, run.time, run.kind, run.title, run.command, run.version, run.backend, run.library, run.platform,
+             run.estimand, lines(run.hosts), run.nranks, lines(run.environment), name(run.outcome), run.exit_code);
   const std::int64_t id = database_.last_id();
   add_cells(database_, id, run.cells);
   add_criteria(database_, id, run.criteria);
@@ -207,16 +177,12 @@ std::vector<HistoryRun> History::runs() {
   std::vector<HistoryRun> runs;
   while (select.step()) {
     HistoryRun& run = runs.emplace_back();
-    run.id = select.whole();
-    for (std::string* text : {&run.uuid, &run.time, &run.kind, &run.title, &run.command, &run.version, &run.backend,
-                              &run.library, &run.platform, &run.estimand}) {
-      *text = select.text();
-    }
-    run.hosts = split_lines(select.text());
-    run.nranks = static_cast<int>(select.whole());
-    run.environment = split_lines(select.text());
-    run.outcome = outcome_of(select.text());
-    run.exit_code = static_cast<int>(select.whole());
+    std::string hosts, environment, outcome;
+    select.read(run.id, run.uuid, run.time, run.kind, run.title, run.command, run.version, run.backend, run.library,
+                run.platform, run.estimand, hosts, run.nranks, environment, outcome, run.exit_code);
+    run.hosts = split_lines(hosts);
+    run.environment = split_lines(environment);
+    run.outcome = outcome_of(outcome);
   }
   return runs;
 }
@@ -245,18 +211,13 @@ void History::read_criteria(HistoryRun& run) {
   run.criteria.clear();
   while (select.step()) {
     CriterionResult& c = run.criteria.emplace_back();
-    c.stage = stage_of(select.text());
-    c.cell = select.text();
-    c.scope = select.text();
-    c.nbytes = static_cast<std::uint64_t>(select.whole());
-    c.in_place = select.whole() != 0;
-    c.criterion = criterion_of(select.text());
-    c.outcome = outcome_of(select.text());
-    c.found = select.text();
-    c.wanted = select.text();
-    c.source = select.text();
-    c.reason = select.text();
-    c.hosts = split_lines(select.text());
+    std::string stage, criterion, outcome, hosts;
+    select.read(stage, c.cell, c.scope, c.nbytes, c.in_place, criterion, outcome, c.found, c.wanted, c.source, c.reason,
+                hosts);
+    c.stage = from_word<Stage>(kStageWords, stage).value_or(Stage::whole);
+    c.criterion = criterion_of(criterion);
+    c.outcome = outcome_of(outcome);
+    c.hosts = split_lines(hosts);
   }
 }
 

@@ -40,8 +40,6 @@ class History {
   void read_criteria(HistoryRun& run);
 
  private:
-  void accept_or_create(Mode mode);
-
   Database database_;
 };
 

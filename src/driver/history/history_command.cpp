@@ -1,5 +1,6 @@
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
 #include "common/base/suggest.h"
@@ -11,10 +12,9 @@
 #include "common/output/table.h"
 #include "driver/command/subcommand.h"
 #include "driver/history/history.h"
-#include "driver/history/history_compare.h"
+#include "driver/history/history_judge.h"
 #include "driver/history/history_output.h"
 #include "driver/history/history_setup.h"
-#include "driver/history/history_trend.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,6 +29,8 @@
 
 namespace busbar {
 namespace {
+
+constexpr std::string_view kKinds = "perf compare accept locate doctor";
 
 struct HistoryOptions {
   std::vector<std::string> words;
@@ -48,12 +50,8 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
            [&](std::string_view text) { options.file = text; }},
           {"kind", "KIND", "only runs of this kind: perf compare accept locate doctor",
            [&](std::string_view text) {
-             const std::vector<std::string> kinds{"perf", "compare", "accept", "locate", "doctor"};
-             if (std::find(kinds.begin(), kinds.end(), text) == kinds.end()) {
-               throw Error(ExitCode::bad_config,
-                           fmt::format("{} is not a kind; choose from: perf compare accept locate "
-                                       "doctor",
-                                       in_quotes(text)));
+             if (!contains(split_list(kKinds, ' '), text)) {
+               throw_bad_config(fmt::format("{} is not a kind; choose from: {}", in_quotes(text), kKinds));
              }
              options.kind = text;
            }},
@@ -94,25 +92,25 @@ HistoryOptions read_options(int argc, char** argv) {
     const std::string_view name = setting.option->long_name;
     if (name == "output_file") {
       options.output_file = setting.text;
-    } else if (std::find(kOfCells.begin(), kOfCells.end(), name) != kOfCells.end()) {
+    } else if (contains(kOfCells, name)) {
       setting.option->set(options.cells, setting.text);
       options.asked.emplace(name);
     } else {
-      throw Error(ExitCode::bad_config, fmt::format("--{} has no meaning in history, which measures nothing", name));
+      throw_bad_config(fmt::format("--{} has no meaning in history, which measures nothing", name));
     }
   }
   return options;
 }
 
 bool wanted(const HistoryOptions& options, const Cell& cell) {
-  const auto asked = [&](const char* name) { return options.asked.count(name) > 0; };
+  const auto asked = [&](const char* name) { return options.asked.contains(name); };
   const auto holds = [](const auto& values, const std::string& text) {
-    return std::any_of(values.begin(), values.end(), [&](auto value) { return text == name(value); });
+    return std::ranges::any_of(values, [&](auto value) { return text == name(value); });
   };
   const Config& c = options.cells;
   if (asked("minbytes") && cell.nbytes < c.minbytes) return false;
   if (asked("maxbytes") && cell.nbytes > c.maxbytes) return false;
-  if (asked("sizes") && std::find(c.sizes.begin(), c.sizes.end(), cell.nbytes) == c.sizes.end()) return false;
+  if (asked("sizes") && !contains(c.sizes, cell.nbytes)) return false;
   if (asked("datatype") && !holds(c.dtypes, cell.dtype)) return false;
   if (asked("op") && !holds(c.ops, cell.op)) return false;
   if (c.placement == Placements::both) return true;
@@ -158,7 +156,7 @@ int list(History& history, const HistoryOptions& options) {
 }
 
 int show(History& history, const HistoryOptions& options) {
-  if (options.words.size() != 2) throw Error(ExitCode::bad_config, "history show needs one RUN");
+  if (options.words.size() != 2) throw_bad_config("history show needs one RUN");
   const std::vector<HistoryRun> runs = chosen_runs(history, options);
   HistoryRun run = find_run(runs, options.words[1]);
   read_wanted_cells(history, {&run, 1}, options);
@@ -186,7 +184,7 @@ std::string what_there_is(History& history, std::vector<HistoryRun> runs) {
 }
 
 int trend(History& history, const HistoryOptions& options) {
-  if (options.words.size() > 2) throw Error(ExitCode::bad_config, "history trend takes one COLLECTIVE");
+  if (options.words.size() > 2) throw_bad_config("history trend takes one COLLECTIVE");
   const std::string collective = options.words.size() == 2 ? options.words[1] : "";
   TrendBook book;
   std::vector<HistoryRun> runs = chosen_runs(history, options);
@@ -197,9 +195,9 @@ int trend(History& history, const HistoryOptions& options) {
   });
   const std::vector<CellTrend> all = book.judge();
   if (all.empty()) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{}: no run has such cells{}; there are: {}", printable(options.file),
-                            collective.empty() ? "" : " of " + in_quotes(collective), what_there_is(history, runs)));
+    throw_bad_config(fmt::format("{}: no run has such cells{}; there are: {}", printable(options.file),
+                                 collective.empty() ? "" : " of " + in_quotes(collective),
+                                 what_there_is(history, runs)));
   }
   write_out(options, trend_text(all, runs, !speaks_utf8()), [&] { return trends_json(all); });
   return 0;
@@ -215,7 +213,7 @@ std::vector<HistoryRun> recent_runs(const std::vector<HistoryRun>& runs, const H
     if (measured_alike(run) == measured_alike(after)) recent.push_back(run);
   }
   const auto other_library = [&](const HistoryRun& run) { return run.library != after.library; };
-  if (!std::all_of(recent.begin(), recent.end(), other_library)) std::erase_if(recent, other_library);
+  if (!std::ranges::all_of(recent, other_library)) std::erase_if(recent, other_library);
   if (!recent.empty()) return recent;
   throw Error(ExitCode::not_possible,
               fmt::format("no other run within {} days before {} measured alike ({}): name one, or more --days", days,
@@ -231,14 +229,14 @@ void check_alike(const HistoryRun& before, const HistoryRun& after) {
 int compare(History& history, const HistoryOptions& options) {
   const std::size_t named = options.words.size() - 1;
   if (named < 1 || named > 2) {
-    throw Error(ExitCode::bad_config, "history compare needs two RUNs, or one to hold against the days before it");
+    throw_bad_config("history compare needs two RUNs, or one to hold against the days before it");
   }
   const std::vector<HistoryRun> runs = chosen_runs(history, options);
   HistoryRun after = find_run(runs, options.words.back());
   std::vector<HistoryRun> before =
       named == 2 ? std::vector{find_run(runs, options.words[1])} : recent_runs(runs, after, options.days);
   check_alike(before.back(), after);
-  if (named == 2 && before.front().id == after.id) throw Error(ExitCode::bad_config, "that is one run, named twice");
+  if (named == 2 && before.front().id == after.id) throw_bad_config("that is one run, named twice");
   constexpr std::size_t kMostOthers = 100;
   std::vector<HistoryRun> others;
   std::set<std::int64_t> taken{after.id};
@@ -262,9 +260,8 @@ int compare(History& history, const HistoryOptions& options) {
 /// What benchmarks call that hold no database themselves: `init` before they measure, `add RUN.json` afterwards.
 int write(const std::string& action, const HistoryOptions& options) {
   if (options.words.size() != (action == "add" ? 2 : 1)) {
-    throw Error(ExitCode::bad_config, action == "add"
-                                          ? "history add needs one file, as a benchmark's --history writes it"
-                                          : "history init takes nothing but --history FILE");
+    throw_bad_config(action == "add" ? "history add needs one file, as a benchmark's --history writes it"
+                                     : "history init takes nothing but --history FILE");
   }
   if (action == "init") {
     check_history(options.file);
@@ -284,13 +281,12 @@ int history(int argc, char** argv, bool is_root) {
   }
   const std::vector<std::string> actions{"list", "show", "trend", "compare", "init", "add"};
   const std::string action = options.words.empty() ? "" : options.words.front();
-  if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
+  if (!contains(actions, action)) {
     const std::string nearest = nearest_choice(action, actions);
-    throw Error(ExitCode::bad_config,
-                fmt::format("history {}: choose from: list show trend compare init add{}", in_quotes(action),
-                            nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
+    throw_bad_config(fmt::format("history {}: choose from: list show trend compare init add{}", in_quotes(action),
+                                 nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
-  if (options.file.empty()) throw Error(ExitCode::bad_config, "which history? --history FILE");
+  if (options.file.empty()) throw_bad_config("which history? --history FILE");
   if (action == "init" || action == "add") return write(action, options);
   History file(options.file, History::Mode::read);
   if (action == "list") return list(file, options);

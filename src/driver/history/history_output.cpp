@@ -39,6 +39,12 @@ std::string whose(const Cell& c) {
   return text;
 }
 
+/// The same at the end of a line.
+std::string behind(const Cell& c) {
+  const std::string of = whose(c);
+  return of.empty() ? of : "  " + of;
+}
+
 std::string microseconds(double time_s) { return fit_number(1e6 * time_s, 11); }
 
 std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
@@ -57,11 +63,11 @@ std::string trend_line(const CellTrend& t, bool ascii) {
   for (const CellTrend::Point& point : t.points) busbw.push_back(point.busbw);
   const CellTrend::Point& latest = t.points.back();
   const bool earlier = t.earlier_median_s > 0;
-  return fmt::format("{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}{}{}\n", cell_columns(t.cell), t.points.size(),
+  return fmt::format("{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}{}\n", cell_columns(t.cell), t.points.size(),
                      microseconds(latest.median_s), earlier ? microseconds(t.earlier_median_s) : "-",
                      earlier ? percent(latest.median_s / t.earlier_median_s - 1) : "-", fit_number(latest.busbw, 9),
                      t.month_slope ? percent(*t.month_slope) : "-", t.bursts >= 8 ? fmt::format("{:.3f}", t.p) : "-",
-                     sparkline(busbw, kSparkWidth, ascii), whose(t.cell).empty() ? "" : "  ", whose(t.cell));
+                     sparkline(busbw, kSparkWidth, ascii), behind(t.cell));
 }
 
 /// What stands out of one cell; empty for nothing.
@@ -92,18 +98,16 @@ std::string ratio_text(double ratio) {
 }
 
 std::string compare_line(const CellAgainstHistory& c) {
-  const std::string of = whose(c.cell);
-  return fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7.1f}{}  {}{}{}\n", cell_columns(c.cell),
+  return fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7.1f}{}  {}{}\n", cell_columns(c.cell),
                      microseconds(c.before_s), microseconds(c.cell.median_s), ratio_text(c.ratio.value),
                      ratio_text(c.ratio.interval.low), ratio_text(c.ratio.interval.high), 100 * c.deviation,
-                     c.assumed ? '*' : ' ', name(c.verdict), of.empty() ? "" : "  ", of);
+                     c.assumed ? '*' : ' ', name(c.verdict), behind(c.cell));
 }
 
 std::string verdict_text(const HistoryComparison& comparison, double delta) {
   using V = CellAgainstHistory::Verdict;
   const auto count = [&](V v) {
-    return std::count_if(comparison.cells.begin(), comparison.cells.end(),
-                         [&](const CellAgainstHistory& c) { return c.verdict == v; });
+    return std::ranges::count_if(comparison.cells, [&](const CellAgainstHistory& c) { return c.verdict == v; });
   };
   const std::size_t n = comparison.cells.size();
   const double band = 100 * delta;
@@ -176,12 +180,11 @@ std::string show_text(const HistoryRun& run) {
                         "busbw", "#wrong", "algorithm");
   }
   for (const Cell& c : run.cells) {
-    const std::string of = whose(c);
-    text += fmt::format("{} {:>11} {:>11} {:>11} {:>9} {:>8}  {}{}{}\n", cell_columns(c), microseconds(c.median_s),
+    text += fmt::format("{} {:>11} {:>11} {:>11} {:>9} {:>8}  {}{}\n", cell_columns(c), microseconds(c.median_s),
                         c.interval_s ? microseconds(c.interval_s->low) : "-",
                         c.interval_s ? microseconds(c.interval_s->high) : "-", fit_number(c.busbw, 9),
                         c.wrong ? std::to_string(*c.wrong) : "N/A", c.algorithm.empty() ? "-" : printable(c.algorithm),
-                        of.empty() ? "" : "  ", of);
+                        behind(c));
   }
   if (!run.criteria.empty()) text += fmt::format("#\n# criteria: {}\n", outcome_counts(run.criteria));
   for (const CriterionResult& c : worst_first(run.criteria)) {
@@ -221,7 +224,7 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
     }
     text += "#\n";
   }
-  if (std::any_of(trends.begin(), trends.end(), [](const CellTrend& t) { return t.bursts < t.points.size(); })) {
+  if (std::ranges::any_of(trends, [](const CellTrend& t) { return t.bursts < t.points.size(); })) {
     text += "# runs that began within an hour count as one: they saw one state of the machine\n";
   }
   return text + (remarks.empty() ? "# nothing stands out\n" : remarks);
@@ -240,8 +243,7 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
   text += comparison.launches > 0 ? fmt::format("# sd: of the logarithm of times from launch to launch, from {} runs\n",
                                                 comparison.launches)
                                   : "";
-  const bool assumed =
-      std::any_of(comparison.cells.begin(), comparison.cells.end(), [](const auto& c) { return c.assumed; });
+  const bool assumed = std::ranges::any_of(comparison.cells, [](const auto& c) { return c.assumed; });
   if (assumed) {
     text +=
         "# sd with *: assumed, fewer than 4 other runs of this setup tell how launches differ; more runs, more to "

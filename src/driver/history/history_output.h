@@ -1,8 +1,7 @@
 #pragma once
 
 #include "common/record/history_run.h"
-#include "driver/history/history_compare.h"
-#include "driver/history/history_trend.h"
+#include "driver/history/history_judge.h"
 
 #include <span>
 #include <string>

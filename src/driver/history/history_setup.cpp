@@ -1,6 +1,7 @@
 #include "driver/history/history_setup.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/statistics/trend.h"
 
@@ -17,7 +18,7 @@ namespace {
 std::vector<std::string> without(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   std::vector<std::string> only;
   for (const std::string& variable : a) {
-    if (std::find(b.begin(), b.end(), variable) == b.end()) only.push_back(printable(variable));
+    if (!contains(b, variable)) only.push_back(printable(variable));
   }
   return only;
 }
@@ -30,9 +31,10 @@ bool all_digits(std::string_view text) {
   const std::string known = runs.empty() ? "there are none"
                                          : fmt::format("there are {} from {} to {}", runs.size(),
                                                        run_words(runs.front()), run_words(runs.back()));
-  throw Error(ExitCode::bad_config, fmt::format("no run {}: name one by its number, a date as in 2026-07-04, last or "
-                                                "last-1; {}",
-                                                in_quotes(word), known));
+  throw_bad_config(
+      fmt::format("no run {}: name one by its number, a date as in 2026-07-04, last or "
+                  "last-1; {}",
+                  in_quotes(word), known));
 }
 
 }  // namespace
@@ -73,7 +75,7 @@ std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
   differ("busbar", a.version, b.version);
   const auto hosts = [](const HistoryRun& run) {
     std::vector<std::string> names = run.hosts;
-    std::sort(names.begin(), names.end());
+    std::ranges::sort(names);
     return fmt::format("{}", fmt::join(names, " "));
   };
   differ("hosts", hosts(a), hosts(b));
@@ -87,13 +89,11 @@ std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
 
 const HistoryRun& find_run(std::span<const HistoryRun> runs, std::string_view word) {
   if (word.starts_with("last")) {
-    std::size_t back = 0;
-    if (word.size() > 4) {
-      if (word[4] != '-' || !all_digits(word.substr(5)) || word.size() > 12) no_run(runs, word);
-      back = static_cast<std::size_t>(std::stoul(std::string(word.substr(5))));
-    }
-    if (back >= runs.size()) no_run(runs, word);
-    return runs[runs.size() - 1 - back];
+    const auto back = word.size() == 4 ? std::optional<std::size_t>(0)
+                      : word[4] == '-' ? number_of<std::size_t>(word.substr(5))
+                                       : std::nullopt;
+    if (!back || *back >= runs.size()) no_run(runs, word);
+    return runs[runs.size() - 1 - *back];
   }
   // A year alone would be taken for a number, which is what most words of digits are.
   const auto is_it = [&](const HistoryRun& run) {

@@ -40,7 +40,7 @@ constexpr double kCanaryBand = 0.10;
 /// what independent ones are (docs/statistics.md).
 constexpr double kApart = 180;
 
-[[noreturn]] void fail(const std::string& text) { throw Error(ExitCode::bad_config, text); }
+[[noreturn]] void fail(const std::string& text) { throw_bad_config(text); }
 
 void check(const std::vector<RunFile>& runs) {
   if (runs.size() < 2)
@@ -68,7 +68,7 @@ std::string differing(const std::vector<RunFile>& runs, Of of) {
   std::vector<std::vector<std::string>> files;
   for (const RunFile& run : runs) {
     const std::string value = of(run);
-    const auto found = std::find(values.begin(), values.end(), value);
+    const auto found = std::ranges::find(values, value);
     const auto at = static_cast<std::size_t>(found - values.begin());
     if (found == values.end()) {
       values.push_back(value);
@@ -90,35 +90,28 @@ std::string host_set(const RunFile& run) {
 }
 
 /// Canaries are compared before times: a launch on a slower machine is no evidence about the library.
-template <class Of>
-void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, Of of,
+void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, std::optional<double> RunFile::*took_s,
                       std::vector<std::string>& warnings) {
   std::vector<std::string> odd;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    std::vector<double> others;
-    for (std::size_t j = 0; j < runs.size(); ++j) {
-      if (j != i && of(runs[j])) others.push_back(*of(runs[j]));
-    }
-    if (!of(runs[i]) || others.empty()) continue;
-    const double usual = median(others);
-    const double ratio = *of(runs[i]) / usual;
+    const auto [ratio, usual_s] = canary_ratio(runs, i, took_s).value_or(CanaryRatio{});
     if (ratio <= 1 + kCanaryBand && ratio >= 1 / (1 + kCanaryBand)) continue;
     odd.push_back(
         fmt::format("launch {} ({}) ran on a machine {:.0f} % {}: its {} canary took {:.1f} us, the "
                     "others' {:.1f} us",
                     i + 1, runs[i].name, 100 * (std::max(ratio, 1 / ratio) - 1), ratio > 1 ? "slower" : "faster", what,
-                    1e6 * *of(runs[i]), 1e6 * usual));
+                    1e6 * *(runs[i].*took_s), 1e6 * usual_s));
   }
   if (2 * odd.size() <= runs.size()) {
     std::ranges::move(odd, std::back_inserter(warnings));
     return;
   }
   // Where most are odd, none is.
-  std::vector<double> took_s;
+  std::vector<double> all_s;
   for (const RunFile& run : runs) {
-    if (of(run)) took_s.push_back(*of(run));
+    if (run.*took_s) all_s.push_back(*(run.*took_s));
   }
-  const auto [least, most] = std::ranges::minmax(took_s);
+  const auto [least, most] = std::ranges::minmax(all_s);
   warnings.push_back(fmt::format("the machine was another in most launches: the {} canary took {:.1f} to {:.1f} us",
                                  what, 1e6 * least, 1e6 * most));
 }
@@ -131,7 +124,7 @@ std::string near_in_time(const std::vector<RunFile>& runs) {
     if (!start) return {};
     starts_s.push_back(static_cast<double>(*start));
   }
-  std::sort(starts_s.begin(), starts_s.end());
+  std::ranges::sort(starts_s);
   const std::size_t apart = bursts(starts_s, kApart).back() + 1;
   if (2 * apart > runs.size() + 1) return {};
   return fmt::format(
@@ -151,7 +144,7 @@ void tell_disturbances(const std::vector<RunFile>& runs, std::vector<std::string
     for (const std::string& flag : runs[i].flags) {
       const std::string kind = flag.substr(0, flag.find(':'));
       const std::string told = fmt::format("launch {} ({}) was disturbed: {}", i + 1, runs[i].name, flag);
-      const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& k) { return k.name == kind; });
+      const auto known = std::ranges::find_if(kinds, [&](const Kind& k) { return k.name == kind; });
       if (known == kinds.end()) {
         kinds.push_back({kind, told, {i}});
       } else {
@@ -207,9 +200,7 @@ std::string interval_columns(const LaunchesEstimate& e) {
 }
 
 std::string row_text(const MergedCell& m) {
-  const Cell& c = m.cell;
-  const std::string start = fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5} {:>9}", c.nbytes, c.dtype, c.op, c.root,
-                                        c.in_place ? "in" : "out", m.launch_medians_s.size());
+  const std::string start = fmt::format("{} {:>9}", launches_columns(m.cell), m.launch_medians_s.size());
   if (m.wrong > 0) return fmt::format("{}  WRONG: {} wrong elements\n", start, m.wrong);
   const LaunchesEstimate& e = m.estimate;
   return fmt::format("{} {:>11} {} {:>9.1f} {:>8.1f} {:>7}  {}\n", start, fit_number(1e6 * e.median, 11),
@@ -260,10 +251,8 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   if (!hosts.empty()) merged.warnings.push_back("the hosts differ: " + hosts);
   const std::string near = near_in_time(runs);
   if (!near.empty()) merged.warnings.push_back(near);
-  compare_canaries(
-      runs, "spin", [](const RunFile& r) { return r.spin_s; }, merged.warnings);
-  compare_canaries(
-      runs, "copy", [](const RunFile& r) { return r.copy_s; }, merged.warnings);
+  compare_canaries(runs, "spin", &RunFile::spin_s, merged.warnings);
+  compare_canaries(runs, "copy", &RunFile::copy_s, merged.warnings);
   tell_disturbances(runs, merged.warnings);
   const std::vector<CellsOfRun> cells_of_runs = cells_of(runs);
   std::set<CellIdentity> seen;
@@ -288,11 +277,30 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   return merged;
 }
 
+std::string launches_line(std::string_view command, const std::vector<RunFile>& runs) {
+  const RunFile& first = runs.front();
+  return fmt::format("# busbar version {} {}: {} launches of {} on {} ranks, backend={} library={}\n", BUSBAR_VERSION,
+                     command, runs.size(), first.collective, first.nranks, first.backend, first.library);
+}
+
+std::string launches_columns(const Cell& c) {
+  return fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5}", c.nbytes, c.dtype, c.op, c.root, place(c.in_place));
+}
+
+std::optional<CanaryRatio> canary_ratio(const std::vector<RunFile>& runs, std::size_t launch,
+                                        std::optional<double> RunFile::*took_s) {
+  std::vector<double> others;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (i != launch && runs[i].*took_s) others.push_back(*(runs[i].*took_s));
+  }
+  if (!(runs[launch].*took_s) || others.empty()) return std::nullopt;
+  const double usual_s = median(others);
+  return CanaryRatio{*(runs[launch].*took_s) / usual_s, usual_s};
+}
+
 std::string merged_text(const MergedRuns& merged) {
   const RunFile& first = merged.runs.front();
-  std::string text =
-      fmt::format("# busbar version {} merge: {} launches of {} on {} ranks, backend={} library={}\n", BUSBAR_VERSION,
-                  merged.runs.size(), first.collective, first.nranks, first.backend, first.library);
+  std::string text = launches_line("merge", merged.runs);
   text += fmt::format("# cadence: {}; a time is {}\n", first.cadence, first.estimand);
   text +=
       "# median: of the launches' medians; interval: 95 %, between launches; few launches (below 6): by bootstrap, "
@@ -381,8 +389,7 @@ int merge(int argc, char** argv, bool is_root) {
   if (!write_stdout(merged_text(merged))) {
     throw Error(ExitCode::internal, "stdout takes no more output; the table is incomplete");
   }
-  const bool wrong =
-      std::any_of(merged.cells.begin(), merged.cells.end(), [](const MergedCell& c) { return c.wrong > 0; });
+  const bool wrong = std::ranges::any_of(merged.cells, [](const MergedCell& c) { return c.wrong > 0; });
   return static_cast<int>(wrong ? ExitCode::wrong_data : ExitCode::good);
 }
 

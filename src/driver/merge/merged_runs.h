@@ -5,7 +5,9 @@
 #include "common/statistics/launches.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -21,6 +23,22 @@ struct MergedCell {
 
 /// Which cell it is, and what each launch measured: how documents of launches begin a cell.
 Json launches_json(const MergedCell& cell);
+
+// What documents and tables of launches have in common.
+
+/// The first line of a table; `command`: whose.
+std::string launches_line(std::string_view command, const std::vector<RunFile>& runs);
+
+/// The columns that name a cell.
+std::string launches_columns(const Cell& cell);
+
+/// What a launch's canary took by the median of the others', and that; nothing where either is not known.
+struct CanaryRatio {
+  double ratio = 1;
+  double usual_s = 0;
+};
+std::optional<CanaryRatio> canary_ratio(const std::vector<RunFile>& runs, std::size_t launch,
+                                        std::optional<double> RunFile::*took_s);
 
 /// Launches of one benchmark as one result.
 struct MergedRuns {

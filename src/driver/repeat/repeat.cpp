@@ -87,9 +87,9 @@ RepeatOptions read_options(int argc, char** argv) {
   const auto own_file = [](const std::string& word) {
     return word == "-J" || word == "--output_file" || word.starts_with("--output_file=");
   };
-  const bool placed = std::any_of(options.command.begin(), options.command.end(),
-                                  [](const std::string& word) { return word.find("{json}") != std::string::npos; });
-  if (!placed && std::any_of(options.command.begin(), options.command.end(), own_file)) {
+  const bool placed = std::ranges::any_of(
+      options.command, [](const std::string& word) { return word.find("{json}") != std::string::npos; });
+  if (!placed && std::ranges::any_of(options.command, own_file)) {
     throw_bad_config(
         "each launch gets a -J of its own: leave it out of the command (--keep DIR keeps those files, -J FILE before "
         "-- the result)");
@@ -239,8 +239,7 @@ class Series {
   bool show(const std::string& why) {
     if (runs_.size() < 2) return true;
     const RepeatedRuns repeated = result(why);
-    is_wrong_ = std::any_of(repeated.merged.cells.begin(), repeated.merged.cells.end(),
-                            [](const MergedCell& cell) { return cell.wrong > 0; });
+    is_wrong_ = std::ranges::any_of(repeated.merged.cells, [](const MergedCell& cell) { return cell.wrong > 0; });
     write_json(why);
     return write_stdout(repeated_text(repeated)) && json_.complete();
   }

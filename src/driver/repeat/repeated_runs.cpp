@@ -135,15 +135,9 @@ Deviation most_deviating(const std::vector<MergedCell>& cells, const std::vector
   return most;
 }
 
-template <class Of>
-void compare_canary(const std::vector<RunFile>& runs, std::size_t launch, std::string_view what, Of of,
-                    std::vector<std::string>& reasons) {
-  std::vector<double> others;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (i != launch && of(runs[i])) others.push_back(*of(runs[i]));
-  }
-  if (!of(runs[launch]) || others.empty()) return;
-  const double ratio = *of(runs[launch]) / median(others);
+void compare_canary(const std::vector<RunFile>& runs, std::size_t launch, std::string_view what,
+                    std::optional<double> RunFile::*took_s, std::vector<std::string>& reasons) {
+  const double ratio = canary_ratio(runs, launch, took_s).value_or(CanaryRatio{}).ratio;
   if (std::abs(std::log(ratio)) <= std::log1p(kCanaryBand)) return;
   reasons.push_back(fmt::format("its canary of {} took {:+.0f} %", what, 100 * (ratio - 1)));
 }
@@ -151,14 +145,12 @@ void compare_canary(const std::vector<RunFile>& runs, std::size_t launch, std::s
 std::vector<std::string> reasons_of(const std::vector<RunFile>& runs, std::size_t launch) {
   const RunFile& run = runs[launch];
   std::vector<std::string> reasons;
-  compare_canary(
-      runs, launch, "computing", [](const RunFile& r) { return r.spin_s; }, reasons);
-  compare_canary(
-      runs, launch, "copying", [](const RunFile& r) { return r.copy_s; }, reasons);
+  compare_canary(runs, launch, "computing", &RunFile::spin_s, reasons);
+  compare_canary(runs, launch, "copying", &RunFile::copy_s, reasons);
   for (const std::string& flag : run.flags) reasons.push_back("it was disturbed: " + flag);
   const auto alone = [&](const std::string& host) {
-    return std::none_of(runs.begin(), runs.end(),
-                        [&](const RunFile& other) { return &other != &run && contains(other.hosts, host); });
+    return std::ranges::none_of(runs,
+                                [&](const RunFile& other) { return &other != &run && contains(other.hosts, host); });
   };
   std::set<std::string> own;
   for (const std::string& host : run.hosts) {
@@ -210,8 +202,7 @@ namespace {
 
 std::string row_text(const MergedCell& of, const LaunchMean& mean) {
   const Cell& c = of.cell;
-  const std::string start =
-      fmt::format("{:>12} {:>9} {:>7} {:>5} {:>5}", c.nbytes, c.dtype, c.op, c.root, c.in_place ? "in" : "out");
+  const std::string start = launches_columns(c);
   if (of.wrong > 0) return fmt::format("{}  WRONG: {} in all launches\n", start, counted(of.wrong, "wrong element"));
   const auto us = [](double time_s) { return fit_number(1e6 * time_s, 11); };
   const auto busbw = [&](double time_s) { return fit_number(c.busbw * c.median_s / time_s, 8); };
@@ -242,9 +233,7 @@ Json cell_json(const MergedCell& of, const LaunchMean& mean) {
 std::string repeated_text(const RepeatedRuns& repeated) {
   const std::vector<RunFile>& runs = repeated.merged.runs;
   const RunFile& first = runs.front();
-  std::string text =
-      fmt::format("# busbar version {} repeat: {} launches of {} on {} ranks, backend={} library={}\n", BUSBAR_VERSION,
-                  runs.size(), first.collective, first.nranks, first.backend, first.library);
+  std::string text = launches_line("repeat", runs);
   text += remark_lines(repeated.command);
   text += remark_lines(repeated.stopped);
   text += remark_lines(fmt::format(
@@ -269,8 +258,7 @@ std::string repeated_json(const RepeatedRuns& repeated) {
   Json launches = Json::array(), cells = Json::array();
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (const std::string& host : runs[i].hosts) add_once(envelope.where, host);
-    const auto odd =
-        std::find_if(repeated.odd.begin(), repeated.odd.end(), [&](const OddLaunch& one) { return one.launch == i; });
+    const auto odd = std::ranges::find_if(repeated.odd, [&](const OddLaunch& one) { return one.launch == i; });
     Json launch{{"launch_uuid", runs[i].launch_uuid},
                 {"start_time", json_text_or_null(runs[i].start_time)},
                 {"odd", odd != repeated.odd.end()}};

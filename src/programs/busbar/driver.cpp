@@ -50,8 +50,7 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
     return code_of(ExitCode::good);
   }
   const auto subcommands = all_subcommands();
-  const auto found =
-      std::find_if(subcommands.begin(), subcommands.end(), [&](const Subcommand& s) { return s.name == word; });
+  const auto found = std::ranges::find_if(subcommands, [&](const Subcommand& s) { return s.name == word; });
   if (found != subcommands.end()) return (found->run != nullptr ? found->run : with_ranks)(argc - 1, argv + 1);
   if (!is_root) return code_of(ExitCode::good);
   std::vector<std::string> names;

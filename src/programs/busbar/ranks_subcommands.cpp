@@ -20,8 +20,8 @@ std::span<const Subcommand> ranks_subcommands() {
 
 int run_ranks_subcommand(int argc, char** argv) {
   const auto subcommands = ranks_subcommands();
-  const auto found = std::find_if(subcommands.begin(), subcommands.end(),
-                                  [&](const Subcommand& s) { return s.name == std::string_view(argv[0]); });
+  const auto found =
+      std::ranges::find_if(subcommands, [&](const Subcommand& s) { return s.name == std::string_view(argv[0]); });
   return found != subcommands.end() ? found->run(argc, argv) : static_cast<int>(ExitCode::internal);
 }
 

@@ -53,18 +53,18 @@ constexpr std::string_view kAbout =
 void check_options(const Configured& configured) {
   for (const std::string& name : configured.set_by_user) {
     if (contains(kOwnOptions, name)) continue;
-    throw Error(ExitCode::bad_config,
-                fmt::format("--{} has no meaning for {}: leave it out (--help lists the options)", name, kProgram));
+    throw_bad_config(
+        fmt::format("--{} has no meaning for {}: leave it out (--help lists the options)", name, kProgram));
   }
   const Config& config = configured.config;
   if (!config.split.empty()) {
-    throw Error(ExitCode::bad_config, fmt::format("NCCL_TESTS_SPLIT has no meaning for {}: unset it", kProgram));
+    throw_bad_config(fmt::format("NCCL_TESTS_SPLIT has no meaning for {}: unset it", kProgram));
   }
   if (config.sizes.size() > 1) {
-    throw Error(ExitCode::bad_config, "--sizes: give one size, that of the operation");
+    throw_bad_config("--sizes: give one size, that of the operation");
   }
   if (!config.sizes.empty() && config.sizes.front() % sizeof(float) != 0) {
-    throw Error(ExitCode::bad_config, "--sizes: the operation reduces floats: give a multiple of 4 bytes");
+    throw_bad_config("--sizes: the operation reduces floats: give a multiple of 4 bytes");
   }
 }
 
@@ -175,11 +175,9 @@ int run_comm(int argc, char** argv, const WrapBackend& wrap) {
 
 namespace {
 
-std::string line(const Config& config, std::string_view step, std::string_view first, std::string_view median,
-                 std::string_view ci, std::string_view least, std::string_view most, std::string_view samples,
-                 std::string_view stop) {
-  std::string text = fmt::format("  {:>9}  {:>10}  {:>10}  {:>6}  {:>10}  {:>10}  {:>7}", step, first, median, ci,
-                                 least, most, samples);
+/// `columns`: those between the name of the step and the reason of its end.
+std::string line(const Config& config, std::string_view step, std::string_view stop, const auto&... columns) {
+  std::string text = fmt::format("  {:>9}  {:>10}  {:>10}  {:>6}  {:>10}  {:>10}  {:>7}", step, columns...);
   if (config.stat) text += fmt::format("  {:>5}", stop);
   text.erase(text.find_last_not_of(' ') + 1);
   return text + "\n";
@@ -188,11 +186,11 @@ std::string line(const Config& config, std::string_view step, std::string_view f
 std::string microseconds(double time_s) { return fit_number(time_s * 1e6, 10); }
 
 std::string step_line(const Config& config, const StepResult& r) {
-  if (!r.stats) return line(config, name(r.step), "-", "-", "-", "-", "-", "0", "-");
+  if (!r.stats) return line(config, name(r.step), "-", "-", "-", "-", "-", "-", "0");
   const CellStats& stats = *r.stats;
   const std::string ci = stats.interval_s ? fit_number(stats.relative_half_width * 100, 6) : "-";
-  return line(config, name(r.step), microseconds(r.first_s), microseconds(stats.median_s), ci, microseconds(r.least_s),
-              microseconds(r.most_s), std::to_string(r.samples), name(stats.stop));
+  return line(config, name(r.step), name(stats.stop), microseconds(r.first_s), microseconds(stats.median_s), ci,
+              microseconds(r.least_s), microseconds(r.most_s), r.samples);
 }
 
 /// "kernels 1.22, alloc 0.24, ...": those that the version of NCCL tells.
@@ -275,8 +273,8 @@ std::string lives_header(const RunInfo& info) {
   text += calls_line(info);
   for (const std::string& remark : info.remarks) text += remark_lines(remark);
   text += "#\n";
-  text += "# " + line(c, "step", "first", "median", "+-CI%", "min", "max", "samples", "stop").substr(2);
-  text += "# " + line(c, "", "(us)", "(us)", "(%)", "(us)", "(us)", "", "").substr(2);
+  text += "# " + line(c, "step", "stop", "first", "median", "+-CI%", "min", "max", "samples").substr(2);
+  text += "# " + line(c, "", "", "(us)", "(us)", "(%)", "(us)", "(us)", "").substr(2);
   return text;
 }
 

@@ -13,10 +13,6 @@
 namespace busbar {
 namespace {
 
-constexpr std::array kSteps{LifeStep::create,   LifeStep::first_op, LifeStep::next_op, LifeStep::split,
-                            LifeStep::dup,      LifeStep::shrink,   LifeStep::grow,    LifeStep::abort,
-                            LifeStep::recreate, LifeStep::free};
-
 /// Samples that a cell keeps: its epochs are few and short.
 constexpr std::size_t kKeptSamples = 100'000;
 
@@ -44,9 +40,10 @@ Lives::Lives(Job& job, Backend& backend, CommunicatorLife& life, const Config& c
       operation_((job.begin(Phase::allocating, "allocating buffers"), backend), std::move(local_ranks),
                  operation_bytes(config), job.fail()),
       limits_(limits_of(config)),
-      epoch_(kSteps.size()),
-      stops_(kSteps.size()) {
-  for (const LifeStep step : kSteps) {
+      epoch_(kLifeStepWords.size()),
+      stops_(kLifeStepWords.size()) {
+  for (std::size_t i = 0; i < kLifeStepWords.size(); ++i) {
+    const auto step = static_cast<LifeStep>(i);
     cells_.emplace_back(kKeptSamples, false);
     StepResult& result = result_.steps.emplace_back();
     result.step = step;
@@ -117,7 +114,7 @@ Lives::Taken Lives::take(LifeStep step, const std::string& number) {
 
 void Lives::live(const std::string& number, bool counts) {
   const bool is_first = now_s_ == 0;
-  for (std::size_t i = 0; i < kSteps.size(); ++i) {
+  for (std::size_t i = 0; i < kLifeStepWords.size(); ++i) {
     StepResult& result = result_.steps[i];
     if (!result.skipped.empty()) continue;
     const LifeStep step = result.step;

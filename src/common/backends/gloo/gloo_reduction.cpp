@@ -1,3 +1,4 @@
+#include "common/backends/dtype_and_op.h"
 #include "common/backends/gloo/gloo_backend.h"
 #include "kernels/host_reduce.h"
 
@@ -50,40 +51,12 @@ void reduce_into(BitsOf<D>* x, const BitsOf<D>* y, std::size_t count) {
   reduce<D, O>(x, x, y, count);
 }
 
-template <DType D, Op O>
-GlooReduction both_forms() {
-  return {reduce<D, O>, reinterpret_cast<void (*)()>(reduce_into<D, O>)};
-}
-
-template <DType D>
-GlooReduction of_dtype(Op op) {
-  switch (op) {
-    case Op::sum:
-      return both_forms<D, Op::sum>();
-    case Op::prod:
-      return both_forms<D, Op::prod>();
-    case Op::max:
-      return both_forms<D, Op::max>();
-    case Op::min:
-      return both_forms<D, Op::min>();
-    case Op::avg:
-    case Op::mulsum:
-      break;
-  }
-  return {};
-}
-
-template <std::size_t... I>
-GlooReduction of_dtype(DType dtype, Op op, std::index_sequence<I...>) {
-  GlooReduction found;
-  ((dtype == kAllDTypes[I] ? void(found = of_dtype<kAllDTypes[I]>(op)) : void()), ...);
-  return found;
-}
-
 }  // namespace
 
 GlooReduction gloo_reduction(DType dtype, Op op) {
-  return of_dtype(dtype, op, std::make_index_sequence<kAllDTypes.size()>());
+  return for_dtype_and_op<GlooReduction>(dtype, op, []<DType D, Op O>() {
+    return GlooReduction{reduce<D, O>, reinterpret_cast<void (*)()>(reduce_into<D, O>)};
+  });
 }
 
 }  // namespace busbar

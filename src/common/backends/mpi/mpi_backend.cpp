@@ -6,6 +6,7 @@
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/machine/memory.h"
 #include "common/processes/session.h"
 
@@ -213,7 +214,7 @@ class MpiBackend final : public HostMemoryBackend {
     // Two pending calls must not share a buffer (MPI 3.1, section 5.12): finish those that use this one.
     const void* key = called_.in_place ? call_->buffers.send : call_->buffers.recv;
     if (call_->copy) key = call_->copy->data();
-    if (std::find(busy_.begin(), busy_.end(), key) != busy_.end()) wait_pending();
+    if (contains(busy_, key)) wait_pending();
     busy_.push_back(key);
     call_->pending = &pending_;
     was_grouped_ = true;

@@ -1,5 +1,6 @@
 #include "common/backends/mpi/mpi_collectives.h"
 
+#include "common/backends/dtype_and_op.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "kernels/host_reduce.h"
@@ -21,31 +22,11 @@ void reduce_in_mpi(void* in, void* inout, int* length, MPI_Datatype*) {
   narrow_reduction(D, O)(in, inout, static_cast<std::size_t>(*length));
 }
 
-template <DType D>
-MPI_User_function* user_function(Op op) {
-  if constexpr (is_narrow_float(D)) {
-    switch (op) {
-      case Op::sum:
-        return reduce_in_mpi<D, Op::sum>;
-      case Op::prod:
-        return reduce_in_mpi<D, Op::prod>;
-      case Op::max:
-        return reduce_in_mpi<D, Op::max>;
-      case Op::min:
-        return reduce_in_mpi<D, Op::min>;
-      case Op::avg:
-      case Op::mulsum:
-        break;
-    }
-  }
-  return nullptr;
-}
-
-template <std::size_t... I>
-MPI_User_function* user_function(DType dtype, Op op, std::index_sequence<I...>) {
-  MPI_User_function* function = nullptr;
-  ((dtype == kAllDTypes[I] ? void(function = user_function<kAllDTypes[I]>(op)) : void()), ...);
-  return function;
+MPI_User_function* user_function(DType dtype, Op op) {
+  return for_dtype_and_op<MPI_User_function*>(dtype, op, []<DType D, Op O>() -> MPI_User_function* {
+    if constexpr (is_narrow_float(D)) return reduce_in_mpi<D, O>;
+    return nullptr;
+  });
 }
 
 MPI_Datatype signed_type(std::size_t size) {
@@ -115,8 +96,7 @@ MPI_Op predefined_op(Op op) {
 }
 
 UserOp::UserOp(DType dtype, Op op) {
-  check_mpi(MPI_Op_create(user_function(dtype, op, std::make_index_sequence<kAllDTypes.size()>()), /*commute=*/1, &op_),
-            "MPI_Op_create");
+  check_mpi(MPI_Op_create(user_function(dtype, op), /*commute=*/1, &op_), "MPI_Op_create");
 }
 
 UserOp::UserOp(UserOp&& other) noexcept : op_(std::exchange(other.op_, MPI_OP_NULL)) {}

@@ -66,7 +66,7 @@ T as(const Value& value) {
 template <class T>
 Value number(const std::string& name, std::string_view text) {
   const std::optional<T> parsed = number_of<T>(text);
-  if (!parsed) throw Error(ExitCode::bad_config, fmt::format("{} takes a number, not {}", name, in_quotes(text)));
+  if (!parsed) throw_bad_config(fmt::format("{} takes a number, not {}", name, in_quotes(text)));
   Value value{};
   std::memcpy(value.data(), &*parsed, sizeof *parsed);
   return value;
@@ -121,11 +121,6 @@ std::optional<std::string> read_mpi_variable(const std::string& name) {
   if (v->type == MPI_C_BOOL) return std::to_string(value[0] != 0 ? 1 : 0);
   if (v->type == MPI_DOUBLE) return fmt::format("{}", as<double>(value));
   return std::nullopt;
-}
-
-bool mpi_variable_is_writable(const std::string& name) {
-  const std::optional<Variable> v = find(name);
-  return v && v->scope != MPI_T_SCOPE_CONSTANT && v->scope != MPI_T_SCOPE_READONLY;
 }
 
 void write_mpi_variable(const std::string& name, const std::string& value) {

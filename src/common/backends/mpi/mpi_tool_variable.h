@@ -18,9 +18,6 @@ bool mpi_tool_started();
 /// The variable's value; nothing where there is no such variable, or MPI_T is not started.
 std::optional<std::string> read_mpi_variable(const std::string& name);
 
-/// False where the library refuses to change it: a constant, or read-only by now.
-bool mpi_variable_is_writable(const std::string& name);
-
 /// Throws Error(not_possible) where there is no such variable, Error(bad_config) for a value that is none of its type,
 /// Error(not_possible) where the library refuses.
 void write_mpi_variable(const std::string& name, const std::string& value);

@@ -109,9 +109,8 @@ MpichAlgorithm find_mpich_algorithm(const MpichCollective& collective, std::stri
     if (algorithm.name == wanted) return algorithm;
     names.emplace_back(algorithm.name);
   }
-  throw Error(ExitCode::bad_config,
-              fmt::format("MPICH has no {} algorithm {}{}; they are {}", lower_case(collective.name), in_quotes(name),
-                          did_you_mean(wanted, names), fmt::join(names, ", ")));
+  throw_bad_config(fmt::format("MPICH has no {} algorithm {}{}; they are {}", lower_case(collective.name),
+                               in_quotes(name), did_you_mean(wanted, names), fmt::join(names, ", ")));
 }
 
 std::optional<std::string> mpich_why_not(const MpichAlgorithm& algorithm, const Operation& op, bool many_hosts) {

@@ -17,38 +17,25 @@
 namespace busbar {
 namespace {
 
+template <class... Names>
+constexpr auto numbered(Names... names) {
+  int id = 0;
+  return std::array<OmpiAlgorithm, sizeof...(Names)>{OmpiAlgorithm{++id, names}...};
+}
+
 // Open MPI 4.1's; later versions append (a name that only they have is found through MPI_T, ompi_tuned.h).
-constexpr std::array<OmpiAlgorithm, 6> kAllgather{
-    {{1, "linear"}, {2, "bruck"}, {3, "recursive_doubling"}, {4, "ring"}, {5, "neighbor"}, {6, "two_proc"}}};
-constexpr std::array<OmpiAlgorithm, 6> kAllreduce{{{1, "basic_linear"},
-                                                   {2, "nonoverlapping"},
-                                                   {3, "recursive_doubling"},
-                                                   {4, "ring"},
-                                                   {5, "segmented_ring"},
-                                                   {6, "rabenseifner"}}};
-constexpr std::array<OmpiAlgorithm, 5> kAlltoallAlgorithms{
-    {{1, "linear"}, {2, "pairwise"}, {3, "modified_bruck"}, {4, "linear_sync"}, {5, "two_proc"}}};
-constexpr std::array<OmpiAlgorithm, 2> kAlltoallvAlgorithms{{{1, "basic_linear"}, {2, "pairwise"}}};
-constexpr std::array<OmpiAlgorithm, 9> kBcast{{{1, "basic_linear"},
-                                               {2, "chain"},
-                                               {3, "pipeline"},
-                                               {4, "split_binary_tree"},
-                                               {5, "binary_tree"},
-                                               {6, "binomial"},
-                                               {7, "knomial"},
-                                               {8, "scatter_allgather"},
-                                               {9, "scatter_allgather_ring"}}};
-constexpr std::array<OmpiAlgorithm, 3> kGatherAlgorithms{{{1, "basic_linear"}, {2, "binomial"}, {3, "linear_sync"}}};
-constexpr std::array<OmpiAlgorithm, 7> kReduceAlgorithms{{{1, "linear"},
-                                                          {2, "chain"},
-                                                          {3, "pipeline"},
-                                                          {4, "binary"},
-                                                          {5, "binomial"},
-                                                          {6, "in-order_binary"},
-                                                          {7, "rabenseifner"}}};
-constexpr std::array<OmpiAlgorithm, 4> kReduceScatterBlock{
-    {{1, "basic_linear"}, {2, "recursive_doubling"}, {3, "recursive_halving"}, {4, "butterfly"}}};
-constexpr std::array<OmpiAlgorithm, 3> kScatterAlgorithms{{{1, "basic_linear"}, {2, "binomial"}, {3, "linear_nb"}}};
+constexpr auto kAllgather = numbered("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc");
+constexpr auto kAllreduce =
+    numbered("basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring", "rabenseifner");
+constexpr auto kAlltoallAlgorithms = numbered("linear", "pairwise", "modified_bruck", "linear_sync", "two_proc");
+constexpr auto kAlltoallvAlgorithms = numbered("basic_linear", "pairwise");
+constexpr auto kBcast = numbered("basic_linear", "chain", "pipeline", "split_binary_tree", "binary_tree", "binomial",
+                                 "knomial", "scatter_allgather", "scatter_allgather_ring");
+constexpr auto kGatherAlgorithms = numbered("basic_linear", "binomial", "linear_sync");
+constexpr auto kReduceAlgorithms =
+    numbered("linear", "chain", "pipeline", "binary", "binomial", "in-order_binary", "rabenseifner");
+constexpr auto kReduceScatterBlock = numbered("basic_linear", "recursive_doubling", "recursive_halving", "butterfly");
+constexpr auto kScatterAlgorithms = numbered("basic_linear", "binomial", "linear_nb");
 
 constexpr std::array<OmpiCollective, 9> kCollectives{{
     {CollectiveId::all_reduce, "allreduce", 2, kAllreduce},
@@ -137,8 +124,7 @@ std::optional<std::string> why_not_reduce_scatter(const OmpiChoice& c, const Pro
 }  // namespace
 
 const OmpiCollective* ompi_collective(CollectiveId id) {
-  const auto* found =
-      std::find_if(kCollectives.begin(), kCollectives.end(), [&](const OmpiCollective& c) { return c.id == id; });
+  const auto* found = std::ranges::find_if(kCollectives, [&](const OmpiCollective& c) { return c.id == id; });
   return found == kCollectives.end() ? nullptr : found;
 }
 
@@ -148,8 +134,7 @@ std::string why_no_algorithms(const Collective& collective) {
 }
 
 const OmpiCollective* ompi_collective_of_rule(int rule_id) {
-  const auto* found = std::find_if(kCollectives.begin(), kCollectives.end(),
-                                   [&](const OmpiCollective& c) { return c.rule_id == rule_id; });
+  const auto* found = std::ranges::find_if(kCollectives, [&](const OmpiCollective& c) { return c.rule_id == rule_id; });
   return found == kCollectives.end() ? nullptr : found;
 }
 
@@ -162,11 +147,8 @@ OmpiAlgorithm find_ompi_algorithm(const OmpiCollective& collective, std::string_
     names.emplace_back(algorithm.name);
     choices.push_back(fmt::format("{} {}", algorithm.id, algorithm.name));
   }
-  const std::string nearest = nearest_choice(name_or_id, names);
-  throw Error(
-      ExitCode::bad_config,
-      fmt::format("Open MPI has no {} algorithm {}{}; they are {}", collective.tuned_name, in_quotes(name_or_id),
-                  nearest.empty() ? "" : fmt::format(", did you mean {}?", nearest), fmt::join(choices, ", ")));
+  throw_bad_config(fmt::format("Open MPI has no {} algorithm {}{}; they are {}", collective.tuned_name,
+                               in_quotes(name_or_id), did_you_mean(name_or_id, names), fmt::join(choices, ", ")));
 }
 
 std::string ompi_algorithm_name(CollectiveId id, int algorithm) {

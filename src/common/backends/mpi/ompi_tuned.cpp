@@ -214,8 +214,8 @@ const OmpiMessageRule* find_ompi_rule(const OmpiRules& rules, int rule_id, int c
 
 bool has_ompi_rule(const OmpiRules& rules, int rule_id, int comm_size) {
   const OmpiCommRules* entry = find_comm_rules(rules, rule_id, comm_size);
-  return entry != nullptr && std::any_of(entry->messages.begin(), entry->messages.end(),
-                                         [](const OmpiMessageRule& rule) { return rule.algorithm != 0; });
+  return entry != nullptr &&
+         std::ranges::any_of(entry->messages, [](const OmpiMessageRule& rule) { return rule.algorithm != 0; });
 }
 
 namespace {
@@ -273,8 +273,7 @@ int resolve_algorithm(const OmpiCollective& known, const std::string& text) {
     if (name == text || std::to_string(value) == text) return value;
   }
   const OmpiAlgorithm found = find_ompi_algorithm(known, text);
-  const bool offered =
-      names.empty() || std::any_of(names.begin(), names.end(), [&](const auto& n) { return n.first == found.id; });
+  const bool offered = names.empty() || std::ranges::any_of(names, [&](const auto& n) { return n.first == found.id; });
   if (offered) return found.id;
   throw Error(ExitCode::not_possible, fmt::format("this Open MPI has no {} algorithm {}", known.tuned_name, text));
 }
@@ -354,9 +353,8 @@ void prepare_ompi_variation() {
   const char* set = std::getenv(name.c_str());
   const std::string_view value = set == nullptr ? "1" : set;
   if (value == "0" || value == "false" || value == "no" || value == "disabled") {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{} is {}: Open MPI would ignore every algorithm that is tried; leave it out", name,
-                            in_quotes(value)));
+    throw_bad_config(fmt::format("{} is {}: Open MPI would ignore every algorithm that is tried; leave it out", name,
+                                 in_quotes(value)));
   }
   setenv(name.c_str(), "1", 0);
 }
@@ -377,10 +375,10 @@ TunedSettings::TunedSettings(const Collective& collective,
     } else if (name.starts_with("ompi.coll_tuned_")) {
       changes_.set(name.substr(kOmpiSetting.size()), value);
     } else {
-      throw Error(ExitCode::bad_config,
-                  fmt::format("unknown setting {}; Open MPI's are ompi.algorithm, ompi.segmentsize and "
-                              "ompi.coll_tuned_...",
-                              in_quotes(name)));
+      throw_bad_config(
+          fmt::format("unknown setting {}; Open MPI's are ompi.algorithm, ompi.segmentsize and "
+                      "ompi.coll_tuned_...",
+                      in_quotes(name)));
     }
   }
 }

@@ -3,11 +3,10 @@
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
+#include "common/machine/job_interface.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -149,16 +148,11 @@ std::string ranks_per_gpu_remark(int ranks_per_gpu) {
 }
 
 int free_port() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (fd < 0) return 0;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool bound = bind(fd, generic, length) == 0 && getsockname(fd, generic, &length) == 0;
-  close(fd);
-  return bound ? ntohs(address.sin_port) : 0;
+  const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+  SocketAddress address = *socket_address("127.0.0.1", 0);
+  const bool bound = bind(socket.fd(), address.get(), address.length) == 0 &&
+                     getsockname(socket.fd(), address.get(), &address.length) == 0;
+  return bound ? port_of(address) : 0;
 }
 
 Backend::MemoryLimit gpu_memory_limit(std::size_t free_bytes, std::size_t total_bytes, int sharers) {

@@ -2,6 +2,7 @@
 
 #include "common/backends/transfers.h"
 #include "common/backends/tuner_table.h"
+#include "common/base/text.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -10,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
@@ -74,8 +74,9 @@ std::optional<SymmetricKernel> symmetric_kernel(std::string_view line) {
   const auto channels = word_after(rest, " nchannels ");
   if (!name || !channels) return std::nullopt;
   kernel.kernel = *name;
-  const auto [stop, failure] = std::from_chars(channels->data(), channels->data() + channels->size(), kernel.channels);
-  if (failure != std::errc{} || stop != channels->data() + channels->size()) return std::nullopt;
+  const auto number = number_of<int>(*channels);
+  if (!number) return std::nullopt;
+  kernel.channels = *number;
   return kernel;
 }
 
@@ -259,10 +260,8 @@ NcclObservation& nccl_observation() {
 
 std::vector<SymmetricKernel> symmetric_kernels(std::string_view tuning_log) {
   std::vector<SymmetricKernel> kernels;
-  while (!tuning_log.empty()) {
-    const std::size_t end = tuning_log.find('\n');
-    if (auto kernel = symmetric_kernel(tuning_log.substr(0, end))) kernels.push_back(std::move(*kernel));
-    tuning_log.remove_prefix(end == std::string_view::npos ? tuning_log.size() : end + 1);
+  for (const std::string_view line : split_text(tuning_log, '\n')) {
+    if (auto kernel = symmetric_kernel(line)) kernels.push_back(std::move(*kernel));
   }
   return kernels;
 }
@@ -386,10 +385,7 @@ ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& s
 }
 
 std::optional<std::string> conf_file_value(std::string_view text, std::string_view name) {
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  for (const std::string_view line : split_text(text, '\n')) {
     const std::size_t equals = line.find('=');
     if (!line.starts_with('#') && equals != std::string_view::npos && line.substr(0, equals) == name) {
       return std::string(line.substr(equals + 1));

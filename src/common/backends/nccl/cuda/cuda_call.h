@@ -41,6 +41,17 @@ using CudaGraphExec = std::unique_ptr<CUgraphExec_st, CudaDeleter<cudaGraphExecD
 using DeviceMemory = std::unique_ptr<void, CudaDeleter<cudaFree>>;
 using PinnedMemory = std::unique_ptr<void, CudaDeleter<cudaFreeHost>>;
 
+/// What cudaMemGetInfo says of the current device [bytes].
+struct GpuMemory {
+  std::int64_t free_bytes = 0;
+  std::int64_t total_bytes = 0;
+};
+inline GpuMemory gpu_memory() {
+  std::size_t free_bytes = 0, total_bytes = 0;
+  BUSBAR_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+  return {static_cast<std::int64_t>(free_bytes), static_cast<std::int64_t>(total_bytes)};
+}
+
 /// Memory of the current device.
 inline DeviceMemory allocate_on_device(std::size_t nbytes) {
   void* memory = nullptr;

@@ -21,7 +21,7 @@ std::string explain(cudaError_t error) {
   (void)cudaGetLastError();
   if (driver == 0) {
     // NVML tells a driver that is not there from one whose kernel module is missing or of another version.
-    const std::string nvml = ask_nvml().problem;
+    const std::string nvml = nvml_problem();
     return nvml.empty() ? std::string("the CUDA driver (libcuda.so.1) is not there, although NVML is") : nvml;
   }
   if (error == cudaErrorInsufficientDriver) {

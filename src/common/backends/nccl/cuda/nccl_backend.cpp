@@ -9,6 +9,7 @@
 #include "common/backends/nccl/nccl_observation.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/processes/collectively.h"
 #include "kernels/device.h"
 
@@ -23,13 +24,6 @@
 
 namespace busbar {
 namespace {
-
-std::int64_t free_memory() {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-  BUSBAR_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
-  return static_cast<std::int64_t>(free_bytes);
-}
 
 void require_possible(const Config& config) {
   if (config.nonblocking) {
@@ -170,7 +164,7 @@ void NcclBackend::set_up_locals(const std::vector<int>& devices) {
     l.host_result = allocate_pinned(sizeof(CheckResult));
     // A kernel loaded lazily while a collective spins on the GPU can wait for it for ever.
     BUSBAR_CUDA(static_cast<cudaError_t>(preload_device_kernels()));
-    l.free_before_init = free_memory();
+    l.free_before_init = gpu_memory().free_bytes;
   }
 }
 
@@ -202,7 +196,7 @@ void NcclBackend::join(const Comm& world, const Comm& group) {
   world.barrier();
   for (Local& l : locals_) {
     use_device(l);
-    l.free_after_init = l.free_after_buffers = free_memory();
+    l.free_after_init = l.free_after_buffers = gpu_memory().free_bytes;
   }
 }
 
@@ -255,7 +249,7 @@ void NcclBackend::abort() noexcept {
 }
 
 bool NcclBackend::is_in_nccl() const {
-  return in_nccl_ > 0 || std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& l) { return l.in_nccl > 0; });
+  return in_nccl_ > 0 || std::ranges::any_of(lanes_, [](const Lane& l) { return l.in_nccl > 0; });
 }
 
 NcclBackend::InNccl::InNccl(std::atomic<int>& count, const NcclBackend& backend) : count_(count) {
@@ -318,7 +312,7 @@ void NcclBackend::observe_begin() {
 ShownAlgorithm NcclBackend::observe_end(const Operation& op) {
   Observed observed = nccl_observation().end();
   const std::string log = log_ ? log_->end() : std::string();
-  if (std::find(ranks_.begin(), ranks_.end(), 0) == ranks_.end()) return {.phases = std::move(observed.phases)};
+  if (!contains(ranks_, 0)) return {.phases = std::move(observed.phases)};
   if (device_collective_) {
     return {std::string(device_kernel_name(op.collective->id, config_.device_implementation)), "-",
             std::to_string(config_.device_cta_count)};

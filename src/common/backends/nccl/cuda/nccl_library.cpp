@@ -55,35 +55,9 @@ void find(void* handle, const char* name, Function& function) {
 }
 
 void find_all(void* handle, NcclLibrary& nccl) {
-  find(handle, "ncclGetUniqueId", nccl.GetUniqueId);
-  find(handle, "ncclGetErrorString", nccl.GetErrorString);
-  find(handle, "ncclGetLastError", nccl.GetLastError);
-  find(handle, "ncclCommInitRankConfig", nccl.CommInitRankConfig);
-  find(handle, "ncclCommSplit", nccl.CommSplit);
-  find(handle, "ncclCommShrink", nccl.CommShrink);
-  find(handle, "ncclCommDestroy", nccl.CommDestroy);
-  find(handle, "ncclCommAbort", nccl.CommAbort);
-  find(handle, "ncclCommGetAsyncError", nccl.CommGetAsyncError);
-  find(handle, "ncclMemAlloc", nccl.MemAlloc);
-  find(handle, "ncclMemFree", nccl.MemFree);
-  find(handle, "ncclCommRegister", nccl.CommRegister);
-  find(handle, "ncclCommDeregister", nccl.CommDeregister);
-  find(handle, "ncclCommWindowRegister", nccl.CommWindowRegister);
-  find(handle, "ncclCommWindowDeregister", nccl.CommWindowDeregister);
-  find(handle, "ncclRedOpCreatePreMulSum", nccl.RedOpCreatePreMulSum);
-  find(handle, "ncclRedOpDestroy", nccl.RedOpDestroy);
-  find(handle, "ncclGroupStart", nccl.GroupStart);
-  find(handle, "ncclGroupEnd", nccl.GroupEnd);
-  find(handle, "ncclAllReduce", nccl.AllReduce);
-  find(handle, "ncclAllGather", nccl.AllGather);
-  find(handle, "ncclReduceScatter", nccl.ReduceScatter);
-  find(handle, "ncclBroadcast", nccl.Broadcast);
-  find(handle, "ncclReduce", nccl.Reduce);
-  find(handle, "ncclAlltoAll", nccl.AlltoAll);
-  find(handle, "ncclGather", nccl.Gather);
-  find(handle, "ncclScatter", nccl.Scatter);
-  find(handle, "ncclSend", nccl.Send);
-  find(handle, "ncclRecv", nccl.Recv);
+#define BUSBAR_FIND(name) find(handle, "nccl" #name, nccl.name);
+  BUSBAR_NCCL_FUNCTIONS(BUSBAR_FIND)
+#undef BUSBAR_FIND
   nccl.DevCommCreate = dlsym(handle, "ncclDevCommCreate");
   nccl.DevCommDestroy = dlsym(handle, "ncclDevCommDestroy");
   nccl.TeamLsa = dlsym(handle, "ncclTeamLsa");

@@ -14,6 +14,16 @@
     }                                                                                      \
   } while (false)
 
+/// Those that every library of kMinNcclVersion has.
+// clang-format off
+#define BUSBAR_NCCL_FUNCTIONS(F) \
+  F(GetVersion) F(GetUniqueId) F(GetErrorString) F(GetLastError) F(CommInitRankConfig) F(CommSplit) F(CommShrink) \
+  F(CommDestroy) F(CommAbort) F(CommGetAsyncError) F(MemAlloc) F(MemFree) F(CommRegister) F(CommDeregister) \
+  F(CommWindowRegister) F(CommWindowDeregister) F(RedOpCreatePreMulSum) F(RedOpDestroy) F(GroupStart) F(GroupEnd) \
+  F(AllReduce) F(AllGather) F(ReduceScatter) F(Broadcast) F(Reduce) F(AlltoAll) F(Gather) F(Scatter) F(Send) \
+  F(Recv)
+// clang-format on
+
 namespace busbar {
 
 /// libnccl.so.2, found at run time so that the executables start on machines without it: NCCL's functions under their
@@ -21,36 +31,9 @@ namespace busbar {
 struct NcclLibrary {
   int version = 0;
 
-  decltype(&ncclGetVersion) GetVersion = nullptr;
-  decltype(&ncclGetUniqueId) GetUniqueId = nullptr;
-  decltype(&ncclGetErrorString) GetErrorString = nullptr;
-  decltype(&ncclGetLastError) GetLastError = nullptr;
-  decltype(&ncclCommInitRankConfig) CommInitRankConfig = nullptr;
-  decltype(&ncclCommSplit) CommSplit = nullptr;
-  decltype(&ncclCommShrink) CommShrink = nullptr;
-  decltype(&ncclCommDestroy) CommDestroy = nullptr;
-  decltype(&ncclCommAbort) CommAbort = nullptr;
-  decltype(&ncclCommGetAsyncError) CommGetAsyncError = nullptr;
-  decltype(&ncclMemAlloc) MemAlloc = nullptr;
-  decltype(&ncclMemFree) MemFree = nullptr;
-  decltype(&ncclCommRegister) CommRegister = nullptr;
-  decltype(&ncclCommDeregister) CommDeregister = nullptr;
-  decltype(&ncclCommWindowRegister) CommWindowRegister = nullptr;
-  decltype(&ncclCommWindowDeregister) CommWindowDeregister = nullptr;
-  decltype(&ncclRedOpCreatePreMulSum) RedOpCreatePreMulSum = nullptr;
-  decltype(&ncclRedOpDestroy) RedOpDestroy = nullptr;
-  decltype(&ncclGroupStart) GroupStart = nullptr;
-  decltype(&ncclGroupEnd) GroupEnd = nullptr;
-  decltype(&ncclAllReduce) AllReduce = nullptr;
-  decltype(&ncclAllGather) AllGather = nullptr;
-  decltype(&ncclReduceScatter) ReduceScatter = nullptr;
-  decltype(&ncclBroadcast) Broadcast = nullptr;
-  decltype(&ncclReduce) Reduce = nullptr;
-  decltype(&ncclAlltoAll) AlltoAll = nullptr;
-  decltype(&ncclGather) Gather = nullptr;
-  decltype(&ncclScatter) Scatter = nullptr;
-  decltype(&ncclSend) Send = nullptr;
-  decltype(&ncclRecv) Recv = nullptr;
+#define BUSBAR_MEMBER(name) decltype(&nccl##name) name = nullptr;
+  BUSBAR_NCCL_FUNCTIONS(BUSBAR_MEMBER)
+#undef BUSBAR_MEMBER
   /// Of the device API, whose types only nccl_device.h tells (device_communicator.cpp); null where a library lacks it.
   void* DevCommCreate = nullptr;
   void* DevCommDestroy = nullptr;

@@ -14,21 +14,6 @@
 #include <utility>
 
 namespace busbar {
-namespace {
-
-struct GpuMemory {
-  std::size_t free_bytes = 0;
-  std::size_t total_bytes = 0;
-};
-
-GpuMemory gpu_memory() {
-  GpuMemory m;
-  BUSBAR_CUDA(cudaMemGetInfo(&m.free_bytes, &m.total_bytes));
-  return m;
-}
-
-}  // namespace
-
 Backend::MemoryLimit NcclBackend::memory_limit(const Collective&) const {
   // NCCL's own buffers do not grow with the message, so that all collectives share one limit.
   MemoryLimit least;
@@ -83,7 +68,7 @@ void NcclBackend::register_memory() {
   if (device_collective_) make_device_communicators();
   for (Local& l : locals_) {
     use_device(l);
-    l.free_after_buffers = static_cast<std::int64_t>(gpu_memory().free_bytes);
+    l.free_after_buffers = gpu_memory().free_bytes;
   }
 }
 
@@ -120,8 +105,7 @@ void NcclBackend::release(int local, void* memory) noexcept {
   // After an abort the communicator is gone and the GPU may never answer again.
   if (aborted_) return;
   Local& l = locals_[local];
-  const auto found =
-      std::find_if(l.allocations.begin(), l.allocations.end(), [&](const Allocation& a) { return a.memory == memory; });
+  const auto found = std::ranges::find_if(l.allocations, [&](const Allocation& a) { return a.memory == memory; });
   if (found == l.allocations.end()) return;
   BUSBAR_CUDA_NOEXCEPT(cudaSetDevice(l.device));
   deregister(l, *found);
@@ -136,7 +120,7 @@ std::vector<Backend::MemoryUse> NcclBackend::memory_use() const {
   std::int64_t collective = 0;
   for (const Local& l : locals_) {
     use_device(l);
-    const auto now = static_cast<std::int64_t>(gpu_memory().free_bytes);
+    const std::int64_t now = gpu_memory().free_bytes;
     init = std::max(init, l.free_before_init - l.free_after_init);
     buffers = std::max(buffers, l.free_after_init - l.free_after_buffers);
     collective = std::max(collective, l.free_after_buffers - now);

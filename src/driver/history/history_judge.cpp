@@ -1,11 +1,13 @@
-#include "driver/history/history_compare.h"
+#include "driver/history/history_judge.h"
 
 #include "common/base/timestamp.h"
 #include "common/statistics/distributions.h"
+#include "common/statistics/interval.h"
 #include "driver/history/history_setup.h"
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numbers>
 #include <set>
@@ -47,23 +49,32 @@ struct Variation {
   int degrees = 0;  // 0: assumed
 };
 
+/// ln(time) of a cell in runs of one burst, which are one observation: taken for several they would say that launches
+/// hardly differ.
+struct Burst {
+  std::size_t first = 0;  ///< index of its first run
+  std::vector<double> logs;
+
+  /// Of the last `most` runs.
+  double middle(std::size_t most) const { return median(std::span(logs).last(std::min(most, logs.size()))); }
+};
+
 /// ln(time) of one cell in runs that are alike, oldest first.
 struct Series {
   std::vector<std::optional<std::int64_t>> times;
   std::vector<double> logs;
 
-  void add(const IndexedRun& run, const Cell& cell) {
-    times.push_back(run.time);
-    logs.push_back(std::log(cell.median_s));
+  void add(const std::optional<std::int64_t>& time, double median_s) {
+    times.push_back(time);
+    logs.push_back(std::log(median_s));
   }
 
-  /// Runs near in time saw one state of the machine: taken for several, they would say that launches hardly differ.
-  std::vector<std::vector<double>> bursts() const {
-    std::vector<std::vector<double>> found;
+  std::vector<Burst> bursts() const {
+    std::vector<Burst> found;
     const std::vector<std::size_t> numbers = burst_numbers(times);
     for (std::size_t i = 0; i < logs.size(); ++i) {
-      if (numbers[i] == found.size()) found.emplace_back();
-      found.back().push_back(logs[i]);
+      if (numbers[i] == found.size()) found.push_back({i, {}});
+      found.back().logs.push_back(logs[i]);
     }
     return found;
   }
@@ -75,14 +86,14 @@ struct Series {
 Variation variation(const std::vector<IndexedRun>& pool, const CellIdentity& key) {
   std::map<std::string, Series> groups;
   for (const IndexedRun& run : pool) {
-    if (const Cell* cell = run.find(key)) groups[run.alike].add(run, *cell);
+    if (const Cell* cell = run.find(key)) groups[run.alike].add(run.time, cell->median_s);
   }
   double squares = 0;
   double pairs = 0;
   double degrees = 0;
   for (const auto& [alike, series] : groups) {
     std::vector<double> values;  // the last of each: a median of several would scatter less than the run to be judged
-    for (const std::vector<double>& burst : series.bursts()) values.push_back(burst.back());
+    for (const Burst& burst : series.bursts()) values.push_back(burst.logs.back());
     const auto n = static_cast<double>(values.size());
     if (values.size() < 2) continue;
     for (std::size_t i = 1; i < values.size(); ++i)
@@ -120,7 +131,7 @@ struct Judged {
 
 Judged judge_cell(const Cell& after, const Before& before, const Variation& v, double delta) {
   std::vector<double> logs;
-  for (const std::vector<double>& burst : before.series.bursts()) logs.push_back(median(burst));
+  for (const Burst& burst : before.series.bursts()) logs.push_back(median(burst.logs));
   const double middle = median(logs);
   const double difference = std::log(after.median_s) - middle;
   const double error =
@@ -179,7 +190,7 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   if (times.empty() || burst_numbers(times).back() + 1 < kEnoughRuns) {
     for (const HistoryRun& run : others) telling.push_back(&run);
   }
-  std::sort(telling.begin(), telling.end(), [](const HistoryRun* a, const HistoryRun* b) {
+  std::ranges::sort(telling, [](const HistoryRun* a, const HistoryRun* b) {
     return std::tie(a->time, a->id) < std::tie(b->time, b->id);
   });
   std::vector<IndexedRun> pool;
@@ -194,7 +205,7 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
     for (const IndexedRun& run : earlier) {
       const Cell* found = run.find(key);
       if (found == nullptr) continue;
-      cells.series.add(run, *found);
+      cells.series.add(run.time, found->median_s);
       cells.own_variance = own_variance(*found);
     }
     if (cells.series.logs.empty()) {
@@ -210,7 +221,7 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   if (!earlier.empty()) {
     const auto& cells = earlier.back().cells;
     result.only_before = static_cast<std::size_t>(
-        std::count_if(cells.begin(), cells.end(), [&](const auto& c) { return compared.count(c.first) == 0; }));
+        std::ranges::count_if(cells, [&](const auto& c) { return compared.count(c.first) == 0; }));
   }
   const std::vector<double> adjusted = holm(p);
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
@@ -219,6 +230,98 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   }
   result.outcome = outcome_of(result.cells);
   return result;
+}
+
+namespace {
+
+constexpr double kLeastDeviation = 0.005;  // of ln(time): runs that happen to agree to the digit are no measure
+constexpr double kLeastDays = 3;
+constexpr std::size_t kLeastRuns = 8;
+constexpr std::size_t kMostRuns = 1000;  // slopes take the square
+constexpr double kChangeAlpha = 0.01;
+
+std::vector<double> middles(const std::vector<Burst>& bursts, std::size_t most) {
+  std::vector<double> logs;
+  for (const Burst& burst : bursts) logs.push_back(burst.middle(most));
+  return logs;
+}
+
+void judge_slope(CellTrend& trend, const std::vector<Burst>& bursts, const std::vector<double>& logs) {
+  std::vector<double> days;
+  for (const Burst& burst : bursts) {
+    const auto time = parse_local_timestamp(trend.points[burst.first].time);
+    if (!time) return;
+    days.push_back(static_cast<double>(*time) / 86400);
+  }
+  if (days.size() < kLeastRuns || days.back() - days.front() < kLeastDays) return;
+  trend.month_slope = std::expm1(30 * theil_sen_slope(days, logs));
+}
+
+void judge_trend(CellTrend& trend) {
+  Series series;
+  for (const CellTrend::Point& point : trend.points) series.add(parse_local_timestamp(point.time), point.median_s);
+  const std::vector<Burst> bursts = series.bursts();
+  trend.bursts = bursts.size();
+  trend.latest_burst = bursts.back().first;
+  // A lone run scatters more than the median of several does: of each burst as many are taken as the latest has.
+  const std::vector<double> alike = middles(bursts, bursts.back().logs.size());
+  const std::span<const double> earlier(alike.data(), alike.size() - 1);
+  const std::vector<double>& latest = bursts.back().logs;
+  const std::span<const double> shown = earlier.empty() ? std::span(latest).first(latest.size() - 1) : earlier;
+  if (!shown.empty()) trend.earlier_median_s = std::exp(median(shown));
+  trend.distance = robust_distance(earlier, alike.back(), kLeastDeviation);
+  trend.latest_p = last_value_p(alike);
+  const std::vector<double> logs = middles(bursts, kMostRuns);
+  trend.p = trend_p(logs);
+  trend.change = level_change(logs, kChangeAlpha);
+  if (trend.change) {
+    trend.change->first_after = bursts[trend.change->first_after].first;
+    trend.change->before = std::exp(trend.change->before);
+    trend.change->after = std::exp(trend.change->after);
+  }
+  judge_slope(trend, bursts, logs);
+}
+
+}  // namespace
+
+void TrendBook::add(const HistoryRun& run) {
+  const std::string of = setup(run);
+  for (const Cell& cell : run.cells) {
+    auto known = index_.find({of, identity(cell)});
+    if (known == index_.end()) {
+      CellTrend& trend = trends_.emplace_back();
+      trend.cell = cell;
+      trend.setup = of;
+      known = index_.emplace(std::pair(of, identity(trend.cell)), &trend).first;
+    }
+    std::vector<CellTrend::Point>& points = known->second->points;
+    if (points.size() < kMostRuns) points.push_back({run.id, run.time, cell.median_s, cell.busbw});
+  }
+}
+
+std::vector<CellTrend> TrendBook::judge() {
+  index_.clear();
+  for (CellTrend& trend : trends_) {
+    std::ranges::reverse(trend.points);
+    judge_trend(trend);
+  }
+  return {std::make_move_iterator(trends_.begin()), std::make_move_iterator(trends_.end())};
+}
+
+std::string sparkline(std::span<const double> values, std::size_t width, bool ascii) {
+  static constexpr const char* kBlocks[] = {"\u2581", "\u2582", "\u2583", "\u2584",
+                                            "\u2585", "\u2586", "\u2587", "\u2588"};
+  static constexpr const char* kDigits[] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+  values = values.last(std::min(values.size(), width));
+  if (values.empty()) return "";
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  std::string line;
+  for (const double value : values) {
+    const double share = *high > *low ? (value - *low) / (*high - *low) : 0.5;
+    const auto step = static_cast<std::size_t>(std::clamp(std::lround(7 * share), 0l, 7l));
+    line += ascii ? kDigits[step] : kBlocks[step];
+  }
+  return line;
 }
 
 }  // namespace busbar

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "collectives/dtype.h"
+#include "collectives/op.h"
+
+#include <cstddef>
+#include <utility>
+
+namespace busbar {
+
+/// What make.operator()<D, O>() gives for a dtype and an op that are known at run time only; an empty one for those
+/// that libraries of the host lack (avg, mulsum).
+template <class Result, class Make>
+Result for_dtype_and_op(DType dtype, Op op, Make make) {
+  Result found{};
+  const auto for_op = [&]<DType D>() {
+    switch (op) {
+      case Op::sum:
+        return void(found = make.template operator()<D, Op::sum>());
+      case Op::prod:
+        return void(found = make.template operator()<D, Op::prod>());
+      case Op::max:
+        return void(found = make.template operator()<D, Op::max>());
+      case Op::min:
+        return void(found = make.template operator()<D, Op::min>());
+      case Op::avg:
+      case Op::mulsum:
+        return;
+    }
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    ((dtype == kAllDTypes[I] ? for_op.template operator()<kAllDTypes[I]>() : void()), ...);
+  }
+  (std::make_index_sequence<kAllDTypes.size()>());
+  return found;
+}
+
+}  // namespace busbar
