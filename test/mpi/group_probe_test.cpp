@@ -76,7 +76,7 @@ LocateRound neighbours(int n) {
 void check_equal_everywhere(const Comm& all, const std::vector<GroupMeasurement>& measured) {
   std::vector<double> low;
   for (const GroupMeasurement& m : measured) {
-    low.insert(low.end(), {m.bandwidth, m.variation, m.tail, double(m.dips), double(m.repetitions)});
+    low.insert(low.end(), {m.bandwidth, m.variation, m.p99_over_median, double(m.dips), double(m.repetitions)});
   }
   std::vector<double> high = low;
   all.min(low);
@@ -96,7 +96,7 @@ TEST_CASE("pairs are measured at once, and a slow one is slow alone", "[measure]
   for (std::size_t g = 0; g < measured.size(); ++g) {
     CHECK(measured[g].repetitions == 7);
     CHECK(measured[g].bandwidth == Approx(4096 / (g == 0 ? 30e-3 : 1e-6)));
-    CHECK(measured[g].tail == Approx(1));
+    CHECK(measured[g].p99_over_median == Approx(1));
   }
   // Two repetitions to settle, seven that count, each one way and the other; who sits out counts as many.
   REQUIRE(bench.sent.size() == 18);
@@ -198,7 +198,7 @@ TEST_CASE("repetitions become one measurement", "[locate][summary]") {
   const GroupMeasurement m = summarize_group(times, 100);
   CHECK(m.bandwidth == Approx(50));
   CHECK(m.dips == 1);
-  CHECK(m.tail == Approx(2));
+  CHECK(m.p99_over_median == Approx(2));
   CHECK(m.repetitions == 5);
   // mean 2.48, squares 3 x 0.2304 + 2.3104 + 0.0064 = 3.008, / 4 = 0.752, root 0.8672
   CHECK(m.variation == Approx(0.8672 / 2.48).epsilon(1e-3));

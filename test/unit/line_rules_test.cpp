@@ -68,7 +68,8 @@ TEST_CASE("a bad rule is refused with its line", "[rules]") {
   CHECK_THAT(refused("{id: x, kind: config, match: '(a', example: a}"),
              Contains("site.yaml:5: match: not an expression"));
   CHECK_THAT(refused("{id: x, kind: config, match: [], example: a}"), Contains("site.yaml:5: a rule has"));
-  CHECK_THAT(refused("{id: x, kind: config, match: a, remedy: none, example: a}"), Contains("site.yaml:5: unknown remedy"));
+  CHECK_THAT(refused("{id: x, kind: config, match: a, remedy: none, example: a}"),
+             Contains("site.yaml:5: unknown remedy"));
   CHECK_THAT(refused("{id: first, kind: config, match: a, example: a}"), Contains("two rules are called first"));
   CHECK_THAT(refused("{id: x, kind: config, example: a}"), Contains("a rule has an id, a match and an example"));
   CHECK_THAT(refused("{id: x, kind: config, match: a}"), Contains("a rule has an id, a match and an example"));
