@@ -116,39 +116,18 @@ void find_absent(const LogView& view, const Waiting& waiting, Findings& findings
   findings.emplace_back(std::move(finding));
 }
 
-constexpr std::string_view kConsequences[] = {  // parts of words that begin with a large or a small letter
-    "NCCL",
-    "nccl",
-    "DistBackendError",
-    "DistStoreError",
-    "DistNetworkError",
-    "ProcessExitedException",
-    "ProcessRaisedException",
-    "ChildFailedError",
-    "CUDA error",
-    "AcceleratorError",
-    "RayTaskError",
-    "ActorDied",
-    "SystemExit",
-    "KeyboardInterrupt",
-    "SIGTERM",
-    "DDP expects same model",
-    "terminate called",
-    "watchdog",
-    "Connection",
-    "connection",
-    "ollective",
-    "RendezvousC",
-    "SignalException",
-    "imeout",
-    "imed out",
-    "CalledProcess"};
+/// Parts of what is said where others fail.
+constexpr std::string_view kConsequences =
+    "NCCL|nccl|DistBackendError|DistStoreError|DistNetworkError|ProcessExitedException|ProcessRaisedException|"
+    "ChildFailedError|CUDA error|AcceleratorError|RayTaskError|ActorDied|SystemExit|KeyboardInterrupt|SIGTERM|"
+    "DDP expects same model|terminate called|watchdog|Connection|connection|ollective|RendezvousC|SignalException|"
+    "imeout|imed out|CalledProcess";
 
 /// Whether an exception is the program's own, and not what follows when others fail.
 bool is_own(const ProgramEvent& event) {
   return event.what == What::traceback ||
          (event.what == What::exception &&
-          std::ranges::none_of(kConsequences, [&](std::string_view one) { return says(event.text, one); }));
+          std::ranges::none_of(split_text(kConsequences, '|'), [&](auto one) { return says(event.text, one); }));
 }
 
 /// The rank that raised it, by elimination where the line does not tell; -1: not known.

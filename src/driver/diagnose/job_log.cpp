@@ -44,6 +44,7 @@ LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<
   std::vector<JoinedComm> joined = join_communicators(book, view.rank_map);
   view.lost = find_lost_lines(book, view.rank_map, joined);
   const OpCountRule rule = op_count_rule(book);
+  view.comms.reserve(joined.size());  // alignments point to their members
   for (JoinedComm& one : joined) {
     AlignedComm& comm = view.comms.emplace_back(AlignedComm{std::move(one), {}, {}, {}});
     comm.alignment = align_calls(book, comm, view.lost, rule.reliable, rule.unknown);
