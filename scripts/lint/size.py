@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 81300, "src files": 560, "benchmark lines": 42120, "test lines": 65900}
+MOST = {"src lines": 79850, "src files": 557, "benchmark lines": 41570, "test lines": 66030}
 
 
 def lines_of(path):
