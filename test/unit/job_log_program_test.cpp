@@ -87,6 +87,10 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
     CHECK(event.number == one.number);
     CHECK(event.ranks == one.ranks);
   }
+  // Ray lists what it may have been.
+  CHECK_FALSE(
+      is_out_of_memory(*only_event("(raylet) A worker was killed: (1) by SIGKILL by OOM killer, (2) ray stop").rule));
+  CHECK(is_out_of_memory(*only_event("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0").rule));
   CHECK(only_event("srun: error: node1: task 3: Killed").host == "node1");
   CHECK(read_program_line("process 3 exited with exit code 0", false).empty());
   CHECK(only_event("W0409 07:28:49.531 api.py:897] Sending process 1365 closing signal SIGTERM").what == What::stopped);
