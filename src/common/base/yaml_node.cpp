@@ -11,7 +11,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <sstream>
 
@@ -132,10 +131,11 @@ std::size_t YamlValue::word(std::span<const std::string_view> words) const {
 }
 
 const std::string& YamlValue::among(const std::map<std::string, std::string>& named) const {
-  const auto names = std::views::keys(named);
   const auto found = named.find(text());
-  if (found == named.end()) fail_unknown(key, text(), {names.begin(), names.end()});
-  return found->second;
+  if (found != named.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& [name, meant] : named) names.push_back(name);
+  fail_unknown(key, text(), names);
 }
 
 YamlKey key_of(std::string_view name, std::string& into) {

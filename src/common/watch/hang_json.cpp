@@ -56,15 +56,15 @@ WholeRange range_of(std::string_view key) {
 }
 
 template <class T>
-void read(const JsonPlace& json, T& value, WholeRange range);
+void read_value(const JsonPlace& json, T& value, WholeRange range);
 
 /// Reads a record from the object at a place. null is an empty text, and of a number what it is without one.
 auto reader_of(const JsonPlace& object) {
-  return [&object](const char* key, auto& field) { read(object.at(key), field, range_of(key)); };
+  return [&object](const char* key, auto& field) { read_value(object.at(key), field, range_of(key)); };
 }
 
 template <class T>
-void read(const JsonPlace& json, T& value, WholeRange range) {
+void read_value(const JsonPlace& json, T& value, WholeRange range) {
   if constexpr (std::is_same_v<T, std::string>) {
     value = json.text_or_empty();
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -88,9 +88,9 @@ void read(const JsonPlace& json, T& value, WholeRange range) {
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     value = json.texts();
   } else if constexpr (MaybeHeld<T>) {
-    if (!json.is_null()) read(json, value.emplace(), range);
+    if (!json.is_null()) read_value(json, value.emplace(), range);
   } else if constexpr (ManyItems<T>) {
-    json.each([&](const JsonPlace& item) { read(item, value.emplace_back(), range); });
+    json.each([&](const JsonPlace& item) { read_value(item, value.emplace_back(), range); });
   } else {
     visit_fields(reader_of(json), value);
   }

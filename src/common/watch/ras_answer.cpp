@@ -363,7 +363,7 @@ std::string with_commas(std::string_view text) {
 }
 
 /// null where the object has no such member, or is none.
-const Json& member(const Json& object, const char* name) {
+const Json& value_in(const Json& object, const char* name) {
   static const Json kNothing;
   const auto found = object.find(name);
   return found != object.end() ? *found : kNothing;
@@ -371,12 +371,12 @@ const Json& member(const Json& object, const char* name) {
 
 /// The same of a list or an object, which can be gone through.
 const Json& list(const Json& object, const char* name) {
-  const Json& found = member(object, name);
-  return found.is_structured() ? found : member({}, name);
+  const Json& found = value_in(object, name);
+  return found.is_structured() ? found : value_in({}, name);
 }
 
 std::string word(const Json& object, const char* name) {
-  const Json& value = member(object, name);
+  const Json& value = value_in(object, name);
   return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string() : dump_json(value);
 }
 
@@ -386,7 +386,7 @@ std::optional<std::int64_t> number(const Json& value) {
   return fits ? std::optional(value.get<std::int64_t>()) : std::nullopt;
 }
 
-std::optional<std::int64_t> number(const Json& object, const char* name) { return number(member(object, name)); }
+std::optional<std::int64_t> number(const Json& object, const char* name) { return number(value_in(object, name)); }
 
 /// A count of ranks, or a rank; nothing where it cannot be one.
 std::optional<int> small(std::optional<std::int64_t> value) {
@@ -404,7 +404,7 @@ std::string described(const Json& rank) {
 bool is_error(std::optional<std::int64_t> code) { return code && *code != 0 && *code != 7; }
 
 void note_status(const Json& rank, RasAnswer::Communicator& c) {
-  const Json& status = member(rank, "status");
+  const Json& status = value_in(rank, "status");
   const auto note = [&](const std::string& what) { c.notes.push_back(described(rank) + what); };
   if (is_error(number(status, "async_error"))) note(" reports asynchronous error " + word(status, "async_error"));
   if (is_error(number(status, "init_state"))) {
@@ -412,7 +412,7 @@ void note_status(const Json& rank, RasAnswer::Communicator& c) {
   } else if (number(status, "init_state") == 7) {
     note(" is still initialising");
   }
-  if (member(status, "abort_flag") == true) note(" is aborting");
+  if (value_in(status, "abort_flag") == true) note(" is aborting");
 }
 
 void add_ranks(const Json& communicator, RasAnswer::Communicator& c, RasAnswer& answer) {
@@ -446,7 +446,7 @@ void add_missing(const Json& communicator, RasAnswer::Communicator& c, RasAnswer
     if (const auto which = rank_of(rank)) c.missing.push_back(*which);
     const auto pid = number(rank, "pid");
     if (!pid || *pid <= 0) continue;
-    const bool dead = member(member(rank, "status"), "considered_dead") == true;
+    const bool dead = value_in(value_in(rank, "status"), "considered_dead") == true;
     (dead ? answer.dead : answer.silent).push_back({*pid, word(rank, "host"), word(rank, "cuda_dev")});
   }
 }
@@ -454,7 +454,7 @@ void add_missing(const Json& communicator, RasAnswer::Communicator& c, RasAnswer
 /// Of the monitor mode: one document per event.
 void read_event(const Json& document, RasAnswer& answer) {
   answer.known = true;
-  const Json& peer = member(document, "peer");
+  const Json& peer = value_in(document, "peer");
   const std::int64_t pid = number(peer, "pid").value_or(-1);
   const std::string host = word(peer, "host");
   const std::string who = pid >= 0 ? fmt::format("Process {} on node {}", pid, host) : word(peer, "addr");
@@ -482,7 +482,7 @@ RasAnswer parse_ras_json(std::string_view text) {
     leave_out_garbage(c);
     answer.communicators.push_back(std::move(c));
   }
-  answer.timeouts = small(number(member(document, "ras"), "timeouts_count")).value_or(0);
+  answer.timeouts = small(number(value_in(document, "ras"), "timeouts_count")).value_or(0);
   return answer;
 }
 

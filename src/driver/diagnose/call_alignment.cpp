@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -81,10 +80,12 @@ std::string call_number(const CallAlignment& alignment, std::int64_t key) {
 const Call* PlacedCalls::find(std::int64_t key) const {
   if (key < begin() || key >= end()) return nullptr;
   if (!holes) return &at(key);
-  const auto ordinals = std::views::iota(calls->window_begin(), calls->size());
-  const auto found = std::ranges::lower_bound(ordinals, key, {},
-                                              [&](std::uint64_t i) -> std::int64_t { return calls->at(i).op_count; });
-  return found != ordinals.end() && calls->at(*found).op_count == key ? &calls->at(*found) : nullptr;
+  std::uint64_t low = calls->window_begin(), high = calls->size();
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (calls->at(middle).op_count <= key ? low : high) = middle;
+  }
+  return calls->at(low).op_count == key ? &calls->at(low) : nullptr;
 }
 
 namespace {

@@ -283,7 +283,7 @@ bool JobBook::hold(const LogLine& line, const From& from) {
     held_.text = std::string(work.line.substr(0, 2000));
   }
   held_.timestamp = std::string(line.origin.timestamp.substr(0, 64));
-  held_.from = from;
+  held_.from = static_cast<const Place&>(from);
   held_.lines = 1;
   return true;
 }
