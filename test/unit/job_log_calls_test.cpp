@@ -260,7 +260,7 @@ TEST_CASE("A rank that calls without its Init COMPLETE shows that the others' ma
   }
   const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::ok);
-  CHECK(says(told.missing, "rank 2 (node1, pid 1002) calls, and its Init COMPLETE is not told"));
+  CHECK(says(told.missing, "rank 2 (node1, pid 1002) calls, and its Init COMPLETE is missing"));
 }
 
 namespace {

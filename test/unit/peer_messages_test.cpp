@@ -214,7 +214,7 @@ TEST_CASE("what encode would not write is refused", "[peers]") {
   CHECK(accepted(replaced(good, "node1\x04\x01", "node1\x03\x01")));
   CHECK_FALSE(accepted(replaced(good, "node1\x04\x01", "node1\x05\x01")));
   CHECK_FALSE(accepted(replaced(good, "node1\x04\x01", "node1\x04\x02")));
-  // An optional value is there or not: the call's communicator is the first number behind that.
+  // An optional value is there or not: the call's communicator is the first number after that.
   const std::string call = bytes_of(3) + bytes_of(std::uint64_t{6}) + "reduce";
   CHECK_FALSE(accepted(replaced(good, "\x01" + call, "\x02" + call)));
 }

@@ -38,8 +38,8 @@ TEST_CASE("A slip in a table of rules is refused with its line", "[rules]") {
   refuses(read_xids, xids + "8: {remedy: c}", "valid are: a b");
   refuses(read_xids, xids + "8: {action: rest}", "did you mean reset?");
   refuses(read_xids,
-          "remedies: {a: x}\nxids: {8: {meaning: x, remedy: a, action: told},\n  08: {meaning: x, remedy: a, action: "
-          "told}}",
+          "remedies: {a: x}\nxids: {8: {meaning: x, remedy: a, action: stated},\n  08: {meaning: x, remedy: a, action: "
+          "stated}}",
           "twice");
 }
 
@@ -59,7 +59,7 @@ TEST_CASE("Every remedy that the program names is written, and every one that is
   for (const auto& file : std::filesystem::directory_iterator(root / "src/driver/diagnose")) {
     code += read_text(file.path());
   }
-  // Whatever is in quotes in remedy(...), and, of kEndings, behind the name of a signal.
+  // Whatever is in quotes in remedy(...), and, of kEndings, after the name of a signal.
   std::set<std::string> named = found(code, R"re("SIG[A-Z]+", "([a-z-]+)")re");
   const std::regex inside(R"re(remedy\(([^()]*)\))re");
   for (std::sregex_iterator call(code.begin(), code.end(), inside), end; call != end; ++call) {

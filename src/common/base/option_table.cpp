@@ -58,7 +58,7 @@ void set_bytes(Config& config, Text text) {
   config.*field = positive_bytes(text);
 }
 
-/// The items between commas, blanks around them dropped.
+/// The items between commas, spaces around them dropped.
 std::vector<Text> items_of(Text text) {
   std::vector<Text> items = split_list(text);
   for (Text& item : items) item = trimmed(item, " ");

@@ -88,8 +88,8 @@ inline std::string joined_words(const std::vector<std::string>& words, std::stri
 
 inline constexpr std::size_t kColumns = 120;
 
-/// Text broken at blanks into lines of at most so many columns, the last one ended too; a word that is longer than a
-/// line stays whole, runs of blanks become one. `first` and `later`: indents of the first line and of the others.
+/// Text broken at spaces into lines of at most so many columns, the last one ended too; a word that is longer than a
+/// line stays whole, runs of spaces become one. `first` and `later`: indents of the first line and of the others.
 std::string wrapped(std::string_view text, std::size_t first, std::size_t later, std::size_t columns = kColumns);
 
 inline constexpr char32_t kNoCharacter = 0xFFFD;

@@ -12,7 +12,7 @@
 
 namespace busbar {
 
-/// An owned file descriptor, as a rule of a socket.
+/// An owned file descriptor, usually of a socket.
 class Socket {
  public:
   explicit Socket(int fd = -1) : fd_(fd) {}

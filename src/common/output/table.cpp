@@ -48,7 +48,7 @@ std::string algorithm_line(const Config& config, std::string_view algorithm, std
   return text;
 }
 
-// Libraries choose these words; a blank in one would shift every column behind it.
+// Libraries choose these words; a space in one would shift every column after it.
 std::string token(std::string word) {
   for (char& c : word) {
     if (static_cast<unsigned char>(c) <= ' ') c = '_';

@@ -90,7 +90,7 @@ class Child {
       pthread_sigmask(SIG_UNBLOCK, &unheld, nullptr);
       execvpe(raw_argv[0], raw_argv.data(), raw_environment.data());
       const int why = errno;
-      [[maybe_unused]] const ssize_t told = write(failed.write.fd(), &why, sizeof why);
+      [[maybe_unused]] const ssize_t written = write(failed.write.fd(), &why, sizeof why);
       _exit(127);
     }
     setpgid(pid_, pid_);  // also here: a kill right after the start must find the group

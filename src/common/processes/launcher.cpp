@@ -75,11 +75,11 @@ Launch detect_launch(const Get& get) {
   for (const Names& names : kLaunchers) {
     if (get(names.sign) == nullptr) continue;
     if (names.kind == Launcher::slurm && is_slurm_shell(get)) return {};
-    const auto told = [&](const char* variable, int otherwise) {
+    const auto count = [&](const char* variable, int otherwise) {
       return static_cast<int>(number(get, variable).value_or(otherwise));
     };
-    Launch launch{names.kind, told(names.rank, -1), told(names.nprocs, 0), told(names.local_rank, -1),
-                  told(names.local_size, 0)};
+    Launch launch{names.kind, count(names.rank, -1), count(names.nprocs, 0), count(names.local_rank, -1),
+                  count(names.local_size, 0)};
     if (launch.kind == Launcher::slurm) {
       const char* tasks = get("SLURM_STEP_TASKS_PER_NODE");
       const int node = static_cast<int>(number(get, "SLURM_NODEID").value_or(0));

@@ -244,7 +244,7 @@ void Ruling::blame(const Scene& scene, Trouble::Kind kind) {
     for (const Trouble& trouble : host->troubles) {
       if (trouble.kind != kind) continue;
       hosts.insert(host->host);
-      if (evidence.empty()) about_gpu = trouble.on_gpu;  // the one that is told first
+      if (evidence.empty()) about_gpu = trouble.on_gpu;  // the one that is reported first
       evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
     }
   }

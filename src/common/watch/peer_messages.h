@@ -15,8 +15,9 @@ namespace busbar {
 //   reply:   "BBPR" length(4) proof(32) payload
 // The client closes when it has the reply.
 //
-// Both prove that they know the job's token without sending it: whoever sits on a dead rank's port, or on the way, gets
-// nothing with which he could speak for the job, cannot answer for the dead, and cannot change a word. Proofs are
+// Both prove that they know the job's token without sending it: a process that takes a dead rank's port, or
+// sits on the way, gets nothing with which it could speak for the job, cannot answer for the dead, and cannot change a
+// word. Proofs are
 // HMAC-SHA256 under the token of who proves, the nonce, the address that was asked and what is said, cut to 128 bits,
 // in hexadecimal. A listener hears a nonce once. It gives no challenge of its own, for which a request would have to
 // wait: a last word must reach who is too busy to answer before its speaker has gone.

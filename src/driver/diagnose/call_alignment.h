@@ -9,12 +9,12 @@
 
 namespace busbar {
 
-/// Whose logs lack lines in their middle (rate limits, torn lines, excerpts): what is not told there may have happened.
+/// Whose logs lack lines in their middle (rate limits, torn lines, excerpts): what they do not say may have happened.
 struct LostLines {
   std::vector<bool> of_actor;
   std::string sign;  ///< what shows it first: "opCount passes over 3 calls of rank 5"; empty: nothing is missing
-  /// Whose last lines may be in a stretch that is missing: in a file of ranks one behind the other, the last in front
-  /// of it. They may have come further than is told.
+  /// Whose last lines may be in a stretch that is missing: in a file of one rank after another, the last before
+  /// it. They may have come further than the log says.
   std::vector<bool> ends_early;
 
   bool any() const { return !sign.empty(); }

@@ -377,7 +377,7 @@ bool cause_is_told(const LogView& view) {
   return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings.records(), tells);
 }
 
-/// Whoever went away is not in the logs. `what` the victims say, `peers` as they name them.
+/// The rank that went away is not in the logs. `what` the victims say, `peers` as they name them.
 Finding only_victims(const LogView& view, const std::string& what, const std::vector<std::string>& peers,
                      std::vector<std::string> evidence, const std::string& next) {
   const std::string at = peers.empty() ? "" : " at " + name_peer(view, peers.front());

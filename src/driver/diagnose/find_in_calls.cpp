@@ -45,8 +45,7 @@ constexpr std::array<std::string_view, 5> kMatched{
     "not all logs begin with the communicator: calls are matched by opCount",
     "calls are matched by the number that they were recorded with",
     "not all logs begin with the communicator: calls are matched where they agree most, and counted from the first "
-    "that "
-    "is told",
+    "in the logs",
     ""};
 
 std::string_view alignment_note(const CallAlignment& alignment) {
@@ -240,7 +239,7 @@ void find_in_calls(const LogView& view, Findings& findings) {
   const WaitsIn waiting = who_waits(view);
   for (const AlignedComm& comm : view.comms) {
     if (comm.divergence) {
-      findings.emplace_back(divergence_finding(view, comm));  // calls behind it cannot be compared any more
+      findings.emplace_back(divergence_finding(view, comm));  // later calls cannot be compared any more
     } else if (!comm.lag) {
       find_open_call(view, comm, findings);
     } else if (comm.lag->waited_for) {

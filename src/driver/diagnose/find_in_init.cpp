@@ -28,7 +28,7 @@ const std::string& advice(InitStage stage) {
 /// How far the ranks of a communicator came.
 struct InitProgress {
   std::vector<std::uint32_t> started, completed, pending;
-  bool complete_told = false;  ///< some Init COMPLETE is in the logs, rather than only what comes after it
+  bool complete_seen = false;  ///< some Init COMPLETE is in the logs, rather than only what comes after it
 };
 
 InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
@@ -38,11 +38,11 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
     const bool complete = instance.completed || instance.used;
     if (instance.started || complete || instance.stage != InitStage::none) progress.started.push_back(member.actor);
     if (complete) progress.completed.push_back(member.actor);
-    progress.complete_told = progress.complete_told || instance.completed;
+    progress.complete_seen = progress.complete_seen || instance.completed;
     if (instance.started && !complete) progress.pending.push_back(member.actor);
   }
   // Where others completed, a COMPLETE that is missing with other lines is likelier than a rank that is stuck.
-  if (progress.complete_told)
+  if (progress.complete_seen)
     std::erase_if(progress.pending, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });
   return progress;
 }
@@ -176,12 +176,12 @@ void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& spe
     findings.emplace_back(make_finding(Verdict::unknown,
                                        fmt::format("{} began to initialise {} and the log ends: it waits for nobody",
                                                    list_actors(view.rank_map, progress.pending), comm.name),
-                                       {"Init START is the last that is told, and no error"}, {remedy("log-goes-on")},
-                                       {"the rest of the log"}));
+                                       {"Init START is the last line, and no line reports an error"},
+                                       {remedy("log-goes-on")}, {"the rest of the log"}));
     return;
   }
   // In an excerpt without its COMPLETE lines, a rank that is not seen to use the communicator need not be stuck.
-  if (!progress.completed.empty() && !progress.complete_told) return;
+  if (!progress.completed.empty() && !progress.complete_seen) return;
   // The first exchange needs all ranks: where one completed, all had begun.
   if (progress.started.size() >= nranks || !progress.completed.empty()) {
     findings.push_back(stuck(view, comm, progress));

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-// What the kernel and NCCL's RAS service report, beside the ranks' own lines.
+// What the kernel and NCCL's RAS service report, in addition to the ranks' own lines.
 
 namespace busbar {
 namespace {

@@ -140,13 +140,14 @@ int rank_of(const ProgramEvent& event, const Waiting& waiting) {
   return -1;
 }
 
-/// Behind what a finding stands that a lack of resources or a setting may explain, where a line tells of one.
+/// The verdict that weighs more than an end which a lack of resources or a setting may explain, where a line reports
+/// one.
 std::optional<Verdict> after_resources(const LogView& view) {
   const auto tells = [](const WarningRecord& one) {
     return one.rule->kind == RuleKind::resource || one.rule->kind == RuleKind::config;
   };
-  const bool told = std::ranges::any_of(view.book.warnings.records(), tells) || !view.book.kernel.empty();
-  return told ? std::optional(Verdict::config) : std::nullopt;
+  const bool reported = std::ranges::any_of(view.book.warnings.records(), tells) || !view.book.kernel.empty();
+  return reported ? std::optional(Verdict::config) : std::nullopt;
 }
 
 /// A rank that raised and left before others timed out is what they waited for.

@@ -126,10 +126,10 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) 
     for (const auto& [name, value] : one.process->env) names.insert(name);
   }
   for (const std::string& name : names) {
-    static const std::string untold;
+    static const std::string kUnset;
     const Values values = gather(processes, [&](const Process& process) -> const std::string& {
       const auto setting = process.env.find(name);
-      return setting == process.env.end() ? untold : setting->second;
+      return setting == process.env.end() ? kUnset : setting->second;
     });
     add_skew(view, name, values, must_agree(name), skews);
     if (values.size() < 2) add_presence_skew(view, processes, name, skews);

@@ -404,7 +404,7 @@ void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls
   fill_unset<&Comm::rank, &Comm::nranks, &Comm::nnodes, &Comm::comm_id, &Comm::parent, &Comm::parent_instance,
              &Comm::color, &Comm::function, &Comm::recorded_as, &Comm::last_site>(ours, later);
   ours.ended_to = std::max(ours.ended_to, later.ended_to);
-  if (ours.told() == 0) ours.announced = ours.announced || later.announced;
+  if (ours.ncalls() == 0) ours.announced = ours.announced || later.announced;
   take_set<&Comm::ends_only, &Comm::started, &Comm::completed, &Comm::used, &Comm::last_connection>(ours, later);
   ours.ended = later.ended;
   ours.aborted = later.aborted;

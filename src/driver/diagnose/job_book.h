@@ -58,7 +58,7 @@ struct CommInstance {
   std::string last_site;       ///< where the program made the last one
 
   /// Calls of any kind.
-  std::uint64_t told() const { return calls.size() + sends + receives; }
+  std::uint64_t ncalls() const { return calls.size() + sends + receives; }
   void reach(InitStage further) { stage = std::max(stage, further); }
 };
 

@@ -85,7 +85,7 @@ void JobBook::ingest(const InitEvent& event, From& from) {
     index = new_instance(from.process, from.actor, event.comm);
   }
   CommInstance& instance = instances[index];
-  if (instance.told() == 0) instance.announced = true;
+  if (instance.ncalls() == 0) instance.announced = true;
   instance.actor = from.actor;
   if (event.rank >= 0) instance.rank = event.rank;
   if (event.nranks >= 0) instance.nranks = event.nranks;

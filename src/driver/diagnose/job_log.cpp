@@ -142,7 +142,7 @@ std::vector<std::string> signs_of_health(const LogView& view) {
   if (std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.timings.total >= 0; })) {
     signs.emplace_back("initialisation was completed: its timings are told");
   }
-  const auto is_called = [](const CommInstance& one) { return one.used && one.told() > 0; };
+  const auto is_called = [](const CommInstance& one) { return one.used && one.ncalls() > 0; };
   if (std::ranges::any_of(view.book.instances, is_called)) {
     signs.emplace_back("communicators are in use: calls are logged");
   }
@@ -191,7 +191,7 @@ Finding no_sign(const LogView& view) {
   Finding finding = make_finding(
       Verdict::unknown,
       fmt::format(
-          "nothing wrong is told in {}, and nothing that shows health either: no Init COMPLETE, no connection, no call",
+          "no line of {} reports a failure, and none shows health either: no Init COMPLETE, no connection, no call",
           name_files(view.files)),
       {fmt::format("{} were understood, and none is an error", counted(view.book.understood, "line"))},
       {remedy("whole-logs")}, {"the rest of the log, and those of the other ranks"});
@@ -252,7 +252,7 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
     diagnosis.missing.push_back(fmt::format("{} of {} ranks do not speak in {}", view.rank_map.nranks - seen,
                                             view.rank_map.nranks, name_files(view.files)));
   }
-  const bool calls = std::ranges::any_of(view.book.instances, [](const CommInstance& one) { return one.told() > 0; });
+  const bool calls = std::ranges::any_of(view.book.instances, [](const CommInstance& one) { return one.ncalls() > 0; });
   // Of no use where something else is known to be broken.
   const bool would_tell = diagnosis.verdict > Verdict::config;
   if (!calls && view.book.nccl_lines > 0 && would_tell) {

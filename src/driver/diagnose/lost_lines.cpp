@@ -17,7 +17,7 @@ bool tells_beginning(const Process& process) {
 }
 
 /// Calls that opCount counts and no line tells.
-std::uint64_t untold(const CommInstance& instance) {
+std::uint64_t uncounted(const CommInstance& instance) {
   return instance.op_counts.passed_over + (instance.announced ? instance.op_counts.first : 0);
 }
 
@@ -46,47 +46,47 @@ class LossFinder {
 
   /// Replays of CUDA graphs pass over the same calls on all ranks that count; from 2.27 on not all do.
   void find_passed_over(const JoinedComm& comm) {
-    std::uint64_t least = UINT64_MAX, least_first = UINT64_MAX, most_told = 0;
+    std::uint64_t least = UINT64_MAX, least_first = UINT64_MAX, most_calls = 0;
     std::size_t counting = 0;
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
-      most_told = std::max(most_told, instance.told());
+      most_calls = std::max(most_calls, instance.ncalls());
       if (instance.op_counts.last == 0) continue;
-      least = std::min(least, untold(instance));
+      least = std::min(least, uncounted(instance));
       if (instance.announced) least_first = std::min(least_first, instance.op_counts.first);
       ++counting;
     }
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
-      // Who alone counts is held against what the others tell.
-      if (counting == 1) least = instance.told() < most_told ? 0 : untold(instance);
-      if (instance.told() == 0) continue;
+      // Who alone counts is compared with what the others log.
+      if (counting == 1) least = instance.ncalls() < most_calls ? 0 : uncounted(instance);
+      if (instance.ncalls() == 0) continue;
       // Others may lack as many, but not the same, where one's calls begin later.
       const std::uint64_t first = instance.announced && counting > 1 ? instance.op_counts.first : 0;
       const std::uint64_t lacking =
-          std::max(untold(instance) - std::min(least, untold(instance)), first - std::min(least_first, first));
+          std::max(uncounted(instance) - std::min(least, uncounted(instance)), first - std::min(least_first, first));
       if (lacking == 0) continue;
       lost(member.actor,
            fmt::format("opCount passes over {} of {}", counted(lacking, "call"), rank_map_.name_of[member.actor]));
     }
   }
 
-  /// Later stages of a rank are told and earlier ones are not, which are told of others.
+  /// The logs have later stages of a rank and not the earlier ones, which they have of other ranks.
   void find_missing_stages(const JoinedComm& comm) {
     const auto some = [&](bool CommInstance::*stage) {
       return std::ranges::any_of(comm.members,
                                  [&](const CommMember& one) { return book_.instances[one.instance].*stage; });
     };
-    const bool start_told = some(&CommInstance::started), complete_told = some(&CommInstance::completed);
+    const bool start_seen = some(&CommInstance::started), complete_seen = some(&CommInstance::completed);
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = book_.instances[member.instance];
       const Process& process = book_.processes[instance.process];
       const bool from_start = tells_beginning(process);
       const std::string& name = rank_map_.name_of[member.actor];
-      if (complete_told && !instance.completed && (from_start || instance.started) && instance.told() > 0) {
-        lost(member.actor, name + " calls, and its Init COMPLETE is not told");
-      } else if (start_told && !instance.started && from_start && (instance.completed || instance.told() > 0)) {
-        lost(member.actor, name + " completed, and its Init START is not told");
+      if (complete_seen && !instance.completed && (from_start || instance.started) && instance.ncalls() > 0) {
+        lost(member.actor, name + " calls, and its Init COMPLETE is missing");
+      } else if (start_seen && !instance.started && from_start && (instance.completed || instance.ncalls() > 0)) {
+        lost(member.actor, name + " completed, and its Init START is missing");
       }
     }
   }

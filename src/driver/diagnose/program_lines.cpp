@@ -146,8 +146,8 @@ bool may_tell_failure(std::string_view line) { return builtin_line_rules().has_s
 
 namespace {
 
-/// A line without its decorations, in lower case too, and what is told of it so far.
-struct Told {
+/// A line without its decorations, in lower case too, and the events found in it so far.
+struct ProgramLine {
   const Speaker& speaker;
   std::string low;
   std::vector<ProgramEvent>& events;
@@ -161,13 +161,15 @@ struct Told {
     events.push_back(std::move(event));
     return events.back();
   }
+  /// Adds an event of which there is nothing more to say.
+  bool is(What what) { return add(what).what == what; }
 };
 
 /// TORCH_DISTRIBUTED_DEBUG=DETAIL: "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=7,
 /// OpType=BARRIER), but Rank 1 is running collective: ...".
-bool read_fingerprints(Told& told) {
+bool read_fingerprints(ProgramLine& line) {
   constexpr std::string_view kRunning = " is running collective: ";
-  const std::string_view text = told.speaker.text;
+  const std::string_view text = line.speaker.text;
   for (std::size_t at = text.find(kRunning); at != kNotFound; at = text.find(kRunning, at + 1)) {
     const std::size_t word = text.substr(0, at).rfind(' ');
     int rank = -1;
@@ -176,7 +178,7 @@ bool read_fingerprints(Told& told) {
     of = of.substr(0, std::min(of.find("but Rank "), of.find(kRunning)));
     of = of.substr(0, of.find(").") == kNotFound ? of.size() : of.find(").") + 1);
     if (of.starts_with("CollectiveFingerPrint(")) of.remove_prefix(22);
-    ProgramEvent& event = told.add(What::fingerprint);
+    ProgramEvent& event = line.add(What::fingerprint);
     event.ranks = {rank};
     event.number = -1;
     number_behind(of, "SequenceNumber", event.number);
@@ -189,10 +191,10 @@ bool read_fingerprints(Told& told) {
 }
 
 /// Ranks that others wait for before anything else: barriers, stores.
-void read_absent(Told& told, const LineRule& rule) {
-  const std::string_view text = told.speaker.text;
+void read_absent(ProgramLine& line, const LineRule& rule) {
+  const std::string_view text = line.speaker.text;
   const std::string count = builtin_line_rules().capture(rule, text, "count");
-  ProgramEvent& event = told.add(What::absent);
+  ProgramEvent& event = line.add(What::absent);
   event.ranks = number_list(builtin_line_rules().capture(rule, text, "ranks"));
   event.name = count.empty() ? rule.means : fmt::format("{} ({})", rule.means, count);
 }
@@ -215,8 +217,8 @@ int signal_in(std::string_view low) {
 }
 
 /// "task 3:", "tasks 0-7:", "process rank 3", "rank: 3", "rank      : 3 (local_rank: 0)", "process 1 terminated".
-void read_whose(Told& told, ProgramEvent& event) {
-  const std::string_view low = told.low;
+void read_whose(ProgramLine& line, ProgramEvent& event) {
+  const std::string_view low = line.low;
   for (const std::string_view key : {"task ", "tasks ", "process rank "}) {
     if (event.ranks.empty()) event.ranks = ranks_behind(low, key);
   }
@@ -227,7 +229,7 @@ void read_whose(Told& told, ProgramEvent& event) {
     event.ranks = {static_cast<int>(number)};
   }
   // "srun: error: node1: task 3: Killed", "... on node node1 exited on signal 9".
-  const std::string_view text = told.speaker.text;
+  const std::string_view text = line.speaker.text;
   if (const std::size_t on = text.find(" on node "); on != kNotFound) {
     event.host = std::string(text.substr(on + 9, text.find_first_of(" ,.", on + 9) - on - 9));
   } else if (text.starts_with("srun: error: ")) {
@@ -238,17 +240,17 @@ void read_whose(Told& told, ProgramEvent& event) {
 }
 
 /// False where it ended well.
-bool read_end(Told& told, const LineRule& rule) {
-  const std::string said = builtin_line_rules().capture(rule, told.speaker.text, "code");
+bool read_end(ProgramLine& line, const LineRule& rule) {
+  const std::string said = builtin_line_rules().capture(rule, line.speaker.text, "code");
   std::int64_t code = number_of<std::int64_t>(said).value_or(0);
   if (!said.empty() && code == 0) return false;
-  if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -signal_in(told.low);
+  if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -signal_in(line.low);
   if (code > 128 && code < 193) code = 128 - code;
-  ProgramEvent& event = told.add(code == -SIGTERM ? What::stopped : What::ended);
+  ProgramEvent& event = line.add(code == -SIGTERM ? What::stopped : What::ended);
   event.number = code;
   event.rule = &rule;
-  number_behind(told.low, "pid", event.pid);
-  read_whose(told, event);
+  number_behind(line.low, "pid", event.pid);
+  read_whose(line, event);
   return true;
 }
 
@@ -259,15 +261,15 @@ bool is_counter(std::string_view low) {
 }
 
 /// A failure that NCCL, CUDA, Gloo or a plugin tells, passed on by a program.
-bool read_message(Told& told, const LineRule& rule, bool in_error) {
+bool read_message(ProgramLine& line, const LineRule& rule, bool in_error) {
   const LineRules& rules = builtin_line_rules();
-  const std::string_view text = told.speaker.text;
+  const std::string_view text = line.speaker.text;
   const bool of_peer =
       rule.kind == RuleKind::unreachable || rule.kind == RuleKind::refused || rule.kind == RuleKind::victim;
   if (rule.nccl_only || rule.kind == RuleKind::harmless) return false;
-  if (!in_error && (!rules.has_failing(text) || (is_counter(told.low) && !has(told.low, "net/")))) return false;
+  if (!in_error && (!rules.has_failing(text) || (is_counter(line.low) && !has(line.low, "net/")))) return false;
   if (of_peer && !rules.has_networking(text)) return false;
-  ProgramEvent& event = told.add(What::message);
+  ProgramEvent& event = line.add(What::message);
   event.rule = &rule;
   // nccl-tests: "node1: Test CUDA failure ...".
   const std::size_t test = text.find(": Test ");
@@ -276,32 +278,27 @@ bool read_message(Told& told, const LineRule& rule, bool in_error) {
 }
 
 /// Whether the rule says all that there is to say of a line.
-bool read_by_rule(Told& told, const LineRule& rule, bool in_error) {
+bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {
   switch (rule.kind) {
     case RuleKind::absent:
-      read_absent(told, rule);
+      read_absent(line, rule);
       return true;
     case RuleKind::ended:
-      return read_end(told, rule);
+      return read_end(line, rule);
     case RuleKind::no_error:
       return true;
     case RuleKind::traceback:
-      told.add(What::traceback);
-      return true;
+      return line.is(What::traceback);
     case RuleKind::stopped:
-      told.add(What::stopped);
-      return true;
+      return line.is(What::stopped);
     case RuleKind::host_lost:
-      told.add(What::host_lost);
-      return true;
+      return line.is(What::host_lost);
     case RuleKind::exception:
-      told.add(What::exception);
-      return true;
+      return line.is(What::exception);
     case RuleKind::error:
-      told.add(What::error);
-      return true;
+      return line.is(What::error);
     default:
-      return read_message(told, rule, in_error);
+      return read_message(line, rule, in_error);
   }
 }
 
@@ -323,10 +320,10 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
   const std::string_view key = without_blanks(line.substr(0, colon)), value = without_blanks(line.substr(colon + 3));
   std::int64_t count = 0;
   const bool counts = has(key, "Uncorrectable") && whole_number(value, count) && count > 0 && !aggregate_;
-  const bool told =
+  const bool flagged =
       (key == "Remapping Failure Occurred" || key == "Pending" || key == "Pending Page Blacklist") && value == "Yes";
   const bool hot = key == "HW Thermal Slowdown" || key == "HW Power Brake Slowdown";
-  if (!counts && !told && !(hot && value == "Active")) return std::nullopt;
+  if (!counts && !flagged && !(hot && value == "Active")) return std::nullopt;
   return (gpu_.empty() ? std::string("a GPU") : gpu_) + ": " + std::string(key) + " : " + std::string(value);
 }
 
@@ -335,16 +332,16 @@ bool opens_error(std::string_view line) {
   return line.ends_with("Last error:") || line.ends_with("last error:") || has(line, "Last NCCL warning(error)");
 }
 
-std::vector<ProgramEvent> read_program_line(std::string_view line, bool in_error) {
+std::vector<ProgramEvent> read_program_line(std::string_view text, bool in_error) {
   std::vector<ProgramEvent> events;
-  const Speaker speaker = find_speaker(line.substr(0, 4096));
+  const Speaker speaker = find_speaker(text.substr(0, 4096));
   if (speaker.text.size() < 4) return events;
-  Told told{speaker, lower_case(speaker.text.substr(0, 2000)), events};
-  if (read_fingerprints(told)) return events;
+  ProgramLine line{speaker, lower_case(speaker.text.substr(0, 2000)), events};
+  if (read_fingerprints(line)) return events;
   bool message = false;  // the first that fits is the only one that counts
   for (const LineRule* rule : builtin_line_rules().matches(speaker.text.substr(0, 2000))) {
     const bool is_message = rule->kind < RuleKind::traceback;
-    if ((!is_message || !message) && read_by_rule(told, *rule, in_error)) break;
+    if ((!is_message || !message) && read_by_rule(line, *rule, in_error)) break;
     message = message || is_message;
   }
   return events;

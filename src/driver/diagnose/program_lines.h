@@ -48,7 +48,7 @@ struct ProgramEvent {
 
 /// `in_error`: the line follows "Last error:" or the like, so that it needs no word of its own for a failure. Never
 /// throws for what is in the line.
-std::vector<ProgramEvent> read_program_line(std::string_view line, bool in_error);
+std::vector<ProgramEvent> read_program_line(std::string_view text, bool in_error);
 
 /// Names of events: what stood under "Last error:", and what torchrun takes for the first failure.
 inline constexpr std::string_view kLastError = "last error";

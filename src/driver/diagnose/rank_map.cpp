@@ -292,7 +292,7 @@ class CommKeys {
 };
 
 bool is_empty(const CommInstance& instance) {
-  return instance.rank < 0 && instance.nranks < 0 && instance.comm_id == 0 && instance.told() == 0;
+  return instance.rank < 0 && instance.nranks < 0 && instance.comm_id == 0 && instance.ncalls() == 0;
 }
 
 bool fits(const JobBook& book, const JoinedComm& comm) {
@@ -363,7 +363,7 @@ void find_strays(std::vector<JoinedComm>& comms) {
 }
 
 void name_comm(JoinedComm& comm, std::size_t number) {
-  const std::string size = comm.nranks < 0 ? "size not told" : counted(comm.nranks, "rank");
+  const std::string size = comm.nranks < 0 ? "size unknown" : counted(comm.nranks, "rank");
   const std::string name = comm.id.empty() ? std::to_string(number) : comm.id;
   comm.name = comm.recorded_as.empty() ? fmt::format("communicator {} ({}{})", name, size, comm.child ? ", child" : "")
                                        : fmt::format("{} ({})", comm.recorded_as, size);

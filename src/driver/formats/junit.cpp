@@ -115,7 +115,8 @@ std::string suite_text(const Suite& suite, const AcceptResult& result, double ti
 }  // namespace
 
 std::string xml_text(std::string_view text) {
-  // As characters the blanks would become blanks in an attribute; XML 1.0 has no way to write the other controls.
+  // As characters the line breaks and tabs would become spaces in an attribute; XML 1.0 has no way to write the other
+  // controls.
   static const std::map<char, std::string_view> kWritten{
       {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\n', "&#10;"}, {'\t', "&#9;"}, {'\r', "&#13;"}};
   std::string escaped;

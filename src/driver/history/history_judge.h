@@ -34,7 +34,7 @@ struct HistoryComparison {
   std::vector<CellAgainstHistory> cells;
   std::size_t only_before = 0;  ///< cells that the later run does not have
   std::size_t only_after = 0;
-  std::size_t launches = 0;                 ///< most runs that told how launches differ
+  std::size_t launches = 0;                 ///< the most runs of a cell that say how much launches differ
   Outcome outcome = Outcome::inconclusive;  ///< FAIL: a cell is slower beyond delta, or wrong; PASS: none can be
 };
 

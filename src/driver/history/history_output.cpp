@@ -40,7 +40,7 @@ std::string whose(const Cell& c) {
 }
 
 /// The same at the end of a line.
-std::string behind(const Cell& c) {
+std::string suffix_of(const Cell& c) {
   const std::string of = whose(c);
   return of.empty() ? of : "  " + of;
 }
@@ -67,7 +67,7 @@ std::string trend_line(const CellTrend& t, bool ascii) {
                      microseconds(latest.median_s), earlier ? microseconds(t.earlier_median_s) : "-",
                      earlier ? percent(latest.median_s / t.earlier_median_s - 1) : "-", fit_number(latest.busbw, 9),
                      t.month_slope ? percent(*t.month_slope) : "-", t.bursts >= 8 ? fmt::format("{:.3f}", t.p) : "-",
-                     sparkline(busbw, kSparkWidth, ascii), behind(t.cell));
+                     sparkline(busbw, kSparkWidth, ascii), suffix_of(t.cell));
 }
 
 /// What stands out of one cell; empty for nothing.
@@ -101,7 +101,7 @@ std::string compare_line(const CellAgainstHistory& c) {
   return fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7.1f}{}  {}{}\n", cell_columns(c.cell),
                      microseconds(c.before_s), microseconds(c.cell.median_s), ratio_text(c.ratio.value),
                      ratio_text(c.ratio.interval.low), ratio_text(c.ratio.interval.high), 100 * c.deviation,
-                     c.assumed ? '*' : ' ', name(c.verdict), behind(c.cell));
+                     c.assumed ? '*' : ' ', name(c.verdict), suffix_of(c.cell));
 }
 
 std::string verdict_text(const HistoryComparison& comparison, double delta) {
@@ -184,7 +184,7 @@ std::string show_text(const HistoryRun& run) {
                         c.interval_s ? microseconds(c.interval_s->low) : "-",
                         c.interval_s ? microseconds(c.interval_s->high) : "-", fit_number(c.busbw, 9),
                         c.wrong ? std::to_string(*c.wrong) : "N/A", c.algorithm.empty() ? "-" : printable(c.algorithm),
-                        behind(c));
+                        suffix_of(c));
   }
   if (!run.criteria.empty()) text += fmt::format("#\n# criteria: {}\n", outcome_counts(run.criteria));
   for (const CriterionResult& c : worst_first(run.criteria)) {

@@ -13,8 +13,8 @@ namespace busbar {
 namespace {
 
 /// The words of an action, and how bad that is.
-constexpr std::array<std::string_view, 8> kActions{"told",  "ignore", "monitor", "restart",
-                                                   "reset", "reboot", "isolate", "vendor"};
+constexpr std::array<std::string_view, 8> kActions{"stated", "ignore", "monitor", "restart",
+                                                   "reset",  "reboot", "isolate", "vendor"};
 constexpr std::array kOutcomes{Outcome::warn, Outcome::pass, Outcome::warn, Outcome::warn,
                                Outcome::fail, Outcome::fail, Outcome::fail, Outcome::fail};
 
@@ -27,7 +27,7 @@ XidMeaning read_xid(const YamlValue& map, const std::map<std::string, std::strin
             {"action", [&](const YamlValue& v) {
                const std::size_t action = v.word(kActions);
                xid.outcome = kOutcomes[action];
-               xid.told = action == 0;
+               xid.stated = action == 0;
                has_action = true;
              }}});
   if (xid.meaning.empty() || xid.advice.empty() || !has_action) map.fail("an XID needs meaning, remedy and action");
@@ -36,7 +36,7 @@ XidMeaning read_xid(const YamlValue& map, const std::map<std::string, std::strin
 
 /// XID 154 says itself what is to be done: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
 /// Required)".
-Outcome outcome_of_told(std::string_view text) {
+Outcome outcome_of_stated(std::string_view text) {
   if (text.empty()) return Outcome::warn;
   const std::size_t to = text.rfind(" to ");
   const bool none = to != std::string_view::npos && text.find("(None)", to) != std::string_view::npos;
@@ -70,7 +70,7 @@ const XidMeaning& xid_meaning(int number) {
 }
 
 Outcome xid_outcome(const XidMeaning& xid, std::string_view text) {
-  return xid.told ? outcome_of_told(text) : xid.outcome;
+  return xid.stated ? outcome_of_stated(text) : xid.outcome;
 }
 
 }  // namespace busbar

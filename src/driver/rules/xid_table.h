@@ -13,7 +13,7 @@ struct XidMeaning {
   std::string meaning;
   std::string advice;
   Outcome outcome = Outcome::warn;
-  bool told = false;        ///< the line itself says what is to be done
+  bool stated = false;      ///< the line itself says what is to be done
   bool by_program = false;  ///< a program alone may cause it
 };
 
@@ -23,7 +23,7 @@ std::map<int, XidMeaning> read_xids(std::string_view text, const std::string& fi
 /// Of numbers that the table lacks: a general one.
 const XidMeaning& xid_meaning(int number);
 
-/// How bad an XID is for whoever wants to run there: what asks for a reset and more fails. `text`: what the driver says
+/// How bad an XID is for a job that is to run there: what asks for a reset and more fails. `text`: what the driver says
 /// with it, which decides about XID 154; empty where it is not known. Pure.
 Outcome xid_outcome(const XidMeaning& xid, std::string_view text);
 
