@@ -4,6 +4,7 @@
 #include "driver/rules/line_rules.h"
 
 #include "common/base/error.h"
+#include "driver/rules/remedies.h"
 
 #include <catch2/catch.hpp>
 
@@ -15,8 +16,8 @@ namespace {
 using Catch::Contains;
 
 std::string rules_with(const std::string& rule) {
-  return "schema: 1\nremedies: {mend: \"mend it\"}\nrules:\n  - {id: first, kind: config, match: [one, two], remedy: "
-         "mend, example: one two}\n" +
+  return "schema: 1\nrules:\n  - {id: first, kind: config, match: [one, two], remedy: "
+         "threads, example: one two}\n" +
          rule;
 }
 
@@ -53,7 +54,7 @@ TEST_CASE("a rule matches where all of its patterns are, the first of several de
   const LineRules rules = LineRules::read(
       "site.yaml", rules_with("  - {id: second, kind: hardware, match: 'o[n]e', blame: nobody, example: one}\n"));
   CHECK(decides(rules, "TWO before One") == "first");
-  CHECK(rules.matches("TWO before One").front()->remedy == "mend it");
+  CHECK(rules.matches("TWO before One").front()->remedy == remedy("threads"));
   CHECK(rules.matches("TWO before One").size() == 2);
   CHECK(rules.matches("only one \xff").front()->blame == RuleBlame::nobody);
   CHECK(decides(rules, "only two") == "");
@@ -62,18 +63,17 @@ TEST_CASE("a rule matches where all of its patterns are, the first of several de
 TEST_CASE("a bad rule is refused with its line", "[rules]") {
   const auto refused = [](const std::string& rule) { return refusal(rules_with("  - " + rule + "\n")); };
   CHECK_THAT(refused("{id: x, kind: hardwear, match: a, example: a}"),
-             Contains("site.yaml:5: unknown kind") && Contains("did you mean hardware?"));
+             Contains("site.yaml:4: unknown kind") && Contains("did you mean hardware?"));
   CHECK_THAT(refused("{id: x, kind: config, mach: a, example: a}"),
-             Contains("site.yaml:5: unknown key") && Contains("did you mean match?"));
+             Contains("site.yaml:4: unknown key") && Contains("did you mean match?"));
   CHECK_THAT(refused("{id: x, kind: config, match: '(a', example: a}"),
-             Contains("site.yaml:5: match: not an expression"));
-  CHECK_THAT(refused("{id: x, kind: config, match: [], example: a}"), Contains("site.yaml:5: a rule has"));
+             Contains("site.yaml:4: match: not an expression"));
+  CHECK_THAT(refused("{id: x, kind: config, match: [], example: a}"), Contains("site.yaml:4: a rule has"));
   CHECK_THAT(refused("{id: x, kind: config, match: a, remedy: none, example: a}"),
-             Contains("site.yaml:5: unknown remedy"));
+             Contains("site.yaml:4: unknown remedy"));
   CHECK_THAT(refused("{id: first, kind: config, match: a, example: a}"), Contains("two rules are called first"));
   CHECK_THAT(refused("{id: x, kind: config, example: a}"), Contains("a rule has an id, a match and an example"));
   CHECK_THAT(refused("{id: x, kind: config, match: a}"), Contains("a rule has an id, a match and an example"));
-  CHECK_THAT(refusal("schema: 1\nremedies: {idle: nothing}\nrules: []\n"), Contains("no rule has the remedy idle"));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST_CASE("A slip in a table of rules is refused with its line", "[rules]") {
     INFO(text);
     CHECK_THROWS_WITH(read(text, "t.yaml"), StartsWith("t.yaml:3: ") && Contains(words));
   };
-  const std::string nccl = "schema: 1\nnccl:\n  A: ", xids = "remedies: {a: x, b: y}\nxids:\n  ";
+  const std::string nccl = "schema: 1\nnccl:\n  A: ", xids = "schema: 1\nxids:\n  ";
   refuses(read_setting_rules, nccl + "{form: 2.3.5}", "did you mean from?");
   refuses(read_setting_rules, nccl + "{from: 2.3, to: 2.4.8}", "'2.3' is no version");
   refuses(read_setting_rules, nccl + "{from: 2.4.8}", "one of them is missing");
@@ -34,11 +34,12 @@ TEST_CASE("A slip in a table of rules is refused with its line", "[rules]") {
   refuses(read_setting_rules, nccl + "{slow: {what: x}}", "when is needed");
   refuses(read_setting_rules, nccl + "{choices: [a], levels: [b]}", "another kind");
   refuses(read_setting_rules, "nccl: {B: {documented: true},\n\n  A: {documented: true}}", "order of ASCII");
-  refuses(read_xids, xids + "8: {meaning: x, remedy: a}", "needs meaning, remedy and action");
-  refuses(read_xids, xids + "8: {remedy: c}", "valid are: a b");
+  refuses(read_xids, xids + "8: {meaning: x, remedy: reset-gpu}", "needs meaning, remedy and action");
+  refuses(read_xids, xids + "8: {remedy: c}", "unknown remedy");
   refuses(read_xids, xids + "8: {action: rest}", "did you mean reset?");
   refuses(read_xids,
-          "remedies: {a: x}\nxids: {8: {meaning: x, remedy: a, action: stated},\n  08: {meaning: x, remedy: a, action: "
+          "schema: 1\nxids: {8: {meaning: x, remedy: reset-gpu, action: stated},\n  08: {meaning: x, remedy: "
+          "reset-gpu, action: "
           "stated}}",
           "twice");
 }
@@ -70,5 +71,10 @@ TEST_CASE("Every remedy that the program names is written, and every one that is
     INFO(name);
     CHECK_NOTHROW(remedy(name));
   }
-  CHECK(named == found(read_text(root / "configs/rules/remedies.yaml"), R"re(\n  ([a-z-]+): )re"));
+  for (const char* file : {"configs/rules/lines.yaml", "configs/rules/xid.yaml"}) {
+    named.merge(found(read_text(root / file), R"re(remedy: ([a-z-]+))re"));
+  }
+  std::set<std::string> written;
+  for (const auto& [name, text] : remedies()) written.insert(name);
+  CHECK(named == written);
 }

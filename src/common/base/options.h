@@ -59,8 +59,7 @@ struct CommandLine {
 
 /// Reads the command line (GNU forms: -b8, -b 8, --minbytes=8, --minbytes 8, and any prefix of a benchmark's long name
 /// that is one option's alone) without touching files. Every value is checked. A benchmark reads nothing after --help
-/// or
-/// --version, as nccl-tests.
+/// or --version, as nccl-tests.
 /// Throws Error(bad_config) with one message that names the nearest valid choice.
 CommandLine scan_arguments(int argc, const char* const* argv);
 

@@ -2,6 +2,7 @@
 
 #include "common/base/embedded_file.h"
 #include "common/base/yaml_node.h"
+#include "driver/rules/remedies.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -56,8 +57,7 @@ struct LineRules::Patterns {
 /// What of a file is needed while it is read.
 struct LineRules::Reader {
   LineRules& result;
-  std::map<std::string, std::string> remedies;
-  std::set<std::string> ids, used;
+  std::set<std::string> ids;
 
   void read_match(const YamlValue& value) {
     Patterns& patterns = *result.patterns_;
@@ -75,11 +75,7 @@ struct LineRules::Reader {
                 {"kind", [&](const YamlValue& v) { rule.kind = static_cast<RuleKind>(v.word(kKinds)); }},
                 {"match", [&](const YamlValue& v) { read_match(v); }},
                 key_of("means", rule.means),
-                {"remedy",
-                 [&](const YamlValue& v) {
-                   rule.remedy = v.among(remedies);
-                   used.insert(v.text());
-                 }},
+                {"remedy", [&](const YamlValue& v) { rule.remedy = v.among(remedies()); }},
                 {"blame", [&](const YamlValue& v) { rule.blame = static_cast<RuleBlame>(v.word(kBlames)); }},
                 {"only", [&](const YamlValue& v) { rule.nccl_only = v.word(kWhere) == 1; }},
                 key_of("unless", rule.unless),
@@ -95,17 +91,10 @@ struct LineRules::Reader {
   void read_root(const YamlValue& root) {
     Patterns& patterns = *result.patterns_;
     root.read({{"schema", check_yaml_schema},
-               {"remedies",
-                [&](const YamlValue& v) {
-                  v.each([&](const YamlValue& one) { remedies[std::string(one.key)] = one.text(); });
-                }},
                {"signs", [&](const YamlValue& v) { patterns.signs = any_of(v); }},
                {"failing", [&](const YamlValue& v) { patterns.failing = any_of(v); }},
                {"networking", [&](const YamlValue& v) { patterns.networking = any_of(v); }},
                {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }}});
-    for (const auto& [name, remedy] : remedies) {
-      if (!used.contains(name)) root.fail(fmt::format("no rule has the remedy {}", name));
-    }
     if (!patterns.all.Compile()) root.fail("the expressions need too much memory");
   }
 };
@@ -116,7 +105,7 @@ LineRules::~LineRules() = default;
 
 LineRules LineRules::read(const std::string& file, std::string_view text) {
   LineRules result;
-  Reader reader{result, {}, {}, {}};
+  Reader reader{result, {}};
   with_yaml(file, text, [&](const YamlValue& root) { reader.read_root(root); });
   return result;
 }

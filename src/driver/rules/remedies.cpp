@@ -21,9 +21,11 @@ Remedies read_remedies() {
 
 }  // namespace
 
-const std::string& remedy(std::string_view name) {
-  static const Remedies remedies = read_remedies();
-  return remedies.at(std::string(name));
+const Remedies& remedies() {
+  static const Remedies kRemedies = read_remedies();
+  return kRemedies;
 }
+
+const std::string& remedy(std::string_view name) { return remedies().at(std::string(name)); }
 
 }  // namespace busbar

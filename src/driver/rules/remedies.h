@@ -1,12 +1,16 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
 namespace busbar {
 
-/// The remedy of that name in configs/rules/remedies.yaml. The names stand in the code: one that is not there is an
-/// error of the program, which a unit test finds.
+/// All of configs/rules/remedies.yaml, by name.
+const std::map<std::string, std::string>& remedies();
+
+/// The one of that name. The names stand in the code: one that is not there is an error of the program, which a unit
+/// test finds.
 const std::string& remedy(std::string_view name);
 
 }  // namespace busbar

@@ -3,6 +3,7 @@
 #include "common/base/embedded_file.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
+#include "driver/rules/remedies.h"
 
 #include <fmt/format.h>
 
@@ -18,12 +19,12 @@ constexpr std::array<std::string_view, 8> kActions{"stated", "ignore", "monitor"
 constexpr std::array kOutcomes{Outcome::warn, Outcome::pass, Outcome::warn, Outcome::warn,
                                Outcome::fail, Outcome::fail, Outcome::fail, Outcome::fail};
 
-XidMeaning read_xid(const YamlValue& map, const std::map<std::string, std::string>& remedies) {
+XidMeaning read_xid(const YamlValue& map) {
   XidMeaning xid;
   bool has_action = false;
   map.read({key_of("meaning", xid.meaning),
             key_of("by-program", xid.by_program, parse_switch),
-            {"remedy", [&](const YamlValue& v) { xid.advice = v.among(remedies); }},
+            {"remedy", [&](const YamlValue& v) { xid.advice = v.among(remedies()); }},
             {"action", [&](const YamlValue& v) {
                const std::size_t action = v.word(kActions);
                xid.outcome = kOutcomes[action];
@@ -46,18 +47,14 @@ Outcome outcome_of_stated(std::string_view text) {
 }  // namespace
 
 std::map<int, XidMeaning> read_xids(std::string_view text, const std::string& file_name) {
-  std::map<std::string, std::string> remedies;
   std::map<int, XidMeaning> xids;
-  const auto add_remedy = [&](const YamlValue& v) { remedies[std::string(v.key)] = v.text(); };
   const auto add_xid = [&](const YamlValue& v) {
     int number = 0;
     v.checked([&] { number = parse_int(v.key, 1); });
-    if (!xids.emplace(number, read_xid(v, remedies)).second) v.fail(fmt::format("{}: is given twice", v.key));
+    if (!xids.emplace(number, read_xid(v)).second) v.fail(fmt::format("{}: is given twice", v.key));
   };
   with_yaml(file_name, text, [&](const YamlValue& root) {
-    root.read({{"schema", check_yaml_schema},
-               {"remedies", [&](const YamlValue& v) { v.each(add_remedy); }},
-               {"xids", [&](const YamlValue& v) { v.each(add_xid); }}});
+    root.read({{"schema", check_yaml_schema}, {"xids", [&](const YamlValue& v) { v.each(add_xid); }}});
   });
   return xids;
 }
