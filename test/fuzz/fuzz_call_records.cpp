@@ -3,7 +3,7 @@
 
 #include "common/base/error.h"
 #include "driver/diagnose/call_records.h"
-#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/job_book.h"
 #include "fuzz_main.h"
 
 using namespace busbar;
@@ -26,7 +26,7 @@ std::vector<std::string> fuzz_seeds() {
 }
 
 std::string fuzz_one(std::string_view input) {
-  JobLog dumps, lines;
+  JobBook dumps, lines;
   looks_like_torch_dump(input);
   how_to_unpickle(input);
   try {

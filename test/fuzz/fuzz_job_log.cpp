@@ -2,7 +2,7 @@
 // may claim two thousand million ranks), or reach another verdict on a whole log when its files are read in two
 // groups and merged. An input is several files, with a form feed between them.
 
-#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_files.h"
 #include "fuzz_main.h"
 
@@ -44,7 +44,7 @@ std::vector<std::string_view> files_of(std::string_view input) {
   return files;
 }
 
-LogFile read_into(JobLog& log, std::string_view text, std::size_t file) {
+LogFile read_into(JobBook& log, std::string_view text, std::size_t file) {
   LogFile read = read_log_file(MemoryFile(text).path(),
                                [&](const LogLine& line, std::uint64_t number) { log.add(line, file, number); });
   read.path = fmt::format("rank{}.log", file);
@@ -64,8 +64,8 @@ std::size_t size_of(const Diagnosis& said) {
 
 std::string fuzz_one(std::string_view input) {
   const std::vector<std::string_view> texts = files_of(input);
-  JobLog all;
-  JobLog halves[2];
+  JobBook all;
+  JobBook halves[2];
   std::vector<LogFile> files;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     files.push_back(read_into(all, texts[i], i));

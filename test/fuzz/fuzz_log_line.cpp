@@ -133,10 +133,8 @@ struct Texts {
   std::vector<std::string_view> operator()(const EnvSetting& f) const { return {f.name, f.value}; }
   std::vector<std::string_view> operator()(const NetworkInUse& f) const { return {f.network}; }
   std::vector<std::string_view> operator()(const NetDevices& f) const { return {f.network, f.devices, f.oob}; }
-  std::vector<std::string_view> operator()(const GdrLine& f) const { return {f.hca}; }
-  std::vector<std::string_view> operator()(const Capability& f) const { return {f.name, f.text}; }
   std::vector<std::string_view> operator()(const Warning& f) const { return {f.file, f.function, f.text}; }
-  std::vector<std::string_view> operator()(const ReturnCode& f) const { return {f.where, f.thread}; }
+  std::vector<std::string_view> operator()(const ReturnCode& f) const { return {f.thread}; }
   std::vector<std::string_view> operator()(const TorchWork& f) const { return {f.group, f.op}; }
   std::vector<std::string_view> operator()(const KernelEvent& f) const { return {f.device, f.text}; }
   template <class Fact>

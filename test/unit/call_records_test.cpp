@@ -39,7 +39,7 @@ std::string dump(const std::vector<std::string>& entries, std::string_view more 
 
 /// `texts`: of ranks 0, 1, ...; empty: not given.
 Diagnosis diagnosed(const std::vector<std::string>& texts) {
-  JobLog log;
+  JobBook log;
   std::vector<LogFile> files;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     if (texts[rank].empty()) continue;
@@ -175,7 +175,7 @@ TEST_CASE("Lines of NCCL's Inspector tell how far each operation came on each ra
   CHECK_FALSE(read_inspector_line("{\"coll_sn\": 1, \"header\": {"));
   const auto told = [&](int least) {
     MadeUpJob job(4);
-    JobLog log;
+    JobBook log;
     for (int rank = 0; rank < 4; ++rank) {
       for (int sn = 0; sn < (rank == 3 ? least : 9); ++sn) {
         job.say_bare(log, rank, line(rank, "AllReduce", sn));

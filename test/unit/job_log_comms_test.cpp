@@ -26,7 +26,7 @@ InitEvent split_of(int rank, int color, bool complete) {
 
 TEST_CASE("Ranks are joined by commId and listed by what they did", "[job_log]") {
   MadeUpJob job(4);
-  JobLog log;
+  JobBook log;
   for (int rank = 0; rank < 4; ++rank) job.start(log, rank);
   for (int rank : {0, 1, 3}) job.complete(log, rank);
   const Diagnosis told = job.conclude(log);
@@ -42,7 +42,7 @@ TEST_CASE("Ranks are joined by commId and listed by what they did", "[job_log]")
 
 TEST_CASE("Without commId ranks are joined by size and order, and that is said", "[job_log]") {
   MadeUpJob job(4);
-  JobLog log;
+  JobBook log;
   for (int comm : {0, 1}) job.init(log, comm, 0);
   for (int rank = 0; rank < 4; ++rank) {
     job.call(log, rank, {.count = 5}, 0);
@@ -58,7 +58,7 @@ TEST_CASE("Without commId ranks are joined by size and order, and that is said",
 
 TEST_CASE("Children of a split are told apart by color", "[job_log]") {
   MadeUpJob job(4);
-  JobLog log;
+  JobBook log;
   job.init(log);
   for (int rank = 0; rank < 4; ++rank) {
     job.say(log, rank, split_of(rank, rank % 2, false));
@@ -80,7 +80,7 @@ TEST_CASE("Children of a split are told apart by color", "[job_log]") {
 
 TEST_CASE("Equal groups of every host that only their calls tell of are told apart by host", "[job_log]") {
   MadeUpJob job(4);  // two nodes of two ranks
-  JobLog log;
+  JobBook log;
   for (int rank = 0; rank < 4; ++rank) {
     CollCall call;
     call.op = "AllGather";
@@ -98,7 +98,7 @@ TEST_CASE("Equal groups of every host that only their calls tell of are told apa
 namespace {
 
 /// The initialisation of a rank's part in a communicator of some of the ranks.
-void join_part(MadeUpJob& job, JobLog& log, int rank, int part_rank, int part_size, std::uint64_t id) {
+void join_part(MadeUpJob& job, JobBook& log, int rank, int part_rank, int part_size, std::uint64_t id) {
   InitEvent event;
   event.function = "ncclCommSplit";
   event.comm = MadeUpJob::pointer(rank, 1);
@@ -114,7 +114,7 @@ void join_part(MadeUpJob& job, JobLog& log, int rank, int part_rank, int part_si
 
 TEST_CASE("A number in a part of the job is not the rank where the larger communicator's is not told", "[job_log]") {
   MadeUpJob job(4);
-  JobLog log;
+  JobBook log;
   for (int rank = 0; rank < 3; ++rank) {
     job.start(log, rank);
     job.complete(log, rank);
@@ -134,7 +134,7 @@ TEST_CASE("A number in a part of the job is not the rank where the larger commun
 
 TEST_CASE("Calls without Init lines may be of any communicator of their size that lacks ranks", "[job_log]") {
   MadeUpJob job(6);
-  JobLog log;
+  JobBook log;
   job.init(log);
   for (int rank = 2; rank < 6; ++rank) join_part(job, log, rank, rank / 2, 3, 100 + static_cast<unsigned>(rank % 2));
   for (int rank = 0; rank < 6; ++rank) {
@@ -153,7 +153,7 @@ TEST_CASE("Calls without Init lines may be of any communicator of their size tha
 
 TEST_CASE("A pointer that is used again is another communicator", "[job_log]") {
   MadeUpJob job(2);
-  JobLog log;
+  JobBook log;
   for (std::uint64_t id : {1u, 2u, 3u}) {
     job.init(log, 0, id);
     for (int rank = 0; rank < 2; ++rank) {
@@ -170,7 +170,7 @@ TEST_CASE("A pointer that is used again is another communicator", "[job_log]") {
 TEST_CASE("A missing rank is claimed only where the files allow it", "[job_log]") {
   MadeUpJob job(4);
   SECTION("all spoke, one not of the communicator") {
-    JobLog log;
+    JobBook log;
     for (int rank = 0; rank < 4; ++rank) job.say(log, rank, NetworkInUse{"IB"});
     for (int rank : {0, 1, 3}) job.start(log, rank);
     const Diagnosis told = job.conclude(log);
@@ -179,7 +179,7 @@ TEST_CASE("A missing rank is claimed only where the files allow it", "[job_log]"
     CHECK(says(told.sentence, "pid 1002"));
   }
   SECTION("files of some ranks only") {
-    JobLog log;
+    JobBook log;
     job.start(log, 1);
     const Diagnosis told = job.conclude(log);
     CHECK(told.verdict == Verdict::unknown);
@@ -187,7 +187,7 @@ TEST_CASE("A missing rank is claimed only where the files allow it", "[job_log]"
   }
   SECTION("one file of all, with all ranks but one") {
     job.one_file = true;
-    JobLog log;
+    JobBook log;
     for (int rank : {0, 1, 3}) job.start(log, rank);
     const Diagnosis told = job.conclude(log);
     CHECK(told.verdict == Verdict::init_not_joined);
@@ -196,7 +196,7 @@ TEST_CASE("A missing rank is claimed only where the files allow it", "[job_log]"
   }
   SECTION("one rank alone waits for nobody") {
     MadeUpJob alone(1);
-    JobLog log;
+    JobBook log;
     alone.start(log, 0);
     CHECK(alone.conclude(log).verdict == Verdict::unknown);
   }
@@ -204,7 +204,7 @@ TEST_CASE("A missing rank is claimed only where the files allow it", "[job_log]"
 
 TEST_CASE("Ranks that wait for each other on two communicators are a deadlock", "[job_log]") {
   MadeUpJob job(4);
-  JobLog log;
+  JobBook log;
   job.init(log, 0, 1);
   job.init(log, 1, 2);
   SECTION("each logged only the call that it waits in") {
@@ -224,7 +224,7 @@ TEST_CASE("Ranks that wait for each other on two communicators are a deadlock", 
 
 TEST_CASE("An exchanged order that the job outlived is not a deadlock", "[job_log]") {
   MadeUpJob job(2);
-  JobLog log;
+  JobBook log;
   job.init(log, 0, 1);
   job.init(log, 1, 2);
   for (int rank = 0; rank < 2; ++rank) {
@@ -239,7 +239,7 @@ TEST_CASE("An exchanged order that the job outlived is not a deadlock", "[job_lo
 }
 
 TEST_CASE("Threads of one process are ranks of their own", "[job_log]") {
-  JobLog log;
+  JobBook log;
   for (int dev = 0; dev < 2; ++dev) {
     LogLine line;
     line.origin.host = "node0";

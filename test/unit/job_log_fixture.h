@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/job_book.h"
 
 #include <cstdint>
 #include <map>
@@ -21,7 +21,7 @@ class MadeUpJob {
   }
 
   /// `number` of the line within its rank's file; files are numbered by rank, unless all is in one.
-  void say(JobLog& log, int rank, const LogFact& fact) {
+  void say(JobBook& log, int rank, const LogFact& fact) {
     const std::string name = host(rank);
     LogLine line;
     line.origin.host = name;
@@ -34,24 +34,24 @@ class MadeUpJob {
   }
 
   /// A line without NCCL's prefix.
-  void say_bare(JobLog& log, int rank, std::string_view text) {
+  void say_bare(JobBook& log, int rank, std::string_view text) {
     LogLine line;
     line.fact = OtherLine{.nccl = false, .text = text};
     const std::size_t file = one_file ? 0 : static_cast<std::size_t>(rank);
     log.add(line, file, ++lines_[one_file ? 0 : rank]);
   }
 
-  void start(JobLog& log, int rank, int comm = 0, std::uint64_t comm_id = 77) {
+  void start(JobBook& log, int rank, int comm = 0, std::uint64_t comm_id = 77) {
     say(log, rank, event(rank, comm, comm_id));
   }
 
-  void complete(JobLog& log, int rank, int comm = 0, std::uint64_t comm_id = 77) {
+  void complete(JobBook& log, int rank, int comm = 0, std::uint64_t comm_id = 77) {
     InitEvent done = event(rank, comm, comm_id);
     done.complete = true;
     say(log, rank, done);
   }
 
-  void init(JobLog& log, int comm = 0, std::uint64_t comm_id = 77) {
+  void init(JobBook& log, int comm = 0, std::uint64_t comm_id = 77) {
     for (int rank = 0; rank < nranks_; ++rank) {
       start(log, rank, comm, comm_id);
       complete(log, rank, comm, comm_id);
@@ -67,7 +67,7 @@ class MadeUpJob {
     std::uint64_t op_count = 0;
   };
 
-  void call(JobLog& log, int rank, const Called& called, int comm = 0) {
+  void call(JobBook& log, int rank, const Called& called, int comm = 0) {
     say(log, rank,
         CollCall{.op = called.op,
                  .op_count = called.op_count,
@@ -79,11 +79,11 @@ class MadeUpJob {
                  .nranks = nranks_});
   }
 
-  void end(JobLog& log, int rank, bool abort = false, int comm = 0) {
+  void end(JobBook& log, int rank, bool abort = false, int comm = 0) {
     say(log, rank, CommEnd{.comm = pointer(rank, comm), .rank = rank, .abort = abort});
   }
 
-  void warn(JobLog& log, int rank, std::string_view text, std::string_view file = "transport/net.cc:1") {
+  void warn(JobBook& log, int rank, std::string_view text, std::string_view file = "transport/net.cc:1") {
     say(log, rank, Warning{.file = file, .function = {}, .text = text});
   }
 
@@ -99,7 +99,7 @@ class MadeUpJob {
     return list;
   }
 
-  Diagnosis conclude(const JobLog& log) const { return log.conclude(files(), {}); }
+  Diagnosis conclude(JobBook& log) const { return log.conclude(files(), {}); }
 
   int nranks() const { return nranks_; }
   bool one_file = false;

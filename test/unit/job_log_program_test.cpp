@@ -21,7 +21,7 @@ using What = ProgramEvent::What;
 
 /// The diagnosis of one file with these lines.
 Diagnosis of_lines(const std::vector<std::string>& lines) {
-  JobLog log;
+  JobBook log;
   std::uint64_t number = 0;
   for (const std::string& line : lines) log.add(parse_log_line(line), 0, ++number);
   return log.conclude({}, {});
@@ -357,18 +357,18 @@ TEST_CASE("A word of failure is found wherever it stands, and a line that only l
 
 TEST_CASE("A completion error without a prefix or a block around it is one", "[job_log]") {
   MadeUpJob job(2);
-  JobLog log;
+  JobBook log;
   job.say_bare(log, 0, "NET/IB: Got completion from peer 10.0.0.9<4> with status=IBV_WC_RETRY_EXC_ERR(12) hca mlx5_3");
   CHECK(job.conclude(log).verdict == Verdict::hw_fault);
 }
 
 TEST_CASE("Settings that are hardly what was meant are told under an OK", "[job_log]") {
   MadeUpJob job(2);
-  JobLog log;
+  JobBook log;
   job.init(log);
   job.say(log, 0, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,,NVLS"});
   job.say(log, 1, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,,NVLS"});
-  job.say(log, 0, ChannelCounts{.coll = 2, .collnet = 0, .nvls = 0, .p2p = 2, .p2p_per_peer = 1});
+  job.say(log, 0, OtherLine{.nccl = true, .text = "2 coll channels, 0 nvls channels"});
   const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::ok);
   CHECK(says(told.evidence, "NCCL_ALGO=Tree,Ring,,NVLS has an empty element"));

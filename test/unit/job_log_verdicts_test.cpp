@@ -26,8 +26,8 @@ struct Job : MadeUpJob {
       call(log, rank, {.count = 5});
     }
   }
-  Diagnosis told() const { return conclude(log); }
-  JobLog log;
+  Diagnosis told() { return conclude(log); }
+  JobBook log;
 };
 
 TorchWork timed_out(int rank, std::int64_t seq, std::string_view op, std::int64_t numel) {
@@ -49,7 +49,7 @@ TorchWork state_of(int rank, std::int64_t enqueued, std::int64_t completed) {
 }
 
 Diagnosis torch_only(const std::vector<TorchWork>& words) {
-  JobLog log;
+  JobBook log;
   std::uint64_t line = 0;
   for (const TorchWork& work : words) log.add(LogLine{{}, work}, static_cast<std::size_t>(work.rank), ++line);
   return log.conclude({}, {});
@@ -59,7 +59,7 @@ Diagnosis torch_only(const std::vector<TorchWork>& words) {
 
 TEST_CASE("Nothing wrong is OK, nothing read is UNKNOWN", "[job_log]") {
   CHECK(Job().told().verdict == Verdict::ok);
-  const Diagnosis nothing = JobLog().conclude({}, {});
+  const Diagnosis nothing = JobBook().conclude({}, {});
   CHECK(nothing.verdict == Verdict::unknown);
   CHECK_FALSE(nothing.missing.empty());
 }
@@ -103,7 +103,7 @@ TEST_CASE("What a helper thread says as device 0 is its process's only rank's", 
 
 TEST_CASE("A device's number is not a rank where the job has further hosts", "[job_log]") {
   const auto told = [](std::string_view text) {
-    JobLog log;
+    JobBook log;
     LogLine line;
     line.origin.host = "gpu2";
     line.origin.pid = 7;
@@ -118,7 +118,7 @@ TEST_CASE("A device's number is not a rank where the job has further hosts", "[j
 
 TEST_CASE("Of causes of one kind the earliest is told, whatever file it is in", "[job_log]") {
   MadeUpJob job(4);
-  JobLog log;
+  JobBook log;
   job.init(log);
   const auto warn_at = [&](int rank, std::string_view time, std::string_view text) {
     LogLine line;
@@ -164,7 +164,7 @@ TEST_CASE("The job's nodes are those of a communicator of all its ranks, or not 
   Job job;  // four ranks on two hosts, which no line tells
   CHECK(nnodes(job.told()) == "2");
   MadeUpJob excerpt(64);
-  JobLog log;
+  JobBook log;
   excerpt.start(log, 1);
   CHECK(nnodes(excerpt.conclude(log)).empty());
   excerpt.say(log, 1, CommShape{.comm = MadeUpJob::pointer(1, 0), .rank = 1, .nranks = 64, .nnodes = 8});
@@ -173,7 +173,7 @@ TEST_CASE("The job's nodes are those of a communicator of all its ranks, or not 
 
 TEST_CASE("A victim alone says that the culprit's log is missing", "[job_log]") {
   MadeUpJob job(4);
-  JobLog log;
+  JobBook log;
   job.start(log, 1);
   job.complete(log, 1);
   job.warn(log, 1, "Net : Connection closed by remote peer 10.0.0.9<37877>");
@@ -217,10 +217,10 @@ TEST_CASE("Warnings that mean nothing stay without consequence", "[job_log]") {
 namespace {
 
 /// What NCCL says of a network that it tries and that is not there, as 2.28 and as 2.32 write it.
-void try_network(MadeUpJob& job, JobLog& log, int rank, std::string_view name, bool attention) {
+void try_network(MadeUpJob& job, JobBook& log, int rank, std::string_view name, bool attention) {
   const std::string said = "Failed to initialize NET plugin " + std::string(name);
   job.say(log, rank, OtherLine{.nccl = true, .text = "NET/Plugin: Could not find: libnccl-net.so", .chatter = true});
-  job.say(log, rank, ReturnCode{.where = "transport/net_xy.cc:12", .code = 3, .thread = {}});
+  job.say(log, rank, ReturnCode{.code = 3, .thread = {}});
   if (attention) {
     job.warn(log, rank, said, "plugin/net.cc:229");
   } else {
@@ -233,7 +233,7 @@ void try_network(MadeUpJob& job, JobLog& log, int rank, std::string_view name, b
 TEST_CASE("What NCCL tries and does without is no failure once it got through", "[job_log]") {
   for (const bool attention : {false, true}) {
     MadeUpJob job(2);
-    JobLog log;
+    JobBook log;
     for (int rank = 0; rank < 2; ++rank) {
       try_network(job, log, rank, "IB", attention);
       job.warn(log, rank, "RMA/XY : rma_xy requires GDRCopy; and GDR Copy is not available");
@@ -245,7 +245,7 @@ TEST_CASE("What NCCL tries and does without is no failure once it got through", 
     job.init(log);
     CHECK(job.conclude(log).verdict == Verdict::ok);
     // What comes after is not of the start.
-    job.say(log, 1, ReturnCode{.where = "enqueue.cc:7", .code = 1, .thread = {}});
+    job.say(log, 1, ReturnCode{.code = 1, .thread = {}});
     CHECK(job.conclude(log).verdict == Verdict::unknown);
     job.say(log, 1, NetworkInUse{.network = "Socket"});
     CHECK(job.conclude(log).verdict == Verdict::unknown);
@@ -254,7 +254,7 @@ TEST_CASE("What NCCL tries and does without is no failure once it got through", 
 
 TEST_CASE("Return codes in one part of a log and the end of the start in the next are one start", "[job_log]") {
   MadeUpJob job(2);
-  JobLog first, second;
+  JobBook first, second;
   for (int rank = 0; rank < 2; ++rank) try_network(job, first, rank, "IB", false);
   job.init(second);
   first.merge(std::move(second));
@@ -264,7 +264,7 @@ TEST_CASE("Return codes in one part of a log and the end of the start in the nex
 TEST_CASE("A network or plugin that is asked for and not there is wrong, whatever NCCL takes instead", "[job_log]") {
   const auto told = [](std::string_view setting, std::string_view value, std::string_view said) {
     MadeUpJob job(2);
-    JobLog log;
+    JobBook log;
     for (int rank = 0; rank < 2; ++rank) {
       job.say(log, rank, EnvSetting{setting, value});
       try_network(job, log, rank, "IB", rank == 1);
@@ -291,13 +291,13 @@ TEST_CASE("A network or plugin that is asked for and not there is wrong, whateve
   }
   // No network at all ends the start.
   MadeUpJob job(2);
-  JobLog log;
+  JobBook log;
   for (int rank = 0; rank < 2; ++rank) {
     try_network(job, log, rank, "IB", true);
     job.warn(log, rank, "Failed to initialize any NET plugin");
   }
   CHECK(job.conclude(log).verdict == Verdict::config);
-  JobLog named;
+  JobBook named;
   for (int rank = 0; rank < 2; ++rank) job.warn(named, rank, "Error: network IB not found.");
   CHECK(job.conclude(named).verdict == Verdict::config);
 }
@@ -316,7 +316,7 @@ TEST_CASE("libibverbs is missing only where InfiniBand may be used", "[job_log]"
 TEST_CASE("A peer that refuses after all have met has gone", "[job_log]") {
   const auto told = [](bool with_peer, const std::string& address) {
     MadeUpJob job(2);
-    JobLog log;
+    JobBook log;
     for (int rank = 0; rank < (with_peer ? 2 : 1); ++rank) {
       job.say(log, rank, NetDevices{.network = "Bootstrap", .devices = {}, .oob = "e:10.0.0.1<0>"});
       job.start(log, rank);
@@ -324,7 +324,7 @@ TEST_CASE("A peer that refuses after all have met has gone", "[job_log]") {
     }
     job.warn(log, 0,
              "socketPollConnect: connect to " + address + "<4001> returned Connection refused, retrying (1/34)");
-    job.say(log, 0, ReturnCode{.where = "misc/socket.cc:1", .code = 6, .thread = {}});
+    job.say(log, 0, ReturnCode{.code = 6, .thread = {}});
     job.end(log, 0);
     return job.conclude(log);
   };
@@ -344,9 +344,9 @@ TEST_CASE("What RAS complains of is never OK, and goes behind what is known bett
   RasEvidence ras;
   ras.answered = true;
   CHECK(job.log.conclude(job.files(), {&ras, 1}).verdict == Verdict::ok);
-  CHECK(JobLog().conclude({}, {&ras, 1}).verdict == Verdict::unknown);  // it says nothing that is well
+  CHECK(JobBook().conclude({}, {&ras, 1}).verdict == Verdict::unknown);  // it says nothing that is well
   ras.well = true;
-  CHECK(JobLog().conclude({}, {&ras, 1}).verdict == Verdict::ok);
+  CHECK(JobBook().conclude({}, {&ras, 1}).verdict == Verdict::ok);
   ras.well = false;
   ras.doubts = {"MISMATCH in 1 communicator of 4 ranks"};
   const Diagnosis told = job.log.conclude(job.files(), {&ras, 1});
@@ -375,7 +375,7 @@ TEST_CASE("Sizes that differ on the wire are the settings' fault where the calls
   agree.warn(agree.log, 0, text);
   CHECK(agree.told().verdict == Verdict::config);
   MadeUpJob no_calls(4);
-  JobLog log;
+  JobBook log;
   no_calls.warn(log, 0, text);
   CHECK(no_calls.conclude(log).verdict == Verdict::arg_mismatch);
 }
@@ -513,7 +513,7 @@ TEST_CASE("Facts are told once per thing", "[job_log]") {
 
 TEST_CASE("A bootstrap that waited for a late rank is told under an OK", "[job_log]") {
   MadeUpJob job(4);
-  JobLog log;
+  JobBook log;
   job.init(log);
   CHECK_FALSE(says(job.conclude(log).evidence, "bootstrap took"));
   InitTimings timings;

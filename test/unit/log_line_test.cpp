@@ -4,6 +4,8 @@
 
 #include "driver/diagnose/log_line.h"
 
+#include "driver/rules/line_rules.h"
+
 #include <catch2/catch.hpp>
 
 #include <string>
@@ -39,6 +41,13 @@ bool is_unknown(std::string_view line) {
   const LogLine parsed = parse_log_line(line);
   const auto* other = std::get_if<OtherLine>(&parsed.fact);
   return other != nullptr && other->nccl && !other->chatter;
+}
+
+/// What a message tells that rules alone read; nothing of it may count as unknown.
+LineFacts facts_of(const std::string& text) {
+  INFO(text);
+  CHECK_FALSE(is_unknown(kPrefix + text));
+  return builtin_line_rules().facts(text);
 }
 
 bool is_foreign(std::string_view line) {
@@ -176,7 +185,6 @@ TEST_CASE("a collective call of 2.4 to 2.30 is read whole", "[diagnose][log_line
   CHECK(call.root == 0);
   CHECK(call.comm == 0x55d0aa10);
   CHECK(call.nranks == 16);
-  CHECK_FALSE(call.in_place);
 }
 
 TEST_CASE("calls of other versions and shapes", "[diagnose][log_line][calls]") {
@@ -189,7 +197,6 @@ TEST_CASE("calls of other versions and shapes", "[diagnose][log_line][calls]") {
     CHECK(call.root == 5);
     CHECK(call.comm == 0x7f44);
     CHECK(call.nranks == 8);
-    CHECK(call.in_place);
   }
   SECTION("Send has one buffer, and its root is the peer") {
     const auto call = message<CollCall>(
@@ -197,7 +204,6 @@ TEST_CASE("calls of other versions and shapes", "[diagnose][log_line][calls]") {
         "[nranks=2] stream 0x55f1");
     CHECK(call.op == "Send");
     CHECK(call.root == 1);
-    CHECK_FALSE(call.in_place);
   }
   SECTION("a user's operator, the widest numbers, no number of ranks") {
     const auto call = message<CollCall>(
@@ -324,7 +330,6 @@ TEST_CASE("shapes and ends of communicators", "[diagnose][log_line][init]") {
   CHECK(shape.rank == 6);
   CHECK(shape.nranks == 16);
   CHECK(shape.nnodes == 2);
-  CHECK(shape.local_ranks == 8);
   CHECK(is_unknown(kPrefix + "comm 0x8ec0ac0 rank 6 nRanks 16 nNodes 2 localRanks 1"));
 
   const auto destroyed = message<CommEnd>("comm 0x5967 rank 1 nranks 2 cudaDev 0 busId 2000 - Destroy COMPLETE");
@@ -363,10 +368,6 @@ TEST_CASE("times of initialisation, with the fields that a version has", "[diagn
       "Bootstrap timings total 0.212081 (create 0.000030, send 0.000086, recv 0.206276, ring 0.003569, delay "
       "0.000001)");
   CHECK(bootstrap.total == Approx(0.212081));
-  CHECK(bootstrap.create == Approx(0.00003));
-  CHECK(bootstrap.send == Approx(0.000086));
-  CHECK(bootstrap.recv == Approx(0.206276));
-  CHECK(bootstrap.ring == Approx(0.003569));
 }
 
 TEST_CASE("connections of all versions", "[diagnose][log_line][transport]") {
@@ -432,20 +433,15 @@ TEST_CASE("what got connected", "[diagnose][log_line][transport]") {
 }
 
 TEST_CASE("channels are counted in the words of each version", "[diagnose][log_line][transport]") {
-  const auto old = message<ChannelCounts>("6 coll channels, 8 p2p channels, 1 p2p channels per peer");
-  CHECK(old.coll == 6);
-  CHECK(old.collnet == -1);
-  CHECK(old.nvls == -1);
-  CHECK(old.p2p == 8);
-  CHECK(old.p2p_per_peer == 1);
-  CHECK(message<ChannelCounts>("2 coll channels, 3 nvls channels, 4 p2p channels, 5 p2p channels per peer").nvls == 3);
-  const auto now = message<ChannelCounts>(
-      "16 coll channels, 1 collnet channels, 2 nvls channels, 32 p2p channels, 4 p2p channels per peer");
-  CHECK(now.coll == 16);
-  CHECK(now.collnet == 1);
-  CHECK(now.nvls == 2);
-  CHECK(now.p2p == 32);
-  CHECK(now.p2p_per_peer == 4);
+  CHECK(facts_of("6 coll channels, 8 p2p channels, 1 p2p channels per peer") ==
+        LineFacts{{"coll_channels", "6"}, {"p2p_channels", "8"}, {"p2p_channels_per_peer", "1"}});
+  CHECK(facts_of("2 coll channels, 3 nvls channels, 4 p2p channels, 5 p2p channels per peer")["nvls_channels"] == "3");
+  CHECK(facts_of("16 coll channels, 1 collnet channels, 2 nvls channels, 32 p2p channels, 4 p2p channels per peer") ==
+        LineFacts{{"coll_channels", "16"},
+                  {"collnet_channels", "1"},
+                  {"nvls_channels", "2"},
+                  {"p2p_channels", "32"},
+                  {"p2p_channels_per_peer", "4"}});
 }
 
 TEST_CASE("tuning of all versions", "[diagnose][log_line][calls]") {
@@ -454,20 +450,16 @@ TEST_CASE("tuning of all versions", "[diagnose][log_line][calls]") {
   CHECK(old.bytes == 805306368);
   CHECK(old.algo == "1");
   CHECK(old.proto == "2");
-  CHECK(old.channel_lo == -1);
   CHECK(message<TuningChoice>("AllGather: 8 Bytes -> Algo 1 proto 0 time 25.2").op == "AllGather");  // 2.23
   const auto now =
       message<TuningChoice>("AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={2..15} comm 0x55a7");
   CHECK(now.op == "AllReduce");
   CHECK(now.algo == "RING");
   CHECK(now.proto == "SIMPLE");
-  CHECK(now.channel_lo == 2);
-  CHECK(now.channel_hi == 15);
   const auto symmetric = message<TuningChoice>(
       "AllReduce [Symmetric]: 4096 Bytes -> Kernel AllReduce_AGxLL_R nchannels 4 nthreads 512 nWorks 1");
   CHECK(symmetric.op == "AllReduce");
   CHECK(symmetric.algo == "AllReduce_AGxLL_R");
-  CHECK(symmetric.channel_hi == 3);
   CHECK(fact_of<TuningChoice>("AllReduce: 65536 Bytes -> Algo Tree proto LL channel{Lo..Hi}={0..1}").bytes == 65536);
   CHECK(fact_of<TuningChoice>("0: 65536 Bytes -> Algo 0 proto 1 time 3.2").bytes == 65536);
 }
@@ -530,45 +522,44 @@ TEST_CASE("the interface of the bootstrap", "[diagnose][log_line][network]") {
 }
 
 TEST_CASE("GPU Direct RDMA of all versions", "[diagnose][log_line][network]") {
-  struct Row {
-    std::string text;
-    bool enabled;
-    std::string hca;
-    int distance, limit;
-  };
-  const Row rows[] = {
-      {"NET/IB : GPU Direct RDMA Disabled for GPU 2[2] / HCA 0 (distance 3 >= 2)", false, "0", 3, 2},      // 2.4
-      {"NET/IB : GPU Direct RDMA Disabled for GPU 1b000[2] / HCA 1 (distance 3 >= 2)", false, "1", 3, 2},  // 2.5
-      {"GPU Direct RDMA Enabled for GPU 1b000 / HCA 3 (distance 2 <= 4), read 1", true, "3", 2, 4},        // 2.6
-      {"NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)", false, "mlx5_0", -1, -1},       // 2.5
-      {"NET/IB : GPU Direct RDMA Enabled for HCA 5 'mlx5_5'", true, "mlx5_5", -1, -1},                     // 2.13
-  };
-  for (const Row& row : rows) {
-    const auto gdr = message<GdrLine>(row.text);
-    CHECK(gdr.enabled == row.enabled);
-    CHECK(gdr.hca == row.hca);
-    CHECK(gdr.distance == row.distance);
-    CHECK(gdr.limit == row.limit);
-  }
+  // 2.4
+  CHECK(facts_of("NET/IB : GPU Direct RDMA Disabled for GPU 2[2] / HCA 0 (distance 3 >= 2)") ==
+        LineFacts{{"gdr_line", "disabled"}, {"gdr_disabled_hca", "0"}, {"gdr_distance", "3 limit 2"}});
+  // 2.5
+  CHECK(facts_of("NET/IB : GPU Direct RDMA Disabled for GPU 1b000[2] / HCA 1 (distance 3 >= 2)") ==
+        LineFacts{{"gdr_line", "disabled"}, {"gdr_disabled_hca", "1"}, {"gdr_distance", "3 limit 2"}});
+  CHECK(facts_of("NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0' (no module)") ==
+        LineFacts{{"gdr_line", "disabled"}, {"gdr_disabled_hca", "mlx5_0"}});
+  // 2.6
+  CHECK(facts_of("GPU Direct RDMA Enabled for GPU 1b000 / HCA 3 (distance 2 <= 4), read 1") ==
+        LineFacts{{"gdr_line", "enabled"}, {"gdr_enabled_hca", "3"}, {"gdr_distance", "2 limit 4"}});
+  // 2.13
+  CHECK(facts_of("NET/IB : GPU Direct RDMA Enabled for HCA 5 'mlx5_5'") ==
+        LineFacts{{"gdr_line", "enabled"}, {"gdr_enabled_hca", "mlx5_5"}});
 }
 
 TEST_CASE("capabilities", "[diagnose][log_line][settings]") {
-  const std::pair<const char*, std::pair<const char*, bool>> rows[] = {
-      {"NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)", {"NVLS", true}},
-      {"NVLS multicast support is not available on dev 1", {"NVLS", false}},
-      {"MNNVL 1 cliqueId 2786 cliqueSize 4 cliqueRank 0 nvlDomainSize 4", {"MNNVL", true}},
-      {"DMA-BUF is available on GPU device 2", {"DMABUF", true}},
-      {"NET/OFI Support for DMA-BUF registrations: false", {"DMABUF", false}},
-      {"RAS client listening socket at 127.0.0.1<28028>", {"RAS", true}},
-      {"RAS failed to establish a client listening socket at localhost:28028", {"RAS", false}},
-      {"CC Off, workFifoBytes 1048576", {"CC", false}},
+  const std::pair<const char*, LineFacts> rows[] = {
+      {"NVLS multicast support is available on dev 0 (NVLS_NCHANNELS 16)", {{"nvls", "available"}}},
+      {"NVLS multicast support is not available on dev 1", {{"nvls", "not available"}}},
+      {"MNNVL 1 cliqueId 2786 cliqueSize 4 cliqueRank 0 nvlDomainSize 4", {{"mnnvl", "available"}}},
+      {"DMA-BUF is available on GPU device 2", {{"dmabuf", "available"}}},
+      {"NET/OFI Support for DMA-BUF registrations: false", {{"dmabuf", "not available"}}},
+      {"RAS client listening socket at 127.0.0.1<28028>", {{"ras", "available"}}},
+      {"RAS failed to establish a client listening socket at localhost:28028", {{"ras", "not available"}}},
+      {"CC Off, workFifoBytes 1048576", {{"cc", "not available"}}},
   };
-  for (const auto& [text, want] : rows) {
-    const auto capability = message<Capability>(text);
-    CHECK(capability.name == want.first);
-    CHECK(capability.available == want.second);
-    CHECK(capability.text == text);
-  }
+  for (const auto& [text, want] : rows) CHECK(facts_of(text) == want);
+}
+
+TEST_CASE("rings and plugins", "[diagnose][log_line][settings]") {
+  CHECK(facts_of("Channel 00/16 :  0  7  6  5  4  3  2  1") ==
+        LineFacts{{"ring_table", "present"}, {"channels", "16"}});
+  CHECK(facts_of("Channel 00 :    0   1   2") == LineFacts{{"ring_table", "present"}});
+  CHECK(facts_of("Trees [0] 1/-1/-1->0->7") == LineFacts{{"tree_lines", "present"}});
+  CHECK(facts_of("Tree 0 : 0 -> 1 -> -1/-1/-1") == LineFacts{{"graph_tree_lines", "present"}});
+  CHECK(facts_of("Assigned NET plugin IB to comm") == LineFacts{{"net_plugin_in_use", "IB"}});
+  CHECK(facts_of("Assigned GIN plugin GIN_IB to comm") == LineFacts{{"plugin_in_use", "GIN_IB"}});
 }
 
 TEST_CASE("warnings with place, function and time", "[diagnose][log_line][warnings]") {
@@ -621,12 +612,10 @@ TEST_CASE("warnings that NCCL calls information", "[diagnose][log_line][warnings
 
 TEST_CASE("return codes on their way up", "[diagnose][log_line][warnings]") {
   const auto code = message<ReturnCode>("proxy.cc:684 -> 5 [Proxy Thread]");
-  CHECK(code.where == "proxy.cc:684");
   CHECK(code.code == 5);
   CHECK(code.thread == "Proxy Thread");
   CHECK(message<ReturnCode>("include/net.h:32 -> 2").thread.empty());
   const auto named = message<ReturnCode>("group.cc:147 (ncclAsyncJobMain) -> 5 [Async thread]");  // from 2.30 on
-  CHECK(named.where == "group.cc:147");
   CHECK(named.code == 5);
   CHECK(named.thread == "Async thread");
   CHECK_FALSE(std::holds_alternative<ReturnCode>(parse_log_line(kPrefix + "group.cc:147 (ncclAsync -> 5").fact));

@@ -79,9 +79,8 @@ std::uint64_t elements(const Json& shapes) {
 
 /// What all ranks have the same of: ranks may give or take different parts.
 std::uint64_t common_count(const Json& entry, const std::string& op) {
-  if (op.find("all_to_all") != std::string::npos || op.find("alltoall") != std::string::npos) return 0;
-  const bool output =
-      op.find("all_gather") != std::string::npos || op.find("allgather") != std::string::npos || op == "scatter";
+  if (mentions(op, "all_to_all") || mentions(op, "alltoall")) return 0;
+  const bool output = mentions(op, "all_gather") || mentions(op, "allgather") || op == "scatter";
   return elements(member_of(entry, output ? "output_sizes" : "input_sizes"));
 }
 
@@ -91,7 +90,7 @@ std::string site_of(const Json& frames) {
   for (const Json& frame : frames) {
     const Json& named = member_of(frame, "filename");
     const std::string file = named.is_string() ? named.get<std::string>() : std::string();
-    if (file.empty() || file.find("/torch/") != std::string::npos) continue;
+    if (file.empty() || mentions(file, "/torch/")) continue;
     return fmt::format("{}, {}:{}", text_in(member_of(frame, "name")), printable(file.substr(file.rfind('/') + 1)),
                        whole(member_of(frame, "line")).value_or(0));
   }
@@ -195,14 +194,14 @@ bool starts_as(std::string_view head, char first) { return trimmed(head).starts_
 }  // namespace
 
 bool looks_like_torch_dump(std::string_view head) {
-  const auto has = [&](std::string_view words) { return head.find(words) != std::string_view::npos; };
   if (!starts_as(head, '{') && !starts_as(head, '[')) return false;
-  return (has("\"profiling_name\"") && has("_seq_id\"")) || (has("\"pg_config\"") && has("\"ranks\""));
+  return (mentions(head, "\"profiling_name\"") && mentions(head, "_seq_id\"")) ||
+         (mentions(head, "\"pg_config\"") && mentions(head, "\"ranks\""));
 }
 
 std::string_view how_to_unpickle(std::string_view head) {
   const bool pickled = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
-  if (!pickled || (head.find("pg_config") == head.npos && head.find("profiling_name") == head.npos)) return {};
+  if (!pickled || (!mentions(head, "pg_config") && !mentions(head, "profiling_name"))) return {};
   return "python3 -c 'import json,pickle,sys; print(json.dumps(pickle.load(open(sys.argv[1],\"rb\"))))' FILE "
          ">FILE.json";
 }
@@ -227,7 +226,7 @@ std::vector<TorchDump> read_torch_dumps(std::string_view text, const std::string
 
 std::optional<InspectorCall> read_inspector_line(std::string_view line) {
   constexpr std::size_t kLongest = 1 << 16;
-  if (line.size() > kLongest || !starts_as(line, '{') || line.find("\"coll_sn\"") == line.npos) return std::nullopt;
+  if (line.size() > kLongest || !starts_as(line, '{') || !mentions(line, "\"coll_sn\"")) return std::nullopt;
   try {
     const Json json = parse_json(line, "a line of NCCL's Inspector");
     const Json& header = member_of(json, "header");

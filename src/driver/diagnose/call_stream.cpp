@@ -107,8 +107,4 @@ void CallStream::translate(const std::vector<std::uint8_t>& ids) {
   }
 }
 
-std::size_t CallStream::bytes_held() const {
-  return ring_.capacity() * sizeof(Call) + checkpoints_.capacity() * sizeof(std::uint64_t);
-}
-
 }  // namespace busbar

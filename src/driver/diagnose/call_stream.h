@@ -76,7 +76,6 @@ class CallStream {
 
   /// Renumbers the words of a stream that another book gathered.
   void translate(const std::vector<std::uint8_t>& ids);
-  std::size_t bytes_held() const;
 
  private:
   std::vector<Call> ring_;

@@ -65,25 +65,23 @@ std::optional<Piece> read_piece(const fs::path& path, std::uint64_t most) {
   return piece;
 }
 
-bool has(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
-
 /// A hang report, also of schema 1.
 bool looks_like_hang(const std::string& head) {
-  return has(head, "\"document\":\"hang\"") || has(head, "\"kind\":\"hang\"");
+  return mentions(head, "\"document\":\"hang\"") || mentions(head, "\"kind\":\"hang\"");
 }
 
 /// Of our other commands, or a benchmark's -J.
 bool looks_like_result(const std::string& head) {
   if (head.find_first_not_of(" \t\r\n") != head.find('{')) return false;
-  return (has(head, "\"document\"") && has(head, "\"schema\"")) || has(head, "\"suite\": \"busbar\"") ||
-         (has(head, "\"nccl_version\"") && has(head, "\"minimum_bytes\""));
+  return (mentions(head, "\"document\"") && mentions(head, "\"schema\"")) || mentions(head, "\"suite\": \"busbar\"") ||
+         (mentions(head, "\"nccl_version\"") && mentions(head, "\"minimum_bytes\""));
 }
 
 /// Whether it is worth looking whether a file holds answers of the RAS service and nothing else.
 bool looks_like_ras(const std::string& head) {
-  if (has(head, "NCCL INFO") || has(head, "NCCL WARN")) return false;
-  return has(head, "\"nccl_version\"") || has(head, "Comms ") || has(head, "Communicators...") ||
-         has(head, "Job summary") || has(head, "PEER_");
+  if (mentions(head, "NCCL INFO") || mentions(head, "NCCL WARN")) return false;
+  return mentions(head, "\"nccl_version\"") || mentions(head, "Comms ") || mentions(head, "Communicators...") ||
+         mentions(head, "Job summary") || mentions(head, "PEER_");
 }
 
 /// What RAS and its clients say around an answer.
@@ -150,7 +148,7 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
       for (std::size_t i = before; i < inputs.ras.size(); ++i) inputs.ras[i].host = path.filename().string();
       other("answer of NCCL's RAS service");
     } else if (std::optional<FlightState> flight; head->size <= kLargestFlight &&
-                                                  has(head->text.substr(0, 64), std::string_view("\0", 1)) &&
+                                                  mentions(head->text.substr(0, 64), std::string_view("\0", 1)) &&
                                                   (flight = read_flight(path))) {
       inputs.flights.push_back(std::move(*flight));
       other("flight record");
@@ -295,11 +293,11 @@ namespace {
 
 constexpr std::size_t kLongestShown = 400;  // of a line that was not understood
 
-/// Files that follow each other; what is in one is in the JobLog in their order, and so after merging is all.
+/// Files that follow each other; what is in one is in the JobBook in their order, and so after merging is all.
 struct Share {
   std::size_t begin = 0;
   std::size_t end = 0;
-  JobLog job;
+  JobBook job;
   std::vector<std::string> ras;  ///< answers, as they came
   std::vector<std::string> unknown;
 };
@@ -317,7 +315,7 @@ int rank_of_dump(const fs::path& path) {
 }
 
 /// Whether the file is a dump of PyTorch's Flight Recorder; then it is read, or said why not.
-bool read_dump(const fs::path& path, std::size_t index, JobLog& job, LogFile& file) {
+bool read_dump(const fs::path& path, std::size_t index, JobBook& job, LogFile& file) {
   const auto head = path == "-" ? std::nullopt : read_piece(path, kHead);
   if (!head || !looks_like_torch_dump(head->text)) return false;
   file.path = path;
@@ -364,7 +362,7 @@ std::vector<Share> share_out(std::span<const fs::path> files, std::size_t thread
   std::uint64_t before = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const std::uint64_t due = all * shares.size() / threads;
-    if (shares.empty() || (shares.size() < threads && before >= due)) shares.push_back({i, i, JobLog(), {}, {}});
+    if (shares.empty() || (shares.size() < threads && before >= due)) shares.push_back({i, i, JobBook(), {}, {}});
     shares.back().end = i + 1;
     before += sizes[i];
   }

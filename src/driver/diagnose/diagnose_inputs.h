@@ -2,7 +2,7 @@
 
 #include "common/watch/flight_state.h"
 #include "common/watch/hang_evidence.h"
-#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/job_book.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -41,7 +41,7 @@ HangEvidence evidence_of_flights(std::vector<FlightState> flights);
 
 /// What the logs of a job hold.
 struct ReadLogs {
-  JobLog job;
+  JobBook job;
   std::vector<LogFile> files;        ///< in the order given
   std::vector<RasEvidence> ras;      ///< answers of NCCL's RAS service in the middle of logs
   std::vector<std::string> unknown;  ///< "FILE:LINE: text" of NCCL's lines that were not understood, the first ones

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "driver/diagnose/diagnose_inputs.h"
-#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/diagnosis.h"
 
 #include <optional>
 #include <string>

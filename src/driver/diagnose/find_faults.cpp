@@ -239,9 +239,8 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
   }
   // InfiniBand's own GIDs are always so; those of RoCE are so where the interface has no address.
   const std::string low = lower_case(record.example);
-  const bool roce = view.book.facts.contains({"link_layer", "RoCE"}) || low.find("roce") != kNotFound;
-  const bool link_local =
-      low.find("gid fe80:") != kNotFound || low.find("gid  fe80:") != kNotFound || low.find("gids fe80:") != kNotFound;
+  const bool roce = view.book.facts.contains({"link_layer", "RoCE"}) || mentions(low, "roce");
+  const bool link_local = mentions(low, "gid fe80:") || mentions(low, "gid  fe80:") || mentions(low, "gids fe80:");
   if (roce && link_local) {
     finding.evidence.emplace_back(
         "its addresses (GIDs) are link-local, fe80::: that port has no IP address, and no router forwards such "

@@ -281,8 +281,8 @@ bool went_on(const LogView& view, const TorchRank& one) {
 
 /// Operations in which all ranks have the same number of elements.
 bool uniform(const std::string& op) {
-  return op.find("ALLTOALL") == std::string::npos && op.find("SEND") == std::string::npos &&
-         op.find("RECV") == std::string::npos && op != "GATHER" && op != "SCATTER" && op != "COALESCED";
+  return !mentions(op, "ALLTOALL") && !mentions(op, "SEND") && !mentions(op, "RECV") && op != "GATHER" &&
+         op != "SCATTER" && op != "COALESCED";
 }
 
 /// Ranks that called something else at the same SeqNum.
@@ -417,9 +417,7 @@ void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findi
   findings.push_back(std::move(finding));
 }
 
-bool is_default_group(const std::string& name) {
-  return name.empty() || name == "0" || name.find("default_pg") != std::string::npos;
-}
+bool is_default_group(const std::string& name) { return name.empty() || name == "0" || mentions(name, "default_pg"); }
 
 void judge_group(const LogView& view, const std::string& name, const TorchGroup& all, Findings& findings) {
   TorchGroup timed;

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <string_view>
@@ -17,8 +16,6 @@ namespace busbar {
 namespace {
 
 using What = ProgramEvent::What;
-
-bool says(std::string_view text, std::string_view words) { return text.find(words) != kNotFound; }
 
 std::string quoted(const ProgramNote& note) {
   return fmt::format("\"{}\"{}", note.event.text, note.times > 1 ? fmt::format(" ({} times)", note.times) : "");
@@ -109,25 +106,17 @@ void find_absent(const LogView& view, const Waiting& waiting, Findings& findings
                    fmt::format("{} did not come to {}", who, first->event.name), quotes(view, What::absent, 3),
                    {remedy("did-not-come")});
   finding.ranks.assign(absent.begin(), absent.end());
-  if (says(first->event.text, "onnection reset") || says(first->event.text, "roken pipe")) {
+  if (mentions(first->event.text, "onnection reset") || mentions(first->event.text, "roken pipe")) {
     finding.verdict = Verdict::process_dead;
     finding.sentence = fmt::format("{} went away before {}", list_ranks(absent), first->event.name);
   }
   findings.emplace_back(std::move(finding));
 }
 
-/// Parts of what is said where others fail.
-constexpr std::string_view kConsequences =
-    "NCCL|nccl|DistBackendError|DistStoreError|DistNetworkError|ProcessExitedException|ProcessRaisedException|"
-    "ChildFailedError|CUDA error|AcceleratorError|RayTaskError|ActorDied|SystemExit|KeyboardInterrupt|SIGTERM|"
-    "DDP expects same model|terminate called|watchdog|Connection|connection|ollective|RendezvousC|SignalException|"
-    "imeout|imed out|CalledProcess";
-
 /// Whether an exception is the program's own, and not what follows when others fail.
 bool is_own(const ProgramEvent& event) {
   return event.what == What::traceback ||
-         (event.what == What::exception &&
-          std::ranges::none_of(split_text(kConsequences, '|'), [&](auto one) { return says(event.text, one); }));
+         (event.what == What::exception && !builtin_line_rules().has(LineList::consequences, event.text));
 }
 
 /// The rank that raised it, by elimination where the line does not tell; -1: not known.
@@ -262,17 +251,11 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
   }
 }
 
-/// What PyTorch's watchdog says after a timeout, whatever it was.
-constexpr std::array kAfterTimeout = std::to_array<std::string_view>(
-    {"Some NCCL operations have failed", "To avoid data inconsistency", "to signal dumping", "preparing to dump",
-     "Stack trace of the failed collective", "dump signal", "terminate called", "watchdog thread terminated",
-     "Could not acquire GIL", "DDP expects same model"});
-
 /// Lines that tell of a failure and of nothing that is known here, what may be a cause first.
 void find_other_errors(const LogView& view, Findings& findings) {
   std::vector<const ProgramNote*> notes;
   const auto order = [](const ProgramNote* note) {
-    const bool after = std::ranges::any_of(kAfterTimeout, [&](auto one) { return says(note->event.text, one); });
+    const bool after = builtin_line_rules().has(LineList::after_timeout, note->event.text);
     return std::tuple(after, note->event.name != kLastError, note->event.what != What::exception,
                       note->event.what == What::stopped || note->event.what == What::traceback);
   };
@@ -289,7 +272,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
   bool plugin = false;
   for (const ProgramNote* note : notes) {
     if (finding.evidence.size() < (alone ? 4U : 2U)) add_once(finding.evidence, quoted(*note));
-    plugin = plugin || says(lower_case(note->event.text), "netplugin");
+    plugin = plugin || mentions(lower_case(note->event.text), "netplugin");
     for (const int rank : note->event.ranks) {
       if (!contains(ranks, rank) && note->event.what != What::stopped) ranks.push_back(rank);
     }

@@ -154,20 +154,6 @@ void JobBook::note(std::string_view key, std::string_view value) {
   ++facts[{std::string(key.substr(0, 100)), std::string(value.substr(0, 300))}];
 }
 
-std::size_t JobBook::bytes_held() const {
-  std::size_t bytes = processes.capacity() * sizeof(Process) + actors.capacity() * sizeof(Actor) +
-                      instances.capacity() * sizeof(CommInstance);
-  for (const CommInstance& instance : instances) bytes += instance.calls.bytes_held();
-  for (const Process& process : processes) {
-    bytes += process.actors.capacity() * sizeof(std::uint32_t) + process.instances.capacity() * sizeof(std::uint32_t);
-    for (const auto& [name, value] : process.env) bytes += name.capacity() + value.capacity() + 64;
-  }
-  constexpr std::size_t kNode = 128;  // of a map, with its texts
-  for (const Actor& actor : actors) bytes += actor.connections.size() * kNode;
-  bytes += (facts.size() + tuning.size() + return_codes.size() + process_of.size() + last_with_pointer.size()) * kNode;
-  return bytes + warnings.records().size() * sizeof(WarningRecord) + torch.states().size() * kNode;
-}
-
 // A line that is not NCCL's. One that begins like the prefix of the lines before it is a line of NCCL that was cut.
 void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number) {
   const std::string_view host = last_process_ == kNone ? std::string_view() : processes[last_process_].host;
@@ -218,7 +204,7 @@ bool JobBook::add_rest_of_torn(std::string_view text, std::size_t file, std::uin
   if (torn_.file != file || number - torn_.line > kTornReach || text.size() > 4096) return false;
   const std::string whole = "NCCL INFO " + std::string(text);
   const LogLine line = parse_log_line(whole);
-  if (std::holds_alternative<OtherLine>(line.fact)) return false;
+  if (std::holds_alternative<OtherLine>(line.fact) && builtin_line_rules().facts(text).empty()) return false;
   add(line, file, number);
   return true;
 }
@@ -315,8 +301,8 @@ bool JobBook::add_to_held(const LogLine& line, std::size_t file, std::uint64_t n
   const auto* other = std::get_if<OtherLine>(&line.fact);
   const bool next = file == held_.from.file && number == held_.from.line + static_cast<unsigned>(held_.lines);
   if (!next || held_.lines >= kMostLines || other == nullptr || other->nccl) return false;
-  const bool broken = held_.torch || held_.text.find("ompletion") != std::string::npos;
-  if (!goes_on(other->text, broken) && !(held_.torch && other->text.find("WorkNCCL(") != kNotFound)) return false;
+  const bool broken = held_.torch || mentions(held_.text, "ompletion");
+  if (!goes_on(other->text, broken) && !(held_.torch && mentions(other->text, "WorkNCCL("))) return false;
   ++held_.lines;
   const std::string_view rest = without_blanks(other->text);
   std::string apart = held_.text + ' ' + std::string(rest);

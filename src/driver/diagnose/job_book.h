@@ -2,7 +2,7 @@
 
 #include "driver/diagnose/call_records.h"
 #include "driver/diagnose/call_stream.h"
-#include "driver/diagnose/log_fact.h"
+#include "driver/diagnose/diagnosis.h"
 #include "driver/diagnose/nccl_warnings.h"
 #include "driver/diagnose/program_lines.h"
 #include "driver/diagnose/torch_watchdog.h"
@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -23,7 +24,8 @@
 namespace busbar {
 
 // What the lines of a job's logs say, gathered per process, rank and communicator. Everything that grows with the input
-// has a bound; what exceeds it is left out, never a reason to stop.
+// has a bound; what exceeds it is left out, never a reason to stop. Not for several threads: one per file or group of
+// files, then merge.
 
 inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
@@ -175,13 +177,13 @@ struct JobBook {
   std::uint32_t live_instance(std::uint32_t process, std::uint64_t pointer);
   std::uint32_t new_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
   void note(std::string_view key, std::string_view value);
-  std::size_t bytes_held() const;
 
+  /// `file`: index of the file; lines of a file come in order.
   void add(const LogLine& line, std::size_t file, std::uint64_t number);
   void add(const TorchDump& dump, std::size_t file);
-  /// To be called after the last line: a warning may have gone on.
-  void flush();
   void merge(JobBook&& other);
+  /// `files`: everything that was read; `ras`: answers of the RAS service that were among them.
+  Diagnosis conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras);
 
  private:
   std::string key_;  ///< scratch
@@ -219,6 +221,8 @@ struct JobBook {
   void note_hydra(std::string_view text);
   void note_program(std::string_view text, std::size_t file, std::uint64_t number);
   void count_warning(const Warning& warning, std::string_view timestamp, const Place& from);
+  /// After the last line: a warning may have gone on.
+  void flush();
   /// Adds up groups of the same text; further ones than the bounds allow are left out.
   void count(KernelGroup&& group);
   void count(ProgramNote&& note);
@@ -234,7 +238,6 @@ struct JobBook {
   void ingest(const CommShape& shape, From& from);
   void ingest(const Connection& connection, From& from);
   void ingest(const Connected& connected, From& from);
-  void ingest(const ChannelCounts& counts, From& from);
   void ingest(const InitTimings& timings, From& from);
   void ingest(const BootstrapTimings& timings, From& from);
   void ingest(const TuningChoice& choice, From& from);
@@ -242,8 +245,6 @@ struct JobBook {
   void ingest(const EnvSetting& setting, From& from);
   void ingest(const NetworkInUse& network, From& from);
   void ingest(const NetDevices& devices, From& from);
-  void ingest(const GdrLine& gdr, From& from);
-  void ingest(const Capability& capability, From& from);
   void ingest(const Warning& warning, From& from);
   void ingest(const ReturnCode& code, From& from);
   void ingest(const CommEnd& end, From& from);

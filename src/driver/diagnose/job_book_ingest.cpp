@@ -28,7 +28,7 @@ bool has_root(std::string_view op) {
   return op == "Broadcast" || op == "Reduce" || op == "Gather" || op == "Scatter" || op == "Bcast";
 }
 
-bool reduces(std::string_view op) { return op.find("Reduce") != std::string_view::npos; }
+bool reduces(std::string_view op) { return mentions(op, "Reduce"); }
 
 }  // namespace
 
@@ -186,8 +186,8 @@ void JobBook::note_absent_network(std::string_view text, std::uint32_t process) 
     of.env.emplace("NCCL_NET_PLUGIN", without_blanks(text.substr(at + kNamed.size(), 300)));
     return;
   }
-  const bool absent = failed || text.find("Could not find") != kNotFound || text.find("cannot open") != kNotFound ||
-                      text.find("No plugin found") != kNotFound;
+  const bool absent =
+      failed || mentions(text, "Could not find") || mentions(text, "cannot open") || mentions(text, "No plugin found");
   constexpr std::size_t kMost = 8;
   if (absent && of.absent_networks.size() < kMost) of.absent_networks.emplace(text.substr(0, 500));
 }
@@ -214,7 +214,7 @@ std::string_view value_of(std::string_view text, std::string_view key) {
 }  // namespace
 
 void JobBook::note_elastic(std::string_view text) {
-  if (text.find("Root Cause (first") != kNotFound) {
+  if (mentions(text, "Root Cause (first")) {
     elastic_ = {};
     elastic_.name = kRootCause;
   }
@@ -245,7 +245,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     error_file_ = file;
     return;
   }
-  if (text.find("[repeated ") != std::string_view::npos && text.find(" across cluster]") != std::string_view::npos) {
+  if (mentions(text, "[repeated ") && mentions(text, " across cluster]")) {
     note("ray_dedup", "lines of other ranks left out");
   }
   const bool in_error = error_line_ > 0 && number <= error_line_ + 3 && file == error_file_;
@@ -296,28 +296,6 @@ void JobBook::ingest(const CommEnd& end, From& from) {
 }
 
 // Versions, settings, devices and choices: facts for people and for the comparison of ranks.
-
-namespace {
-
-std::string_view between(std::string_view text, std::string_view before, std::string_view end_marks) {
-  const std::size_t at = text.find(before);
-  if (at == std::string_view::npos) return {};
-  text.remove_prefix(at + before.size());
-  return text.substr(0, text.find_first_of(end_marks));
-}
-
-}  // namespace
-
-void JobBook::ingest(const ChannelCounts& counts, From&) {
-  const auto note_count = [&](std::string_view key, int value) {
-    if (value >= 0) note(key, std::to_string(value));
-  };
-  note_count("coll_channels", counts.coll);
-  note_count("collnet_channels", counts.collnet);
-  note_count("nvls_channels", counts.nvls);
-  note_count("p2p_channels", counts.p2p);
-  note_count("p2p_channels_per_peer", counts.p2p_per_peer);
-}
 
 void JobBook::ingest(const TuningChoice& choice, From&) {
   static constexpr std::string_view kAlgos[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
@@ -373,7 +351,9 @@ void JobBook::ingest(const NetDevices& devices, From& from) {
   }
   if (devices.network == "OFI") {
     note("provider", devices.devices.substr(0, devices.devices.find(' ')));
-    note("nics", between(devices.devices, "(found ", " "));
+    constexpr std::string_view kFound = "(found ";
+    const std::size_t at = devices.devices.find(kFound);
+    if (at != kNotFound) note("nics", LogScan{devices.devices.substr(at + kFound.size())}.word());
     return;
   }
   if (devices.network == "IB" && without_blanks(devices.devices).empty()) note("ib_device", "none");
@@ -390,44 +370,10 @@ void JobBook::ingest(const NetDevices& devices, From& from) {
   }
 }
 
-void JobBook::ingest(const GdrLine& gdr, From&) {
-  note("gdr_line", std::string(gdr.enabled ? "enabled" : "disabled"));
-  if (!gdr.hca.empty()) note(gdr.enabled ? "gdr_enabled_hca" : "gdr_disabled_hca", gdr.hca);
-  if (gdr.distance >= 0) note("gdr_distance", std::to_string(gdr.distance) + " limit " + std::to_string(gdr.limit));
-}
-
-void JobBook::ingest(const Capability& capability, From&) {
-  note(lower_case(capability.name.substr(0, 32)), capability.available ? "available" : "not available");
-}
-
 void JobBook::ingest(const KernelEvent& event, From& from) {
   count(KernelGroup{event.what, std::string(from.origin.host.substr(0, 256)), std::string(event.device.substr(0, 64)),
                     std::string(event.text.substr(0, 300)), event.number, 1, event.pid});
 }
-
-namespace {
-
-// Facts in lines that no parser describes, by how the lines begin.
-constexpr struct {
-  std::string_view begins, key, value;
-} kOtherFacts[] = {
-    {"CC Off", "cc", "off"},
-    {"CC On", "cc", "on"},
-    {"Launch mode Parallel", "launch_mode", "parallel"},
-    {"Launch mode Group", "launch_mode", "group"},
-    {"NET/IB : No device found", "ib_device", "none"},
-    {"NET/Plugin : No plugin found", "net_plugin", "none"},
-    {"NET/Plugin: Could not find", "net_plugin", "none"},
-    {"TUNER/Plugin: Could not find", "tuner_plugin", "none"},
-    {"RAS client listening", "ras", "listening"},
-    {"RAS failed to establish", "ras", "port in use"},
-    {"Trees [", "tree_lines", "present"},
-    {"Tree ", "graph_tree_lines", "present"},
-    {"Check P2P Type", "p2p_type_line", "present"},
-    {"Enabled NCCL Func/Proto/Algo Matrix", "tuning_matrix", "present"},
-};
-
-}  // namespace
 
 void JobBook::ingest(const OtherLine& other, From& from) {
   const std::string_view text = other.text;
@@ -437,24 +383,8 @@ void JobBook::ingest(const OtherLine& other, From& from) {
   }
   note_absent_network(text, from.process);
   // Only the last line of a log is cut; any line that follows takes this back.
-  actors[from.actor].cut = !other.chatter && text.find(": opCount") != std::string_view::npos;
-  for (const auto& fact : kOtherFacts) {
-    if (text.starts_with(fact.begins)) {
-      note(fact.key, fact.value);
-      return;
-    }
-  }
-  if (text.starts_with("Channel ")) {  // a ring: "Channel 00/16 : 0 1 2"
-    note("channels", without_blanks(between(text.substr(0, 24), "/", " :")));
-    note("ring_table", "present");
-  } else if (text.starts_with("Ring ")) {
-    note("graph_ring_lines", "present");
-  } else if (text.starts_with("Assigned ") && text.find("plugin ") != std::string_view::npos) {
-    note(text.starts_with("Assigned NET") ? "net_plugin_in_use" : "plugin_in_use", between(text, "plugin ", " "));
-  } else if (text.starts_with("MNNVL 1")) {
-    note("mnnvl", "on");
-    note("mnnvl_clique_size", between(text, "cliqueSize ", " "));
-  }
+  actors[from.actor].cut = !other.chatter && mentions(text, ": opCount");
+  for (const auto& [key, value] : builtin_line_rules().facts(text)) note(key, value);
 }
 
 }  // namespace busbar

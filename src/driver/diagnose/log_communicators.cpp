@@ -1,5 +1,6 @@
 #include "common/base/log_scan.h"
 #include "driver/diagnose/log_line.h"
+#include "driver/rules/line_rules.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +13,7 @@ namespace {
 /// Words and their values in any order and number: 2.3.5 has "size" among them, people cut columns out. A whole line of
 /// NCCL has buffers and a communicator; one that has buffers only is cut.
 bool read_values(LogScan scan, CollCall& call) {
-  std::string_view send, recv;
-  bool has_count = false, has_comm = false;
+  bool has_count = false, has_comm = false, has_buffers = false;
   while (!scan.rest.empty()) {
     if (scan.take("[nranks=")) {
       if (!scan.number(call.nranks) || !scan.take("]")) call.nranks = -1;
@@ -25,10 +25,8 @@ bool read_values(LogScan scan, CollCall& call) {
     const std::string_view value = scan.word();
     if (key == "count") {
       has_count = whole_number(value, call.count);
-    } else if (key == "sendbuff") {
-      send = value;
-    } else if (key == "recvbuff") {
-      recv = value;
+    } else if (key == "sendbuff" || key == "recvbuff") {
+      has_buffers = has_buffers || !value.empty();
     } else if (key == "datatype") {
       call.dtype = value;
     } else if (key == "op") {
@@ -39,19 +37,7 @@ bool read_values(LogScan scan, CollCall& call) {
       has_comm = !scan.rest.empty() && pointer_of(value, call.comm);
     }
   }
-  call.in_place = !send.empty() && send == recv;
-  return has_count && (has_comm || (send.empty() && recv.empty()));
-}
-
-/// "[Symmetric]: 1024 Bytes -> Kernel AllReduce_AGxLL_R nchannels 4 ...".
-bool read_kernel(LogScan scan, TuningChoice& choice) {
-  choice.algo = scan.word();
-  int nchannels = 0;
-  if (scan.take("nchannels ") && scan.number(nchannels)) {
-    choice.channel_lo = 0;
-    choice.channel_hi = nchannels - 1;
-  }
-  return !choice.algo.empty();
+  return has_count && (has_comm || !has_buffers);
 }
 
 }  // namespace
@@ -80,20 +66,17 @@ bool parse_tuning(std::string_view text, LogFact& fact) {
     if (choice.op.empty() || !scan.take(": ")) return false;
   }
   if (!scan.number(choice.bytes) || !scan.take(" Bytes -> ")) return false;
-  if (scan.take("Kernel ")) {
-    if (!read_kernel(scan, choice)) return false;
+  if (scan.take("Kernel ")) {  // "[Symmetric]: 1024 Bytes -> Kernel AllReduce_AGxLL_R nchannels 4 ..."
+    choice.algo = scan.word();
+    if (choice.algo.empty()) return false;
   } else {
     if (!scan.take("Algo ")) return false;
     choice.algo = scan.word();
     if (!scan.take("proto ")) return false;
     choice.proto = scan.word();
     if (choice.proto.empty()) return false;
-    if (scan.take("channel{Lo..Hi}={")) {
-      int lo = -1, hi = -1;
-      if (!scan.number(lo) || !scan.take("..") || !scan.number(hi) || !scan.take("}")) return false;
-      choice.channel_lo = lo;
-      choice.channel_hi = hi;
-    }
+    // "channel{Lo..Hi}={0..15}": without its end the line is cut.
+    if (scan.rest.starts_with("channel{Lo..Hi}={") && scan.rest.find('}', 17) == kNotFound) return false;
   }
   fact = choice;
   return true;
@@ -134,8 +117,6 @@ void read_word(std::string_view key, std::string_view value, CommWords& words) {
     whole_number(value, words.shape.nranks);
   } else if (key == "nNodes") {
     whole_number(value, words.shape.nnodes);
-  } else if (key == "localRanks") {
-    whole_number(value, words.shape.local_ranks);
   } else if (key == "localRank") {
     // The last field of the shape but one: with it, those before it are whole.
     words.shape.rank = event.rank;
@@ -192,27 +173,6 @@ bool parse_comm_line(std::string_view function, LogScan scan, LogFact& fact) {
   return tell_event(function, words, fact);
 }
 
-bool parse_timings(LogScan scan, LogFact& fact) {
-  InitTimings timings;
-  if (!read_init_timings(scan, timings)) return false;
-  fact = timings;
-  return true;
-}
-
-bool parse_bootstrap_timings(LogScan scan, LogFact& fact) {
-  BootstrapTimings timings;
-  if (!scan.number(timings.total)) return false;
-  read_timing_parts(scan, [&timings](std::string_view name, double value) {
-    const std::pair<std::string_view, double*> parts[] = {
-        {"create", &timings.create}, {"send", &timings.send}, {"recv", &timings.recv}, {"ring", &timings.ring}};
-    for (const auto& [known, part] : parts) {
-      if (name == known) *part = value;
-    }
-  });
-  fact = timings;
-  return true;
-}
-
 }  // namespace
 
 bool parse_init(std::string_view text, LogFact& fact) {
@@ -222,8 +182,18 @@ bool parse_init(std::string_view text, LogFact& fact) {
     if (!scan.number(rank) || !scan.take("] ")) return false;
   }
   if (scan.rest.starts_with("comm ")) return parse_comm_line({}, scan, fact);
-  if (scan.take("Init timings")) return parse_timings(scan, fact);
-  if (scan.take("Bootstrap timings total ")) return parse_bootstrap_timings(scan, fact);
+  if (scan.take("Init timings")) {
+    InitTimings timings;
+    if (!read_init_timings(scan, timings)) return false;
+    fact = timings;
+    return true;
+  }
+  if (scan.take("Bootstrap timings total ")) {
+    BootstrapTimings timings;
+    if (!scan.number(timings.total)) return false;
+    fact = timings;
+    return true;
+  }
   if (scan.take("bootstrapSplit: ")) return parse_comm_line("bootstrapSplit", scan, fact);
   if (!scan.rest.starts_with("ncclComm")) return false;
   const std::string_view function = scan.name();
@@ -263,7 +233,7 @@ bool read_via(std::string_view via, Connection& connection) {
   connection.detail = via.substr(slash + 1);
   if (connection.transport == "NET" || connection.transport == "COLLNET") {
     connection.network = network_of(connection.detail);
-    connection.gdr = connection.detail.find("/GDRDMA") != std::string_view::npos;
+    connection.gdr = mentions(connection.detail, "/GDRDMA");
   }
   return true;
 }
@@ -304,38 +274,13 @@ bool parse_connected(LogScan scan, LogFact& fact) {
   return true;
 }
 
-/// "16 coll channels, 0 collnet channels, 0 nvls channels, 16 p2p channels, 2 p2p channels per peer" or, before 2.20,
-/// with fewer of them.
-bool parse_counts(LogScan scan, LogFact& fact) {
-  ChannelCounts counts;
-  do {
-    int number = -1;
-    if (!scan.number(number)) return false;
-    if (scan.take(" coll channels")) {
-      counts.coll = number;
-    } else if (scan.take(" collnet channels")) {
-      counts.collnet = number;
-    } else if (scan.take(" nvls channels")) {
-      counts.nvls = number;
-    } else if (scan.take(" p2p channels per peer")) {
-      counts.p2p_per_peer = number;
-    } else if (scan.take(" p2p channels")) {
-      counts.p2p = number;
-    } else {
-      return false;
-    }
-  } while (scan.take(", "));
-  fact = counts;
-  return true;
-}
-
 }  // namespace
 
 bool parse_transport(std::string_view text, LogFact& fact) {
   LogScan scan{text};
   if (scan.take("Channel ") || scan.take("Ring ") || scan.take("CollNet ")) return parse_connection(scan, fact);
   if (scan.take("Connected ")) return parse_connected(scan, fact);
-  return !text.empty() && is_digit(text.front()) && parse_counts(scan, fact);
+  return false;
 }
 
 }  // namespace busbar

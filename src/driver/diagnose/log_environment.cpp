@@ -1,41 +1,13 @@
 #include "common/base/log_scan.h"
 #include "driver/diagnose/log_line.h"
+#include "driver/rules/line_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <string_view>
 
 namespace busbar {
 namespace {
-
-/// "(distance 3 >= 2)", "(distance 4 <= 5), read 1".
-void read_distance(std::string_view text, GdrLine& gdr) {
-  const std::size_t at = text.find("(distance ");
-  if (at == kNotFound) return;
-  LogScan scan{text.substr(at + 10)};
-  if (!scan.number(gdr.distance)) return;
-  scan.word();
-  if (scan.take("<") || scan.take(">")) scan.word();
-  scan.number(gdr.limit);
-}
-
-/// After "GPU Direct RDMA ": "Enabled for HCA 0 'mlx5_0'", "Disabled for GPU 2[2] / HCA 0 (distance 3 >= 2)".
-bool parse_gdr(LogScan scan, LogFact& fact) {
-  GdrLine gdr;
-  gdr.enabled = scan.take("Enabled");
-  if ((!gdr.enabled && !scan.take("Disabled")) || !scan.take(" for ")) return false;
-  const std::size_t at = scan.rest.find("HCA ");
-  if (at == kNotFound) return false;
-  const std::string_view rest = scan.rest.substr(at + 4);
-  LogScan hca{rest};
-  gdr.hca = hca.word();
-  const std::size_t open = rest.find('\''), close = open == kNotFound ? kNotFound : rest.find('\'', open + 1);
-  if (close != kNotFound) gdr.hca = rest.substr(open + 1, close - open - 1);
-  read_distance(rest, gdr);
-  fact = gdr;
-  return true;
-}
 
 /// "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB eth0:10.0.0.1<0>", or the interfaces of sockets.
 NetDevices read_devices(std::string_view network, std::string_view text) {
@@ -62,7 +34,6 @@ bool parse_net(LogScan scan, LogFact& fact) {
     return true;
   }
   if (!scan.take(" : ") && !scan.take(": ")) return false;
-  if (scan.take("GPU Direct RDMA ")) return parse_gdr(scan, fact);
   if (scan.take("No device found")) {
     fact = NetDevices{.network = network, .devices = {}, .oob = {}};
     return true;
@@ -85,7 +56,6 @@ bool parse_bootstrap(std::string_view text, LogFact& fact) {
 bool parse_network(std::string_view text, LogFact& fact) {
   LogScan scan{text};
   if (scan.take("NET/")) return parse_net(scan, fact);
-  if (scan.take("GPU Direct RDMA ")) return parse_gdr(scan, fact);
   if (scan.take("Bootstrap : Using ") || scan.take("Bootstrap: Using ") || scan.take("NET : Using interface ")) {
     return parse_bootstrap(scan.rest, fact);
   }
@@ -125,48 +95,22 @@ bool parse_version(LogScan scan, LogFact& fact) {
   return true;
 }
 
-struct CapabilityWords {
-  std::string_view begin;
-  std::string_view name;
-  bool available;
-};
-
-constexpr CapabilityWords kCapabilities[] = {
-    {"NVLS multicast support is available", "NVLS", true},
-    {"NVLS multicast support is not available", "NVLS", false},
-    {"MNNVL 1", "MNNVL", true},
-    {"MNNVL 0", "MNNVL", false},
-    {"DMA-BUF is available", "DMABUF", true},
-    {"NET/OFI Support for DMA-BUF registrations: true", "DMABUF", true},
-    {"NET/OFI Support for DMA-BUF registrations: false", "DMABUF", false},
-    {"RAS client listening socket", "RAS", true},
-    {"RAS failed to establish", "RAS", false},
-    {"CC On", "CC", true},
-    {"CC Off", "CC", false},
-};
-
 }  // namespace
 
 bool parse_setting(std::string_view text, LogFact& fact) {
   LogScan scan{text};
   if (scan.take("NCCL version ")) return parse_version(scan, fact);
-  if (text.starts_with("NCCL_")) return parse_env(scan, fact);
-  for (const CapabilityWords& words : kCapabilities) {
-    if (!text.starts_with(words.begin)) continue;
-    fact = Capability{.name = words.name, .available = words.available, .text = text};
-    return true;
-  }
-  return false;
+  return text.starts_with("NCCL_") && parse_env(scan, fact);
 }
 
 namespace {
 
 bool parse_return_code(LogScan scan, LogFact& fact) {
   ReturnCode code;
-  code.where = scan.word();
-  const std::size_t colon = code.where.rfind(':');
+  const std::string_view where = scan.word();
+  const std::size_t colon = where.rfind(':');
   int line = 0;
-  if (colon == kNotFound || colon == 0 || !whole_number(code.where.substr(colon + 1), line)) return false;
+  if (colon == kNotFound || colon == 0 || !whole_number(where.substr(colon + 1), line)) return false;
   if (scan.take("(")) {  // the function, from 2.30 on
     const std::size_t close = scan.rest.find(')');
     if (close == kNotFound) return false;
@@ -180,26 +124,13 @@ bool parse_return_code(LogScan scan, LogFact& fact) {
   return true;
 }
 
-/// Evidence of a broken or missing peer that some versions print as INFO.
-bool is_quiet_warning(std::string_view text) {
-  if (text.starts_with("NET/IB")) {
-    return text.find("speed change detected") != kNotFound || text.find("Got async event") != kNotFound ||
-           text.find("Got completion ") != kNotFound;
-  }
-  constexpr std::array<std::string_view, 5> kConnecting{"Call to connect", "socketPollConnect", "socketStartConnect",
-                                                        "socketTryAccept", "Connect to"};
-  const bool connecting = std::ranges::any_of(kConnecting, [&](auto begin) { return text.starts_with(begin); });
-  return connecting && (text.find("refused") != kNotFound || text.find("retrying") != kNotFound ||
-                        text.find("timed out") != kNotFound || text.find("No route") != kNotFound);
-}
-
 constexpr std::size_t kMaxDevices = 256;
 
 }  // namespace
 
 bool parse_trouble(std::string_view text, LogFact& fact) {
   if (parse_return_code(LogScan{text}, fact)) return true;
-  if (!is_quiet_warning(text)) return false;
+  if (!builtin_line_rules().has(LineList::quiet_warnings, text)) return false;
   fact = Warning{.file = {}, .function = {}, .text = text};
   return true;
 }
@@ -236,8 +167,7 @@ std::vector<std::string> addresses_in(std::string_view text) {
     // "eth0:10.0.0.1": an interface in front; an IPv6 address alone has more colons and begins with a hex digit.
     if (const std::size_t colon = address.find(':'); colon != std::string_view::npos) {
       const std::string_view rest = address.substr(colon + 1);
-      if (std::ranges::count(address, ':') == 1 || rest.find("::") != std::string_view::npos ||
-          std::ranges::count(rest, ':') == 7)
+      if (std::ranges::count(address, ':') == 1 || mentions(rest, "::") || std::ranges::count(rest, ':') == 7)
         address = rest;
     }
     if (!address.empty() && address.size() <= 256) addresses.emplace_back(address);

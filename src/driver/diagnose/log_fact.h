@@ -23,7 +23,6 @@ struct CollCall {
   std::int64_t root = -1;  ///< the peer of Send and Recv
   std::uint64_t comm = 0;
   int nranks = -1;
-  bool in_place = false;
 };
 
 /// "... comm 0x... rank 3 nranks 8 ... - Init START | Init COMPLETE", and ncclCommSplit's bootstrap.
@@ -46,7 +45,6 @@ struct CommShape {
   int rank = -1;
   int nranks = -1;
   int nnodes = -1;
-  int local_ranks = -1;
 };
 
 /// "Channel 00/0 : 3[0] -> 4[1] [send] via NET/IB/0/GDRDMA" and its older forms.
@@ -67,17 +65,9 @@ struct Connected {
   int gdr = -1;
 };
 
-/// "16 coll channels, 0 collnet channels, 0 nvls channels, 32 p2p channels, 2 p2p channels per peer".
-struct ChannelCounts {
-  int coll = -1;
-  int collnet = -1;
-  int nvls = -1;
-  int p2p = -1;
-  int p2p_per_peer = -1;
-};
-
+/// "Bootstrap timings total 0.212081 (create 0.000030, ...)".
 struct BootstrapTimings {
-  double total = -1, create = -1, send = -1, recv = -1, ring = -1;
+  double total = -1;  ///< [s]
 };
 
 /// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}" and its older forms.
@@ -86,8 +76,6 @@ struct TuningChoice {
   std::uint64_t bytes = 0;
   std::string_view algo;  ///< as printed: a word, or a number up to 2.23
   std::string_view proto;
-  int channel_lo = -1;
-  int channel_hi = -1;
 };
 
 struct VersionLine {
@@ -116,21 +104,6 @@ struct NetDevices {
   bool relaxed_ordering = false;
 };
 
-/// "GPU Direct RDMA Enabled|Disabled for ...".
-struct GdrLine {
-  bool enabled = false;
-  std::string_view hca;  ///< name or number
-  int distance = -1;
-  int limit = -1;
-};
-
-/// "NVLS multicast support is [not ]available", "MNNVL 1 cliqueId ...".
-struct Capability {
-  std::string_view name;  ///< "NVLS", "MNNVL", "DMABUF", "RAS" (listens), "CC" (confidential computing)
-  bool available = false;
-  std::string_view text;  ///< the whole message: cliques, ports
-};
-
 /// NCCL WARN, and what says as much at INFO: "Call to connect returned Connection refused, retrying", port events.
 struct Warning {
   std::string_view file;      ///< "transport/net_ib.cc:123"; empty if unknown
@@ -140,7 +113,6 @@ struct Warning {
 
 /// "enqueue.cc:123 -> 3 [Async thread]".
 struct ReturnCode {
-  std::string_view where;
   int code = 0;
   std::string_view thread;
 };
@@ -178,9 +150,9 @@ struct OtherLine {
   bool chatter = false;  ///< known, and of no use: not to be counted as unknown
 };
 
-using LogFact = std::variant<OtherLine, CollCall, InitEvent, CommShape, Connection, Connected, ChannelCounts,
-                             InitTimings, BootstrapTimings, TuningChoice, VersionLine, EnvSetting, NetworkInUse,
-                             NetDevices, GdrLine, Capability, Warning, ReturnCode, CommEnd, TorchWork, KernelEvent>;
+using LogFact = std::variant<OtherLine, CollCall, InitEvent, CommShape, Connection, Connected, InitTimings,
+                             BootstrapTimings, TuningChoice, VersionLine, EnvSetting, NetworkInUse, NetDevices, Warning,
+                             ReturnCode, CommEnd, TorchWork, KernelEvent>;
 
 /// Who wrote a line, as far as the line says.
 struct LogOrigin {

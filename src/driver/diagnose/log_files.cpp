@@ -4,6 +4,7 @@
 #include "common/base/log_scan.h"
 #include "driver/diagnose/call_records.h"
 #include "driver/diagnose/log_line.h"
+#include "driver/rules/line_rules.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -137,7 +138,7 @@ std::string why_not_text(std::string_view beginning) {
   const auto odd = std::ranges::count_if(beginning, [](char c) {
     return static_cast<unsigned char>(c) < ' ' && std::string_view("\t\n\v\f\r\b\a\x1b").find(c) == kNotFound;
   });
-  const bool nccl = beginning.find("NCCL") != kNotFound;
+  const bool nccl = mentions(beginning, "NCCL");
   return !nccl && static_cast<std::size_t>(odd) * 25 > beginning.size() ? "binary" : "";
 }
 

@@ -2,7 +2,7 @@
 
 #include "common/watch/hang_evidence.h"
 #include "driver/diagnose/call_alignment.h"
-#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/diagnosis.h"
 #include "driver/diagnose/rank_map.h"
 #include "driver/rules/remedies.h"
 

@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
 #include "driver/diagnose/torch_watchdog.h"
+#include "driver/rules/line_rules.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -281,33 +282,6 @@ LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
 
 namespace {
 
-/// How well-known messages begin that say nothing of use here, by subject.
-constexpr std::string_view kChatter[] = {
-    // Versions, libraries, plugins.
-    "cudaDriverVersion ", "NCCL git version", "Loaded NVML", "NET/Plugin", "TUNER/Plugin", "PROFILER/Plugin",
-    "ENV/Plugin", "GIN/Plugin", "RMA/Plugin", "Plugin Path", "P2P plugin", "Initialized NET plugin",
-    "Failed to initialize NET plugin", "Assigned ", "Using non-device net plugin", "Using tuner plugin",
-    "Successfully loaded", "GDRCOPY",
-    // Settings.
-    "Comm config ", "P2P Chunksize set", "Check P2P Type", "Launch mode", "Threads per block", "threadThresholds",
-    "Symmetric VA size", "Setting affinity", "ncclTopoGetCpuAffinity", "Enabled NCCL Func", "Init CE", "workFifo",
-    // The network and its ranks.
-    "NET/", "Local Net device counts", "MNNVL ", "Rank ", "rank ", "RAS ",
-    // Topology and graphs: with GRAPH on they are most of an init.
-    "Channel ", "Ring ", "Tree ", "Trees ", "Pattern ", "=== System", "======", "CPU/", "PCI/", "GPU/", "NIC/", "NVS/",
-    "+ ", "- ", "(", "KV Convert", "Topology detection", "Algorithm ", "Protocol ", "Max NThreads", "Broadcast |",
-    "Reduce |", "AllGather |", "ReduceScatter |", "AllReduce |",
-    // Proxies, memory, registration.
-    "[Proxy ", "New proxy", "Connected to proxy", "Connected ", "Opened ", "proxy", "Proxy", "UDS", "NVLS ", "CollNet",
-    "COLLNET", "register ", "Register ", "regist", "ncclCommRegister", "ncclCommDeregister", "Allocated ", "Cuda Alloc",
-    "Cuda Host Alloc", "Mem Alloc", "Mem Realloc", "CUMEM", "cuMem", "Memory used"};
-
-/// Whether NCCL is known to print this: such lines do not count as unknown, so that the unknown ones show what a new
-/// version has changed.
-bool is_chatter(std::string_view text) {
-  return std::ranges::any_of(kChatter, [text](std::string_view begin) { return text.starts_with(begin); });
-}
-
 /// Without blanks, carriage return, the "\e[0m" of coloured output, and what docker's files have behind a line.
 std::string_view without_end(std::string_view line) {
   if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
@@ -349,12 +323,12 @@ bool parse_bare_message(std::string_view text, LogFact& fact) {
 }
 
 /// Whether it is worth the effort to look for PyTorch or a kernel in a line: by one word that their lines have.
-bool may_be_torch(std::string_view line) { return line.find("NCCL") != kNotFound; }
+bool may_be_torch(std::string_view line) { return mentions(line, "NCCL"); }
 
 bool may_be_kernel(std::string_view line) {
   const char first = line.empty() ? '\0' : line.front();
-  return first == '[' || first == '<' || (first == 'k' && line.starts_with("kern")) ||
-         line.find(" kernel:") != kNotFound || line.find("NVRM") != kNotFound || line.find("SXid") != kNotFound;
+  return first == '[' || first == '<' || (first == 'k' && line.starts_with("kern")) || mentions(line, " kernel:") ||
+         mentions(line, "NVRM") || mentions(line, "SXid");
 }
 
 /// A line without any prefix.
@@ -396,7 +370,7 @@ LogLine parse_log_line(std::string_view line) {
     result.fact = Warning{.file = prefix.file, .function = prefix.function, .text = prefix.text};
   } else if (!parse_message(prefix.text, result.fact)) {
     if (prefix.level == LogLevel::version) return {.origin = {}, .fact = OtherLine{.nccl = false, .text = line}};
-    const bool chatter = prefix.level != LogLevel::info || is_chatter(prefix.text);
+    const bool chatter = prefix.level != LogLevel::info || builtin_line_rules().is_known(prefix.text);
     result.fact = OtherLine{.nccl = true, .text = prefix.text, .chatter = chatter};
   }
   return result;

@@ -40,7 +40,8 @@ std::string decoration_label(std::string_view decoration);
 int file_name_rank(std::string_view name);
 
 /// What a line says, of NCCL 2.3 to 2.30, of PyTorch's watchdog or of a kernel, with any launcher's decoration in front
-/// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, never allocates.
+/// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, and allocates for
+/// none of the shapes below.
 LogLine parse_log_line(std::string_view line);
 
 // What NCCL says in a message, one parser per family of shapes. Each returns false and leaves the fact unchanged where
@@ -56,13 +57,13 @@ bool parse_tuning(std::string_view text, LogFact& fact);
 /// InitEvent, CommShape, CommEnd, InitTimings or BootstrapTimings.
 bool parse_init(std::string_view text, LogFact& fact);
 
-/// Connection, Connected or ChannelCounts; ring tables and graphs begin alike.
+/// Connection or Connected; ring tables and graphs begin alike.
 bool parse_transport(std::string_view text, LogFact& fact);
 
-/// EnvSetting, VersionLine or Capability.
+/// EnvSetting or VersionLine.
 bool parse_setting(std::string_view text, LogFact& fact);
 
-/// NetworkInUse, NetDevices or GdrLine.
+/// NetworkInUse or NetDevices.
 bool parse_network(std::string_view text, LogFact& fact);
 
 /// ReturnCode, "enqueue.cc:123 -> 3 [Async thread]", or a Warning that NCCL only calls INFO.

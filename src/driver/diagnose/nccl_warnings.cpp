@@ -46,7 +46,6 @@ std::string warning_shape(std::string_view text) {
 namespace {
 
 void note_actor(WarningRecord& record, std::uint32_t actor) {
-  if (actor == WarningVoice::kNobody) return;
   const auto place = std::lower_bound(record.actors.begin(), record.actors.end(), actor);
   if (place != record.actors.end() && *place == actor) return;
   if (record.actors.size() < WarningBook::kActors) {
@@ -61,70 +60,61 @@ void note_actor(WarningRecord& record, std::uint32_t actor) {
 const LineRule& WarningBook::add(const Warning& warning, std::string_view timestamp, const WarningVoice& voice,
                                  std::size_t file, std::uint64_t line) {
   const LineRule& rule = classify_warning(warning.file, warning.text);
-  std::string shape = warning_shape(warning.text);
+  std::string where(warning.file.substr(0, 200));
+  if (!warning.function.empty()) where += " (" + std::string(warning.function.substr(0, 100)) + ")";
+  WarningRecord told{.rule = &rule,
+                     .shape = warning_shape(warning.text),
+                     .example = std::string(warning.text.substr(0, 500)),
+                     .where = std::move(where),
+                     .timestamp = std::string(timestamp.substr(0, 64)),
+                     .actor = voice.actor,
+                     .ranks = {},
+                     .hosts = {},
+                     .actors = {},
+                     .times = 1,
+                     .file = file,
+                     .line = line};
+  if (voice.actor != WarningVoice::kNobody) told.actors.push_back(voice.actor);
+  if (voice.rank >= 0) told.ranks.insert(voice.rank);
+  if (!voice.host.empty()) told.hosts.emplace(voice.host);
+  take(std::move(told));
+  return rule;
+}
+
+WarningRecord* WarningBook::take(WarningRecord&& told) {
   // "error 5" and "error 12" have one shape, and are not one thing.
-  const auto same = [&](const WarningRecord& one) { return one.rule == &rule && one.shape == shape; };
-  auto record = std::ranges::find_if(records_, same);
+  const auto same = [&](const WarningRecord& one) { return one.rule == told.rule && one.shape == told.shape; };
+  const auto record = std::ranges::find_if(records_, same);
   if (record == records_.end()) {
     if (records_.size() == kRecords) {
-      ++not_kept_;
-      return rule;
+      not_kept_ += told.times;
+      return nullptr;
     }
-    std::string where(warning.file.substr(0, 200));
-    if (!warning.function.empty()) where += " (" + std::string(warning.function.substr(0, 100)) + ")";
-    records_.push_back({.rule = &rule,
-                        .shape = std::move(shape),
-                        .example = std::string(warning.text.substr(0, 500)),
-                        .where = std::move(where),
-                        .timestamp = std::string(timestamp.substr(0, 64)),
-                        .actor = voice.actor,
-                        .ranks = {},
-                        .hosts = {},
-                        .actors = {},
-                        .file = file,
-                        .line = line});
-    record = records_.end() - 1;
+    return &records_.emplace_back(std::move(told));
   }
-  ++record->times;
-  note_actor(*record, voice.actor);
+  if (!told.timestamp.empty() && told.timestamp < record->timestamp) {
+    record->timestamp = told.timestamp;
+    record->example = told.example;
+    record->actor = told.actor;
+  }
+  record->times += told.times;
+  record->actors_more += told.actors_more;
   constexpr std::size_t kMost = 4096;
-  if (voice.rank >= 0 && record->ranks.size() < kMost) record->ranks.insert(voice.rank);
-  if (!voice.host.empty() && record->hosts.size() < kMost) record->hosts.insert(std::string(voice.host));
-  if (!timestamp.empty() && timestamp < record->timestamp) {
-    record->timestamp = timestamp.substr(0, 64);
-    record->example = warning.text.substr(0, 500);
-    record->actor = voice.actor;
-  }
-  return rule;
+  if (record->ranks.size() < kMost) record->ranks.merge(told.ranks);
+  if (record->hosts.size() < kMost) record->hosts.merge(told.hosts);
+  for (const std::uint32_t actor : told.actors) note_actor(*record, actor);
+  return &*record;
 }
 
 void WarningBook::merge(WarningBook&& other, const std::vector<std::uint32_t>& actors) {
   not_kept_ += other.not_kept_;
   for (WarningRecord& later : other.records_) {
     for (std::uint32_t& actor : later.actors) actor = actors[actor];
-    if (later.actor != WarningVoice::kNobody) later.actor = actors[later.actor];
     std::ranges::sort(later.actors);
-    const auto same = [&](const WarningRecord& one) { return one.rule == later.rule && one.shape == later.shape; };
-    auto record = std::ranges::find_if(records_, same);
-    if (record == records_.end()) {
-      if (records_.size() == kRecords) {
-        not_kept_ += later.times;
-      } else {
-        records_.push_back(std::move(later));
-      }
-      continue;
-    }
-    if (!later.timestamp.empty() && later.timestamp < record->timestamp) {
-      record->timestamp = later.timestamp;
-      record->example = later.example;
-      record->actor = later.actor;
-    }
-    record->times += later.times;
-    record->actors_more += later.actors_more;
-    record->ranks.merge(later.ranks);
-    record->hosts.merge(later.hosts);
-    if (record->actor == WarningVoice::kNobody) record->actor = later.actor;
-    for (const std::uint32_t actor : later.actors) note_actor(*record, actor);
+    const std::uint32_t first = later.actor != WarningVoice::kNobody ? actors[later.actor] : later.actor;
+    later.actor = first;
+    WarningRecord* const record = take(std::move(later));
+    if (record != nullptr && record->actor == WarningVoice::kNobody) record->actor = first;
   }
 }
 

@@ -56,6 +56,9 @@ class WarningBook {
   std::uint64_t not_kept() const { return not_kept_; }
 
  private:
+  /// Null where there is no room for it.
+  WarningRecord* take(WarningRecord&& told);
+
   std::vector<WarningRecord> records_;
   std::uint64_t not_kept_ = 0;
 };

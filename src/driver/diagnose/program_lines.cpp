@@ -11,15 +11,12 @@
 #include <csignal>
 #include <cstddef>
 #include <cstring>
-#include <span>
 #include <utility>
 
 namespace busbar {
 namespace {
 
 using What = ProgramEvent::What;
-
-bool has(std::string_view text, std::string_view words) { return text.find(words) != kNotFound; }
 
 /// The number behind the first `key` and blanks, '=' and ':'; false where there is none.
 bool number_behind(std::string_view text, std::string_view key, std::int64_t& value) {
@@ -49,12 +46,6 @@ std::vector<int> number_list(std::string_view text) {
     if (!scan.take(",") && !scan.take("and ")) break;
   }
   return numbers;
-}
-
-/// The ranks behind the last of some words: "rank 3", "ranks 1, 3".
-std::vector<int> ranks_behind(std::string_view text, std::string_view words) {
-  const std::size_t at = text.rfind(words);
-  return at == kNotFound ? std::vector<int>{} : number_list(text.substr(at + words.size()));
 }
 
 /// Off the front, where people quote, number or list what they paste.
@@ -95,7 +86,7 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
     if (close > 120) return false;  // nowhere is beyond that too
     std::string_view inside = text.substr(1, close - 1);
     std::string_view rest = text.substr(close + 1);
-    const bool ray = open == '(' && has(inside, "pid=");
+    const bool ray = open == '(' && mentions(inside, "pid=");
     const int rank = ray || lower_case(inside).starts_with("rank") ? rank_in(inside) : -1;
     int of_mpirun = -1;
     const bool mpirun = open == '[' && (rest.starts_with("<stdout>:") || rest.starts_with("<stderr>:")) &&
@@ -142,7 +133,7 @@ Speaker find_speaker(std::string_view line) {
   return speaker;
 }
 
-bool may_tell_failure(std::string_view line) { return builtin_line_rules().has_sign(line); }
+bool may_tell_failure(std::string_view line) { return builtin_line_rules().has(LineList::signs, line); }
 
 namespace {
 
@@ -187,7 +178,7 @@ bool read_fingerprints(ProgramLine& line) {
     while (!name.empty() && std::string_view(" ,.)").find(name.back()) != kNotFound) name.remove_suffix(1);
     event.name = std::string(name.substr(0, 200));
   }
-  return has(text, kRunning);
+  return mentions(text, kRunning);
 }
 
 /// Ranks that others wait for before anything else: barriers, stores.
@@ -199,44 +190,13 @@ void read_absent(ProgramLine& line, const LineRule& rule) {
   event.name = count.empty() ? rule.means : fmt::format("{} ({})", rule.means, count);
 }
 
-/// The signal that a line names by number or by name, as launchers, shells and libraries write it; 0: none.
-int signal_in(std::string_view low) {
-  std::int64_t number = 0;
-  for (const std::string_view key :
-       {"on signal ", "signal code: ", "with signal ", "killed by signal ", "signal: ", "signal "}) {
-    if (number_behind(low, key, number) && number > 0 && number < 65) return static_cast<int>(number);
-  }
-  constexpr int kNamed[] = {SIGKILL, SIGSEGV, SIGBUS, SIGABRT, SIGTERM, SIGFPE, SIGILL, SIGHUP, SIGINT};
-  for (const int signal : kNamed) {
-    if (has(low, fmt::format("sig{}", lower_case(sigabbrev_np(signal))))) return signal;
-  }
-  for (const int signal : std::span(kNamed).first(7)) {  // the others' are words of any text
-    if (has(low, lower_case(sigdescr_np(signal)))) return signal;
-  }
-  return 0;
-}
-
-/// "task 3:", "tasks 0-7:", "process rank 3", "rank: 3", "rank      : 3 (local_rank: 0)", "process 1 terminated".
-void read_whose(ProgramLine& line, ProgramEvent& event) {
-  const std::string_view low = line.low;
-  for (const std::string_view key : {"task ", "tasks ", "process rank "}) {
-    if (event.ranks.empty()) event.ranks = ranks_behind(low, key);
-  }
-  std::int64_t number = -1;
+/// "process 1 terminated with signal SIGSEGV", of multiprocessing; -1: it is not said so.
+int spawned_rank(std::string_view low) {
   const std::size_t spawn = low.find("process ");
-  if (event.ranks.empty() && spawn != kNotFound && (has(low, " terminated") || has(low, " exited")) &&
-      number_behind(low.substr(spawn), "process ", number) && number < 4096 && !has(low, "pid")) {
-    event.ranks = {static_cast<int>(number)};
-  }
-  // "srun: error: node1: task 3: Killed", "... on node node1 exited on signal 9".
-  const std::string_view text = line.speaker.text;
-  if (const std::size_t on = text.find(" on node "); on != kNotFound) {
-    event.host = std::string(text.substr(on + 9, text.find_first_of(" ,.", on + 9) - on - 9));
-  } else if (text.starts_with("srun: error: ")) {
-    const std::string_view rest = text.substr(13);
-    if (const std::size_t colon = rest.find(": task"); colon != kNotFound)
-      event.host = std::string(rest.substr(0, colon));
-  }
+  std::int64_t number = -1;
+  const bool ended = mentions(low, " terminated") || mentions(low, " exited");
+  if (spawn == kNotFound || !ended || mentions(low, "pid")) return -1;
+  return number_behind(low.substr(spawn), "process ", number) && number < 4096 ? static_cast<int>(number) : -1;
 }
 
 /// False where it ended well.
@@ -244,13 +204,16 @@ bool read_end(ProgramLine& line, const LineRule& rule) {
   const std::string said = builtin_line_rules().capture(rule, line.speaker.text, "code");
   std::int64_t code = number_of<std::int64_t>(said).value_or(0);
   if (!said.empty() && code == 0) return false;
-  if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -signal_in(line.low);
+  LineFacts told = builtin_line_rules().endings(line.speaker.text);
+  if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(told["signal"]).value_or(0);
   if (code > 128 && code < 193) code = 128 - code;
   ProgramEvent& event = line.add(code == -SIGTERM ? What::stopped : What::ended);
   event.number = code;
   event.rule = &rule;
   number_behind(line.low, "pid", event.pid);
-  read_whose(line, event);
+  if (event.ranks.empty()) event.ranks = number_list(told["ranks"]);
+  if (const int rank = spawned_rank(line.low); event.ranks.empty() && rank >= 0) event.ranks = {rank};
+  if (told.contains("host")) event.host = told["host"];
   return true;
 }
 
@@ -267,8 +230,9 @@ bool read_message(ProgramLine& line, const LineRule& rule, bool in_error) {
   const bool of_peer =
       rule.kind == RuleKind::unreachable || rule.kind == RuleKind::refused || rule.kind == RuleKind::victim;
   if (rule.nccl_only || rule.kind == RuleKind::harmless) return false;
-  if (!in_error && (!rules.has_failing(text) || (is_counter(line.low) && !has(line.low, "net/")))) return false;
-  if (of_peer && !rules.has_networking(text)) return false;
+  if (!in_error && (!rules.has(LineList::failing, text) || (is_counter(line.low) && !mentions(line.low, "net/"))))
+    return false;
+  if (of_peer && !rules.has(LineList::networking, text)) return false;
   ProgramEvent& event = line.add(What::message);
   event.rule = &rule;
   // nccl-tests: "node1: Test CUDA failure ...".
@@ -319,7 +283,7 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
   }
   const std::string_view key = without_blanks(line.substr(0, colon)), value = without_blanks(line.substr(colon + 3));
   std::int64_t count = 0;
-  const bool counts = has(key, "Uncorrectable") && whole_number(value, count) && count > 0 && !aggregate_;
+  const bool counts = mentions(key, "Uncorrectable") && whole_number(value, count) && count > 0 && !aggregate_;
   const bool flagged =
       (key == "Remapping Failure Occurred" || key == "Pending" || key == "Pending Page Blacklist") && value == "Yes";
   const bool hot = key == "HW Thermal Slowdown" || key == "HW Power Brake Slowdown";
@@ -329,7 +293,7 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
 
 bool opens_error(std::string_view line) {
   line = without_marks(line);
-  return line.ends_with("Last error:") || line.ends_with("last error:") || has(line, "Last NCCL warning(error)");
+  return line.ends_with("Last error:") || line.ends_with("last error:") || mentions(line, "Last NCCL warning(error)");
 }
 
 std::vector<ProgramEvent> read_program_line(std::string_view text, bool in_error) {

@@ -14,11 +14,9 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;  ///< of the answers of a file: what RAS's largest has
 constexpr int kMostForeign = 200;                          ///< lines of others inside an answer
 
-bool has_words(std::string_view text, std::string_view words) { return text.find(words) != std::string_view::npos; }
-
 /// Of JSON: names and events that hardly anybody else has.
 bool tells_ras(std::string_view line) {
-  return has_words(line, "\"nccl_version\"") || has_words(line, "\"communicators\"") || has_words(line, "\"PEER_");
+  return mentions(line, "\"nccl_version\"") || mentions(line, "\"communicators\"") || mentions(line, "\"PEER_");
 }
 
 /// A line of a document that is printed over several: a member, brackets, or a small object.
@@ -26,33 +24,6 @@ bool is_json(std::string_view line) {
   if (line.starts_with('"')) return true;
   if (line.starts_with('{') && (line.ends_with('}') || line.ends_with("},"))) return true;
   return line.find_first_not_of("{}[], \t") == std::string_view::npos;
-}
-
-/// Whether an answer may begin with a line whose decoration is not known yet: by its end, because there are very many
-/// lines and hardly any ends so.
-bool may_begin(std::string_view line) {
-  const char last = line.empty() ? '\0' : line.back();
-  switch (last) {
-    case '{':
-      return true;
-    case 'y':
-      return line.ends_with("Job summary");
-    case '.':
-      return line.ends_with("Communicators...");
-    case 's':
-      return line.ends_with("  Errors");
-    case 'E':
-    case 'H':
-    case 'R':
-      return has_words(line, ") INCOMPLETE") || has_words(line, ") MISMATCH") || has_words(line, ") ERROR");
-    case '}':
-      return tells_ras(line);
-    case ')':
-    case '>':
-      return has_words(line, "PEER_") || has_words(line, "Communicators... (");
-    default:
-      return is_digit(last) && (line.starts_with("NCCL version ") || has_words(line, "PEER_"));
-  }
 }
 
 /// The line as RAS wrote it. A row of its table begins as if somebody had numbered it, so that quote marks go first.
@@ -81,7 +52,7 @@ int braces(std::string_view line) {
 
 bool RasBlocks::add(std::string_view line) {
   line = trimmed(line);
-  if (!is_open()) return may_begin(line) && begin(without_decoration(line));
+  if (!is_open()) return builtin_line_rules().has(LineList::ras_begins, line) && begin(without_decoration(line));
   if (line.empty()) return true;
   line = trimmed(without_decoration(line));
   if (depth_ > 0 ? add_json(line) : add_text(line)) {

@@ -2,6 +2,7 @@
 
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
+#include "driver/rules/line_rules.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -149,7 +150,7 @@ bool parse_torch_line(std::string_view line, LogLine& out) {
     read_group_and_rank(line.substr(0, message + 1), work);
   }
   work.line = line;
-  work.signalled = line.find("dump signal") != kNotFound;
+  work.signalled = mentions(line, "dump signal");
   out = {};
   read_origin(line.substr(0, message), out.origin);
   out.fact = work;
@@ -167,8 +168,8 @@ std::string group_name(std::string_view group) {
 }  // namespace
 
 int group_size(const TorchState& state) {
-  const bool gathers = state.op.find("ALLGATHER") != std::string::npos;
-  const bool scatters = state.op.find("REDUCE_SCATTER") != std::string::npos;
+  const bool gathers = mentions(state.op, "ALLGATHER");
+  const bool scatters = mentions(state.op, "REDUCE_SCATTER");
   if (!gathers && !scatters) return -1;
   const std::int64_t one = gathers ? state.numel_in : state.numel_out, all = gathers ? state.numel_out : state.numel_in;
   constexpr std::int64_t kMost = 1 << 20;
@@ -183,7 +184,6 @@ void merge_torch_state(TorchState& state, const TorchState& other) {
     state.op = other.op;
     state.numel_in = other.numel_in;
     state.numel_out = other.numel_out;
-    state.timeout_ms = other.timeout_ms;
     state.file = other.file;
     state.line = other.line;
   }
@@ -200,7 +200,6 @@ void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line)
     told.op = std::string(work.op.substr(0, 100));
     told.numel_in = work.numel_in;
     told.numel_out = work.numel_out;
-    told.timeout_ms = work.timeout_ms;
     told.file = file;
     told.line = line;
   }

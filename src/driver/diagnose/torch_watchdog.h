@@ -21,7 +21,7 @@ bool parse_torch_line(std::string_view line, LogLine& out);
 struct TorchState {
   std::int64_t timed_out_seq = -1;  ///< the lowest; -1: none timed out
   std::string op;                   ///< of that one
-  std::int64_t numel_in = -1, numel_out = -1, timeout_ms = -1;
+  std::int64_t numel_in = -1, numel_out = -1;
   std::int64_t last_enqueued = -1, last_completed = -1;
   std::size_t file = 0;
   std::uint64_t line = 0;  ///< of the first timeout in `file`; 0: none

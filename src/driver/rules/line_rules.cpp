@@ -9,6 +9,7 @@
 #include <re2/re2.h>
 #include <re2/set.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <set>
@@ -22,10 +23,13 @@ constexpr std::array<std::string_view, 19> kKinds{"hardware",      "unreachable"
                                                   "ended",         "exception",     "no-error", "error"};
 constexpr std::array<std::string_view, 4> kBlames{"unset", "both-ends", "speaker", "nobody"};
 constexpr std::array<std::string_view, 2> kWhere{"everywhere", "nccl"};
+/// In the order of LineList.
+constexpr std::array<std::string_view, 7> kLists{"signs",        "failing",       "networking", "quiet-warnings",
+                                                 "consequences", "after-timeout", "ras-begins"};
 
-RE2::Options pattern_options() {
+RE2::Options pattern_options(bool case_sensitive = false) {
   RE2::Options options;
-  options.set_case_sensitive(false);
+  options.set_case_sensitive(case_sensitive);
   options.set_log_errors(false);
   options.set_encoding(RE2::Options::EncodingLatin1);  // logs hold any bytes
   options.set_max_mem(64 << 20);                       // for all of them in one automaton
@@ -34,16 +38,45 @@ RE2::Options pattern_options() {
 
 using Pattern = std::unique_ptr<RE2>;
 
-Pattern pattern_of(const YamlValue& value, const std::string& text) {
-  auto pattern = std::make_unique<RE2>(text, pattern_options());
+Pattern pattern_of(const YamlValue& value, const std::string& text, bool case_sensitive = false) {
+  auto pattern = std::make_unique<RE2>(text, pattern_options(case_sensitive));
   if (text.empty() || !pattern->ok()) {
     value.fail(fmt::format("{}: not an expression: {}", value.key, text.empty() ? "it is empty" : pattern->error()));
   }
   return pattern;
 }
 
-/// One that finds any word of a list.
-Pattern any_of(const YamlValue& list) { return pattern_of(list, fmt::format("{}", fmt::join(list.texts(), "|"))); }
+/// `facts`, or `endings`.
+struct FactRules {
+  struct One {
+    Pattern pattern;
+    std::string key, value;
+  };
+  RE2::Set any{pattern_options(true), RE2::UNANCHORED};
+  std::vector<One> rules;  ///< by place in `any`
+
+  void read(const YamlValue& value) {
+    One& rule = rules.emplace_back();
+    value.read({{"match", [&](const YamlValue& v) { rule.pattern = pattern_of(v, v.text(), true); }},
+                key_of("key", rule.key),
+                key_of("value", rule.value)});
+    if (!rule.pattern || rule.key.empty()) value.fail("a match and a key are needed");
+    any.Add(rule.pattern->pattern(), nullptr);
+  }
+
+  LineFacts told(std::string_view line) const {
+    std::vector<int> found;
+    LineFacts facts;
+    any.Match(line, &found);
+    std::ranges::sort(found);
+    for (const int place : found) {
+      const One& rule = rules[static_cast<std::size_t>(place)];
+      std::string value;
+      if (RE2::Extract(line, *rule.pattern, rule.value, &value)) facts.emplace(rule.key, std::move(value));
+    }
+    return facts;
+  }
+};
 
 }  // namespace
 
@@ -51,7 +84,8 @@ struct LineRules::Patterns {
   RE2::Set all{pattern_options(), RE2::UNANCHORED};
   std::vector<std::size_t> rule_of;           ///< by place in `all`
   std::vector<std::vector<Pattern>> of_rule;  ///< a rule matches where all of its own do
-  Pattern signs, failing, networking;
+  std::array<Pattern, kLists.size()> lists;   ///< each finds any word of its list
+  FactRules facts, endings;
 };
 
 /// What of a file is needed while it is read.
@@ -90,12 +124,22 @@ struct LineRules::Reader {
 
   void read_root(const YamlValue& root) {
     Patterns& patterns = *result.patterns_;
-    root.read({{"schema", check_yaml_schema},
-               {"signs", [&](const YamlValue& v) { patterns.signs = any_of(v); }},
-               {"failing", [&](const YamlValue& v) { patterns.failing = any_of(v); }},
-               {"networking", [&](const YamlValue& v) { patterns.networking = any_of(v); }},
-               {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }}});
-    if (!patterns.all.Compile()) root.fail("the expressions need too much memory");
+    std::vector<YamlKey> keys{
+        {"schema", check_yaml_schema},
+        {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }},
+        {"facts", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { patterns.facts.read(one); }); }},
+        {"endings",
+         [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { patterns.endings.read(one); }); }},
+        key_of("chatter", result.chatter_)};
+    for (std::size_t i = 0; i < kLists.size(); ++i) {
+      keys.push_back({kLists[i], [&, i](const YamlValue& v) {
+                        patterns.lists[i] = pattern_of(v, fmt::format("{}", fmt::join(v.texts(), "|")));
+                      }});
+    }
+    root.read(keys);
+    if (!patterns.all.Compile() || !patterns.facts.any.Compile() || !patterns.endings.any.Compile()) {
+      root.fail("the expressions need too much memory");
+    }
   }
 };
 
@@ -133,9 +177,17 @@ std::string LineRules::capture(const LineRule& rule, std::string_view line, cons
   return {};
 }
 
-bool LineRules::has_sign(std::string_view line) const { return RE2::PartialMatch(line, *patterns_->signs); }
-bool LineRules::has_failing(std::string_view line) const { return RE2::PartialMatch(line, *patterns_->failing); }
-bool LineRules::has_networking(std::string_view line) const { return RE2::PartialMatch(line, *patterns_->networking); }
+bool LineRules::has(LineList list, std::string_view line) const {
+  return RE2::PartialMatch(line, *patterns_->lists[static_cast<std::size_t>(list)]);
+}
+
+LineFacts LineRules::facts(std::string_view message) const { return patterns_->facts.told(message); }
+LineFacts LineRules::endings(std::string_view line) const { return patterns_->endings.told(line); }
+
+bool LineRules::is_known(std::string_view message) const {
+  const auto begins = [&](const std::string& words) { return message.starts_with(words); };
+  return std::ranges::any_of(chatter_, begins) || patterns_->facts.any.Match(message, nullptr);
+}
 
 const LineRules& builtin_line_rules() {
   static const LineRules kRules = LineRules::read("lines.yaml", embedded_text(embedded_rules(), "lines.yaml"));

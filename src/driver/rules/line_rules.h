@@ -1,12 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace busbar {
+
+/// Whether words stand somewhere in a text, as they are.
+inline bool mentions(std::string_view text, std::string_view words) { return text.find(words) != text.npos; }
 
 /// What a line is about: causes before what follows from them.
 enum class RuleKind : std::uint8_t {
@@ -48,6 +52,20 @@ struct LineRule {
   std::vector<std::string> examples;
 };
 
+/// Lists of expressions in the file, which describes them.
+enum class LineList : std::uint8_t {
+  signs,
+  failing,
+  networking,
+  quiet_warnings,
+  consequences,
+  after_timeout,
+  ras_begins
+};
+
+/// Keys and values.
+using LineFacts = std::map<std::string, std::string>;
+
 /// Rules in the order in which they are tried.
 class LineRules {
  public:
@@ -61,10 +79,14 @@ class LineRules {
   /// What a named group of the rule's expressions found in a line that it matches; empty: nothing.
   std::string capture(const LineRule& rule, std::string_view line, const std::string& group) const;
 
-  // Lists of the file, which describes them: whether one of their words is in the line.
-  bool has_sign(std::string_view line) const;
-  bool has_failing(std::string_view line) const;
-  bool has_networking(std::string_view line) const;
+  /// Whether one of a list is in the line.
+  bool has(LineList list, std::string_view line) const;
+  /// What a line tells by `facts` (a message of NCCL) or by `endings` (of a process), the first of a key.
+  LineFacts facts(std::string_view message) const;
+  LineFacts endings(std::string_view line) const;
+  /// Whether NCCL is known to print this: such lines do not count as unknown, so that the unknown ones show what a new
+  /// version has changed.
+  bool is_known(std::string_view message) const;
 
   const std::vector<LineRule>& all() const { return rules_; }
 
@@ -74,6 +96,7 @@ class LineRules {
   LineRules();
 
   std::vector<LineRule> rules_;
+  std::vector<std::string> chatter_;
   std::unique_ptr<Patterns> patterns_;
 };
 

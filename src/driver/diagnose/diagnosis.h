@@ -8,19 +8,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace busbar {
-
-struct JobBook;
-struct TorchDump;
 
 /// What is concluded from the logs of a job: everything that is printed, as plain values.
 struct Diagnosis : Finding {
@@ -72,31 +65,6 @@ struct Diagnosis : Finding {
 
   std::vector<LogFile> files;
   int torch_ranks = 0;  ///< ranks whose PyTorch watchdog logged something
-};
-
-/// Gathers facts of one or many files; its memory does not grow with the number of lines. Not for several threads: one
-/// per file or group of files, then merge.
-class JobLog {
- public:
-  JobLog();
-  JobLog(JobLog&&) noexcept;
-  JobLog& operator=(JobLog&&) noexcept;
-  ~JobLog();
-
-  /// `file`: index of the file; lines of a file come in order.
-  void add(const LogLine& line, std::size_t file, std::uint64_t number);
-  /// A file that is a dump of PyTorch's Flight Recorder.
-  void add(const TorchDump& dump, std::size_t file);
-  void merge(JobLog&& other);
-
-  /// The conclusion; `files`: everything that was read; `ras`: answers of the RAS service that were among them.
-  Diagnosis conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) const;
-
-  /// Memory that it has taken from the heap, about [bytes].
-  std::size_t bytes_held() const;
-
- private:
-  std::unique_ptr<JobBook> book_;
 };
 
 }  // namespace busbar

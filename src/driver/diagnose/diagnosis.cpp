@@ -1,4 +1,4 @@
-#include "driver/diagnose/job_log.h"
+#include "driver/diagnose/diagnosis.h"
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
@@ -77,19 +77,6 @@ int nccl_version_of(const LogView& view) {
   for (const RasEvidence& ras : view.ras) take(ras.nccl_version);
   return oldest;
 }
-
-JobLog::JobLog() : book_(std::make_unique<JobBook>()) {}
-JobLog::JobLog(JobLog&&) noexcept = default;
-JobLog& JobLog::operator=(JobLog&&) noexcept = default;
-JobLog::~JobLog() = default;
-
-void JobLog::add(const LogLine& line, std::size_t file, std::uint64_t number) { book_->add(line, file, number); }
-
-void JobLog::add(const TorchDump& dump, std::size_t file) { book_->add(dump, file); }
-
-void JobLog::merge(JobLog&& other) { book_->merge(std::move(*other.book_)); }
-
-std::size_t JobLog::bytes_held() const { return book_->bytes_held(); }
 
 namespace {
 
@@ -291,9 +278,9 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
 
 }  // namespace
 
-Diagnosis JobLog::conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) const {
-  book_->flush();
-  const LogView view = view_log(*book_, files, ras);
+Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) {
+  flush();
+  const LogView view = view_log(*this, files, ras);
   Findings findings;
   find_in_kernel(view, findings);
   find_in_ras(view, findings);
