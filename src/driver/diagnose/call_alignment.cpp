@@ -36,7 +36,7 @@ Shift best_shift(const CallStream& calls, const PlacedCalls& reference) {
       const std::int64_t key = offset + i;
       if (key < reference.begin() || key >= reference.end()) continue;
       ++overlap;
-      if (reference.at(key).agrees(calls.at(static_cast<std::uint64_t>(i)))) ++same;
+      if (reference.at(key).terms() == calls.at(static_cast<std::uint64_t>(i)).terms()) ++same;
     }
     if (overlap < std::min(kShortest, size)) continue;
     const double share = static_cast<double>(same) / static_cast<double>(overlap);
@@ -188,8 +188,10 @@ constexpr std::int64_t kReorderWindow = 64;  // calls within which an exchanged 
 constexpr std::int64_t kMaxShift = 8;
 
 /// Streams by what they called, in rising order.
-template <class Ballot, class Less = std::less<Ballot>>
-using Votes = std::map<Ballot, std::vector<std::uint32_t>, Less>;
+template <class Ballot>
+using Votes = std::map<Ballot, std::vector<std::uint32_t>>;
+
+using CallTerms = decltype(Call().terms());
 
 /// The majority is the largest, of equals the one with the first stream.
 Divergence divergence_of(const auto& votes, std::int64_t key) {
@@ -237,12 +239,6 @@ std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
   return std::nullopt;
 }
 
-struct LessCall {
-  bool operator()(const Call& a, const Call& b) const {
-    return std::tie(a.count, a.root, a.op, a.dtype, a.redop) < std::tie(b.count, b.root, b.op, b.dtype, b.redop);
-  }
-};
-
 std::optional<Divergence> by_windows(const CallAlignment& alignment) {
   std::int64_t begin = INT64_MAX, end = INT64_MIN;
   for (const PlacedCalls& placed : alignment.streams) {
@@ -252,12 +248,12 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment) {
   }
   // Where the windows of ranks are far apart, no calls lie between them.
   for (std::int64_t key = begin; key < end;) {
-    Votes<Call, LessCall> votes;
+    Votes<CallTerms> votes;
     std::int64_t next = end;
     for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
       const PlacedCalls& placed = alignment.streams[i];
       if (placed.begin() > key) next = std::min(next, placed.begin());
-      if (const Call* const call = placed.find(key)) votes[*call].push_back(i);
+      if (const Call* const call = placed.find(key)) votes[call->terms()].push_back(i);
     }
     if (votes.size() > 1) return divergence_of(votes, key);
     key = votes.empty() ? next : key + 1;
@@ -268,14 +264,13 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment) {
 /// From `key` on, some number of calls are the same in both, in another order.
 bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   const std::int64_t most = std::min({a.end(), b.end(), key + kReorderWindow}) - key;
-  std::vector<Call> calls_a, calls_b;
-  const auto alike = [](const Call& one, const Call& other) { return one.agrees(other); };
+  std::vector<CallTerms> calls_a, calls_b;
   for (std::int64_t n = 0; n < most; ++n) {
     for (const auto& [calls, placed] : {std::pair(&calls_a, &a), std::pair(&calls_b, &b)}) {
-      const Call& call = placed->at(key + n);
-      calls->insert(std::upper_bound(calls->begin(), calls->end(), call, LessCall{}), call);
+      const CallTerms call = placed->at(key + n).terms();
+      calls->insert(std::ranges::upper_bound(*calls, call), call);
     }
-    if (n > 0 && std::ranges::equal(calls_a, calls_b, alike)) return true;
+    if (n > 0 && calls_a == calls_b) return true;
   }
   return false;
 }
@@ -289,7 +284,7 @@ std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int6
       for (std::int64_t k = from; k < a.end() && k + shift < b.end() && compared < kReorderWindow; ++k) {
         if (k < a.begin() || k + shift < b.begin()) continue;
         ++compared;
-        if (a.at(k).agrees(b.at(k + shift))) ++same;
+        if (a.at(k).terms() == b.at(k + shift).terms()) ++same;
       }
       if (compared > 0 && same == compared) return shift;
     }
@@ -349,12 +344,6 @@ std::string describe_call(const Call& call, const Words& words) {
   return text;
 }
 
-namespace {
-
-constexpr std::int64_t kQueueLength = 1024;  // launches that a CUDA stream takes before the host waits
-
-}  // namespace
-
 bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key) {
   const std::int64_t ended_to = book.instances[placed.member->instance].ended_to;
   return ended_to >= 0 && ended_to <= key && key < placed.end();
@@ -381,7 +370,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
     }
     (at_front ? lag.at_front : lag.behind).push_back(i);
     lag.least = std::min(lag.least, placed.end());
-    const bool left = book.instances[placed.member->instance].ended && !book.instances[placed.member->instance].aborted;
+    const bool left = book.instances[placed.member->instance].left();
     if (at_front) {
       ended += left ? 1 : 0;
       continue;
@@ -397,6 +386,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
         lag.at_front, [&](std::uint32_t i) { return is_open(book, alignment.streams[i], lag.front - 1); });
     return lag;
   }
+  constexpr std::int64_t kQueueLength = 1024;  // launches that a CUDA stream takes before the host waits
   lag.waited_for = lag.at_front.size() > lag.behind.size() || lag.front - lag.least > kQueueLength;
   return lag;
 }

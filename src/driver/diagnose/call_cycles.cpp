@@ -50,58 +50,47 @@ std::vector<MadeCall> last_calls(const std::map<std::size_t, const PlacedCalls*>
   return calls;
 }
 
-class WaitGraph {
- public:
-  WaitGraph(const StreamsOfActors& streams, const std::vector<AlignedComm>& comms) {
-    std::map<std::uint32_t, Place> last;  // of each rank, over all communicators
-    for (const auto& [actor, by_comm] : streams) {
-      const std::vector<MadeCall> calls = last_calls(by_comm);
-      if (!calls.empty()) waiting_[last[actor] = calls.front().place].push_back(actor);
-    }
-    for (const auto& [place, actors] : waiting_) {
-      for (const PlacedCalls& placed : comms[place.first].alignment.streams) {
-        // Who has not made this call yet is waited for, wherever it is now.
-        if (placed.end() > place.second) continue;
-        const auto other = last.find(placed.member->actor);
-        if (other != last.end() && other->second.first != place.first) edges_[place].insert(other->second);
-      }
-    }
-  }
-
-  /// Cycles of calls, each once.
-  std::vector<std::vector<Place>> cycles() const {
-    std::vector<std::vector<Place>> found;
-    std::set<Place> done;
-    for (const auto& [start, targets] : edges_) {
-      std::vector<Place> path;
-      walk(start, path, done, found);
-    }
-    return found;
-  }
-
-  const std::vector<std::uint32_t>& waiting(const Place& place) const { return waiting_.at(place); }
-
- private:
-  // Depth is bounded by the number of places where ranks wait; recursion by the number of communicators that matter.
-  void walk(const Place& place, std::vector<Place>& path, std::set<Place>& done,
-            std::vector<std::vector<Place>>& found) const {
-    const auto on_path = std::ranges::find(path, place);
-    if (on_path != path.end()) {
-      if (found.size() < kMaxCycles) found.emplace_back(on_path, path.end());
-      return;
-    }
-    if (done.count(place) > 0 || path.size() >= 64) return;
-    path.push_back(place);
-    if (const auto targets = edges_.find(place); targets != edges_.end()) {
-      for (const Place& next : targets->second) walk(next, path, done, found);
-    }
-    path.pop_back();
-    done.insert(place);
-  }
-
-  std::map<Place, std::vector<std::uint32_t>> waiting_;
-  std::map<Place, std::set<Place>> edges_;
+/// Ranks by the call that they wait in, and the calls that ranks wait in for whom these wait.
+struct WaitGraph {
+  std::map<Place, std::vector<std::uint32_t>> waiting;
+  std::map<Place, std::set<Place>> edges;
 };
+
+WaitGraph wait_graph(const StreamsOfActors& streams, const std::vector<AlignedComm>& comms) {
+  WaitGraph graph;
+  std::map<std::uint32_t, Place> last;  // of each rank, over all communicators
+  for (const auto& [actor, by_comm] : streams) {
+    const std::vector<MadeCall> calls = last_calls(by_comm);
+    if (!calls.empty()) graph.waiting[last[actor] = calls.front().place].push_back(actor);
+  }
+  for (const auto& [place, actors] : graph.waiting) {
+    for (const PlacedCalls& placed : comms[place.first].alignment.streams) {
+      // Who has not made this call yet is waited for, wherever it is now.
+      if (placed.end() > place.second) continue;
+      const auto other = last.find(placed.member->actor);
+      if (other != last.end() && other->second.first != place.first) graph.edges[place].insert(other->second);
+    }
+  }
+  return graph;
+}
+
+/// Adds the cycles of calls that can be reached from one, each once. Depth is bounded by the number of places where
+/// ranks wait; recursion by the number of communicators that matter.
+void find_cycles_from(const Place& place, const WaitGraph& graph, std::vector<Place>& path, std::set<Place>& done,
+                      std::vector<std::vector<Place>>& found) {
+  const auto on_path = std::ranges::find(path, place);
+  if (on_path != path.end()) {
+    if (found.size() < kMaxCycles) found.emplace_back(on_path, path.end());
+    return;
+  }
+  if (done.contains(place) || path.size() >= 64) return;
+  path.push_back(place);
+  if (const auto targets = graph.edges.find(place); targets != graph.edges.end()) {
+    for (const Place& next : targets->second) find_cycles_from(next, graph, path, done, found);
+  }
+  path.pop_back();
+  done.insert(place);
+}
 
 /// "AllReduce #5 of communicator 2".
 std::string call_at(const JobBook& book, const std::vector<AlignedComm>& comms, const PlacedCalls& placed,
@@ -181,11 +170,15 @@ std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_
                                        const std::vector<AlignedComm>& comms) {
   std::vector<DeadlockCycle> cycles;
   const StreamsOfActors streams = streams_of_actors(comms);
-  const WaitGraph graph(streams, comms);
-  for (const std::vector<Place>& places : graph.cycles()) {
+  const WaitGraph graph = wait_graph(streams, comms);
+  std::vector<std::vector<Place>> found;
+  std::vector<Place> path;
+  std::set<Place> done;
+  for (const auto& [start, targets] : graph.edges) find_cycles_from(start, graph, path, done, found);
+  for (const std::vector<Place>& places : found) {
     DeadlockCycle cycle;
     for (std::size_t i = 0; i < places.size(); ++i) {
-      const std::vector<std::uint32_t>& actors = graph.waiting(places[i]);
+      const std::vector<std::uint32_t>& actors = graph.waiting.at(places[i]);
       const PlacedCalls& placed = *streams.at(actors.front()).at(places[i].first);
       cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(rank_map, actors),
                                 actors.size() == 1 ? "s" : "", call_at(book, comms, placed, places[i]));

@@ -78,23 +78,16 @@ void CallStream::append(const CallStream& later, std::uint32_t when_offset, cons
     for (Call& call : ring_) call.when += when_offset;
     return;
   }
-  const std::uint64_t unseen = later.window_begin();
-  if (unseen > 0) {
+  if (const std::uint64_t unseen = later.window_begin(); unseen > 0) {
     // The calls between the two windows are not kept: what comes after them can be compared by the window only.
     chained_ = false;
     consecutive_ = consecutive_ && later.consecutive_ && later.first_op_count_ == last_op_count_ + 1;
     increasing_ = increasing_ && later.increasing_ && later.first_op_count_ > last_op_count_;
-    const std::uint64_t base = size_;
     ring_.resize(kWindow);
     size_ += unseen;
-    for (std::uint64_t i = unseen; i < later.size_; ++i, ++size_) {
-      ring_[(base + i) % kWindow] = later.at(i);
-      ring_[(base + i) % kWindow].when += when_offset;
-    }
-    last_op_count_ = later.last_op_count_;
-    return;
+    last_op_count_ = later.at(unseen).op_count - 1;
   }
-  for (std::uint64_t i = 0; i < later.size_; ++i) {
+  for (std::uint64_t i = later.window_begin(); i < later.size_; ++i) {
     Call call = later.at(i);
     call.when += when_offset;
     add(call, words);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace busbar {
@@ -24,7 +25,7 @@ class Words {
   std::vector<std::uint64_t> hashes_;
 };
 
-/// What ranks must agree on in a call, and its place among the calls.
+/// A call, and its place among the calls.
 struct Call {
   std::uint64_t count = 0;
   std::uint32_t op_count = 0;
@@ -32,9 +33,8 @@ struct Call {
   std::int32_t root = -1;  ///< -1: has none
   std::uint8_t op = 0, dtype = 0, redop = 0;
 
-  bool agrees(const Call& other) const {
-    return count == other.count && root == other.root && op == other.op && dtype == other.dtype && redop == other.redop;
-  }
+  /// What ranks must agree on.
+  auto terms() const { return std::tuple(count, root, op, dtype, redop); }
 };
 
 /// NCCL's opCount over the lines of a rank on a communicator, Send and Recv among them.

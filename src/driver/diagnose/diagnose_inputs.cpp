@@ -17,6 +17,7 @@
 #include "driver/diagnose/log_line.h"
 #include "driver/diagnose/program_lines.h"
 #include "driver/diagnose/ras_blocks.h"
+#include "driver/rules/line_rules.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -65,32 +66,6 @@ std::optional<Piece> read_piece(const fs::path& path, std::uint64_t most) {
   return piece;
 }
 
-/// A hang report, also of schema 1.
-bool looks_like_hang(const std::string& head) {
-  return mentions(head, "\"document\":\"hang\"") || mentions(head, "\"kind\":\"hang\"");
-}
-
-/// Of our other commands, or a benchmark's -J.
-bool looks_like_result(const std::string& head) {
-  if (head.find_first_not_of(" \t\r\n") != head.find('{')) return false;
-  return (mentions(head, "\"document\"") && mentions(head, "\"schema\"")) || mentions(head, "\"suite\": \"busbar\"") ||
-         (mentions(head, "\"nccl_version\"") && mentions(head, "\"minimum_bytes\""));
-}
-
-/// Whether it is worth looking whether a file holds answers of the RAS service and nothing else.
-bool looks_like_ras(const std::string& head) {
-  if (mentions(head, "NCCL INFO") || mentions(head, "NCCL WARN")) return false;
-  return mentions(head, "\"nccl_version\"") || mentions(head, "Comms ") || mentions(head, "Communicators...") ||
-         mentions(head, "Job summary") || mentions(head, "PEER_");
-}
-
-/// What RAS and its clients say around an answer.
-bool is_greeting(std::string_view line) {
-  line = trimmed(line);
-  return line.find_first_not_of('=') == std::string_view::npos || line == "OK" ||
-         line.starts_with("SERVER PROTOCOL ") || line.starts_with("RAS Monitor Mode ");
-}
-
 /// The answers of RAS in a file that holds nothing else; none where it does.
 std::vector<std::string> only_ras(const fs::path& path) {
   const std::string text = read_piece(path, kMostFileBytes).value_or(Piece{}).text;
@@ -98,7 +73,9 @@ std::vector<std::string> only_ras(const fs::path& path) {
   for (const std::string_view line : split_text(text, '\n')) {
     const bool colours = line.find('\x1b') != std::string_view::npos;
     const std::string plain = colours ? without_colours(line) : std::string();
-    if (!blocks.add(colours ? plain : line) && !is_greeting(colours ? plain : line)) return {};
+    if (!blocks.add(colours ? plain : line) &&
+        !builtin_line_rules().has(LineList::ras_greetings, colours ? plain : line))
+      return {};
   }
   return blocks.take();
 }
@@ -134,15 +111,17 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
     const auto other = [&](const std::string& what, bool is_evidence = true) {
       inputs.others.push_back({path, what, head->size, is_evidence});
     };
+    const auto is = [&](LineList list) { return builtin_line_rules().has(list, head->text); };
     if (!head || looks_like_torch_dump(head->text)) {
       inputs.logs.push_back(path);
-    } else if (looks_like_hang(head->text) && head->size <= kMostFileBytes) {
+    } else if (is(LineList::hang_reports) && head->size <= kMostFileBytes) {
       const std::string wrong = read_hang(path, inputs);
       other(wrong.empty() ? "hang report" : wrong, wrong.empty());
-    } else if (looks_like_result(head->text)) {
+    } else if (is(LineList::results)) {
       other("results, which `busbar report` reads", false);
     } else if (std::vector<std::string> answers;
-               head->size <= kMostFileBytes && looks_like_ras(head->text) && !(answers = only_ras(path)).empty()) {
+               head->size <= kMostFileBytes && is(LineList::ras_files) && !mentions(head->text, "NCCL INFO") &&
+               !mentions(head->text, "NCCL WARN") && !(answers = only_ras(path)).empty()) {
       const std::size_t before = inputs.ras.size();
       read_answers(answers, ras_before, inputs.ras);
       for (std::size_t i = before; i < inputs.ras.size(); ++i) inputs.ras[i].host = path.filename().string();

@@ -98,7 +98,7 @@ std::vector<std::string> signs_of_health(const LogView& view) {
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = view.book.instances[member.instance];
       if (instance.completed) complete.push_back(member.actor);
-      if (instance.ended && !instance.aborted) ended.push_back(member.actor);
+      if (instance.left()) ended.push_back(member.actor);
     }
     if (!complete.empty())
       signs.push_back(fmt::format("{}: Init COMPLETE of {}", comm.name, list_actors(view.rank_map, complete)));
@@ -110,21 +110,10 @@ std::vector<std::string> signs_of_health(const LogView& view) {
     if (!ended.empty())
       signs.push_back(fmt::format("{}: ended in good order on {}", comm.name, list_actors(view.rank_map, ended)));
   }
-  constexpr std::pair<std::string_view, std::string_view> kFacts[] = {
-      {"connected", "connected all"},
-      {"transport", "connections were made, via"},
-      {"tuning_algo", "calls were given an algorithm:"},
-      {"benchmark", "a benchmark ran to its end:"},
-      {"ring_table", "rings were laid out: lines"},
-      {"tree_lines", "trees were laid out: lines"},
-      {"graph_ring_lines", "rings were laid out: lines"},
-      {"interface", "a network was set up:"},
-      {"network", "a network was chosen:"},
-      {"hca", "a network was set up:"}};
-  for (const auto& [key, words] : kFacts) {
-    const auto fact =
-        std::ranges::find_if(view.book.facts, [wanted = key](const auto& one) { return one.first.first == wanted; });
-    if (fact != view.book.facts.end()) signs.push_back(fmt::format("{} {}", words, fact->first.second));
+  for (const auto& [key, words] : builtin_line_rules().health()) {
+    const auto fact = view.book.facts.lower_bound({key, ""});
+    if (fact != view.book.facts.end() && fact->first.first == key)
+      signs.push_back(fmt::format("{} {}", words, fact->first.second));
   }
   if (std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.timings.total >= 0; })) {
     signs.emplace_back("initialisation was completed: its timings are told");
@@ -329,7 +318,7 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   fill_tables(view, diagnosis);
   fill_facts(view, diagnosis);
   std::set<int> torch_ranks;
-  for (const auto& [key, state] : view.book.torch.states()) torch_ranks.insert(key.second);
+  for (const auto& [key, state] : view.book.torch.states) torch_ranks.insert(key.second);
   diagnosis.torch_ranks = static_cast<int>(torch_ranks.size());
   diagnosis.files = std::move(files);
   return diagnosis;

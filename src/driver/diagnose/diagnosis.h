@@ -15,15 +15,19 @@
 
 namespace busbar {
 
+/// A communicator over all ranks whose logs were given.
+struct CommName {
+  std::string name;        ///< "communicator 0x3470ca318760efc8 (2 ranks)"
+  std::string id;          ///< commId in hexadecimal; empty: joined otherwise
+  bool heuristic = false;  ///< by size and order of creation
+  bool child = false;      ///< of a split or shrink
+  int nranks = -1;
+  int nnodes = -1;
+};
+
 /// What is concluded from the logs of a job: everything that is printed, as plain values.
 struct Diagnosis : Finding {
-  struct Init {
-    std::string name;  ///< "communicator 0x3470ca318760efc8 (2 ranks)"
-    std::string id;    ///< commId in hexadecimal; empty: joined heuristically
-    bool heuristic = false;
-    bool child = false;  ///< of a split or shrink
-    int nranks = 0;
-    int nnodes = -1;
+  struct Init : CommName {
     std::vector<int> started;
     std::vector<int> completed;
     RankList not_seen;  ///< neither began nor completed in the files given

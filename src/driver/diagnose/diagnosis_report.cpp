@@ -30,32 +30,27 @@ constexpr std::size_t kWidestCell = 64;  // what is longer is cut; the last colu
 
 using Cells = std::vector<std::string>;
 
-/// Rows under a title, columns aligned; after kMostRows only how many follow.
-std::string table(std::string_view title, const Cells& head, const std::vector<Cells>& rows) {
-  if (rows.empty()) return "";
-  const std::size_t shown = std::min(rows.size(), kMostRows);
-  std::vector<std::size_t> widths;
-  for (const std::string& cell : head) widths.push_back(cell.size());
-  for (std::size_t row = 0; row < shown; ++row) {
-    for (std::size_t column = 0; column < head.size(); ++column) {
-      widths[column] = std::max(widths[column], std::min(rows[row][column].size(), kWidestCell));
+/// Rows under a title, the first of them the columns' names, columns aligned; after kMostRows only how many follow.
+std::string table(std::string_view title, std::vector<Cells> rows) {
+  if (rows.size() < 2) return "";
+  const std::size_t more = rows.size() - std::min(rows.size(), kMostRows + 1);
+  rows.resize(rows.size() - more);
+  std::vector<std::size_t> widths(rows.front().size());
+  for (Cells& row : rows) {
+    for (std::size_t column = 0; column + 1 < row.size(); ++column) {
+      std::string& cell = row[column];
+      if (cell.size() > kWidestCell) cell = cell.substr(0, kWidestCell - 3) + "...";
+      widths[column] = std::max(widths[column], cell.size());
     }
   }
   std::string text = fmt::format("\n{}\n", title);
-  const auto line = [&](const Cells& cells) {
-    std::string one = " ";
-    for (std::size_t column = 0; column < cells.size(); ++column) {
-      const bool last = column + 1 == cells.size();
-      std::string cell = cells[column];
-      if (!last && cell.size() > kWidestCell) cell = cell.substr(0, kWidestCell - 3) + "...";
-      one += last ? " " + cell : fmt::format(" {:<{}} ", cell, widths[column]);
-    }
-    while (one.back() == ' ') one.pop_back();
-    text += one + "\n";
-  };
-  line(head);
-  for (std::size_t row = 0; row < shown; ++row) line(rows[row]);
-  if (rows.size() > shown) text += fmt::format("  ... and {} more\n", rows.size() - shown);
+  for (const Cells& row : rows) {
+    std::string line = " ";
+    for (std::size_t column = 0; column < row.size(); ++column)
+      line += fmt::format(" {:<{}} ", row[column], widths[column]);
+    text.append(line, 0, line.find_last_not_of(' ') + 1).append(1, '\n');
+  }
+  if (more > 0) text += fmt::format("  ... and {} more\n", more);
   return text;
 }
 
@@ -75,7 +70,7 @@ std::string ranks(const std::vector<int>& list) {
 }
 
 std::string communicators(const Diagnosis& diagnosis) {
-  std::vector<Cells> rows;
+  std::vector<Cells> rows{{"name", "nodes", "Init START", "complete", "not seen"}};
   std::vector<std::string> slow;
   bool heuristic = false;
   for (const Diagnosis::Init& init : diagnosis.communicators) {
@@ -85,20 +80,19 @@ std::string communicators(const Diagnosis& diagnosis) {
                     init.not_seen.empty() ? "-" : compress_ranks(init.not_seen)});
     slow.insert(slow.end(), init.slow_phases.begin(), init.slow_phases.end());
   }
-  std::string text =
-      table("Communicators (ranks whose logs tell it)", {"name", "nodes", "Init START", "complete", "not seen"}, rows);
+  std::string text = table("Communicators (ranks whose logs tell it)", std::move(rows));
   if (heuristic) text += "  * joined over ranks by size and order of creation, because there is no commId\n";
   return text + lines("Slow phases of initialisation", slow);
 }
 
 std::string calls(const Diagnosis& diagnosis) {
-  std::vector<Cells> rows;
+  std::vector<Cells> rows{{"who", "communicator", "calls", "opCount", "last call"}};
   for (const Diagnosis::Lag& lag : diagnosis.lags) {
     rows.push_back({lag.who, lag.communicator, std::to_string(lag.ordinal),
                     lag.recorded ? fmt::format("SeqNum {}", lag.op_count) : fmt::format("{:x}", lag.op_count),
                     lag.last});
   }
-  return table("Last calls (the most behind first)", {"who", "communicator", "calls", "opCount", "last call"}, rows);
+  return table("Last calls (the most behind first)", std::move(rows));
 }
 
 /// Facts of one key on one line; what only repeats other tables is left out.
@@ -122,20 +116,20 @@ std::string facts(const Diagnosis& diagnosis) {
 std::string transports(const Diagnosis& diagnosis) {
   std::vector<Diagnosis::HostPair> pairs = diagnosis.transports;
   std::ranges::stable_sort(pairs, std::greater<>(), &Diagnosis::HostPair::connections);
-  std::vector<Cells> rows;
+  std::vector<Cells> rows{{"from", "to", "connections", "via"}};
   for (const Diagnosis::HostPair& pair : pairs) {
     rows.push_back({pair.from, pair.to, std::to_string(pair.connections), pair.via});
   }
-  return table("Transports (\"?\": a rank whose host is not told)", {"from", "to", "connections", "via"}, rows);
+  return table("Transports (\"?\": a rank whose host is not told)", std::move(rows));
 }
 
 std::string warnings(const Diagnosis& diagnosis) {
-  std::vector<Cells> rows;
+  std::vector<Cells> rows{{"times", "who", "", "time", "warning"}};
   for (const Diagnosis::WarningGroup& warning : diagnosis.warnings) {
     const char* kind = warning.harmless ? "harmless" : warning.victim ? "victim" : "";
     rows.push_back({std::to_string(warning.times), warning.who, kind, warning.timestamp, warning.example});
   }
-  return table("Warnings (causes first)", {"times", "who", "", "time", "warning"}, rows);
+  return table("Warnings (causes first)", std::move(rows));
 }
 
 /// Right behind the verdict, because nothing in them could change it.

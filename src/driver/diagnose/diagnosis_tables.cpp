@@ -42,13 +42,7 @@ std::vector<std::string> slow_phases(const LogView& view, const JoinedComm& comm
 
 void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
   for (const JoinedComm& comm : view.comms) {
-    Diagnosis::Init init;
-    init.name = comm.name;
-    init.id = comm.id;
-    init.heuristic = comm.heuristic;
-    init.child = comm.child;
-    init.nranks = comm.nranks;
-    init.nnodes = comm.nnodes;
+    Diagnosis::Init init{comm, {}, {}, {}, {}};
     std::set<int> seen;
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = view.book.instances[member.instance];

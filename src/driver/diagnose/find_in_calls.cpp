@@ -173,8 +173,7 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, const AlignedCo
 bool is_cut_off(const LogView& view, const AlignedComm& comm) {
   const CallLag& lag = *comm.lag;
   const auto left = [&](std::uint32_t stream) {
-    const CommInstance& instance = view.book.instances[comm.alignment.streams[stream].member->instance];
-    return instance.ended && !instance.aborted;
+    return view.book.instances[comm.alignment.streams[stream].member->instance].left();
   };
   return lag.behind.empty() && lag.at_front.size() > lag.cut_off.size() && !std::ranges::all_of(lag.at_front, left);
 }
@@ -484,7 +483,7 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
 
 void find_in_torch(const LogView& view, Findings& findings) {
   std::map<std::string, TorchGroup> groups;
-  for (const auto& [key, state] : view.book.torch.states()) {
+  for (const auto& [key, state] : view.book.torch.states) {
     // A line that was cut in front tells no rank.
     if (key.second >= 0) groups[key.first].push_back({key.second, &state});
   }

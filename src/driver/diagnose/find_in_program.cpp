@@ -41,7 +41,7 @@ struct Waiting {
 
 Waiting find_waiting(const LogView& view) {
   Waiting waiting;
-  for (const auto& [key, state] : view.book.torch.states()) {
+  for (const auto& [key, state] : view.book.torch.states) {
     if (state.timed_out_seq < 0) continue;
     if (waiting.ranks.empty() || std::pair(state.file, state.line) < std::pair(waiting.file, waiting.line)) {
       waiting.file = state.file;

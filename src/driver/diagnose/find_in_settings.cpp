@@ -32,52 +32,37 @@ std::string describe(const RankMap& rank_map, std::string_view name, const Value
   return text;
 }
 
-/// Processes with their ranks; those of which only a bare version line is known are left out.
-struct ProcessRanks {
-  const Process* process = nullptr;
-  std::vector<std::uint32_t> actors;
-};
+/// Processes with their ranks' actors; those of which only a bare version line is known are left out.
+using ProcessRanks = std::map<const Process*, std::vector<std::uint32_t>>;
 
-std::vector<ProcessRanks> processes_of(const LogView& view) {
-  std::map<std::uint32_t, ProcessRanks> by_process;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    ProcessRanks& ranks = by_process[view.book.actors[actor].process];
-    ranks.process = &process_of(view.book, actor);
-    ranks.actors.push_back(actor);
-  }
-  std::vector<ProcessRanks> processes;
-  for (auto& [index, ranks] : by_process) processes.push_back(std::move(ranks));
-  return processes;
+ProcessRanks processes_of(const LogView& view) {
+  ProcessRanks ranks;
+  for (const std::uint32_t actor : view.rank_map.rank_actors) ranks[&process_of(view.book, actor)].push_back(actor);
+  return ranks;
 }
 
 /// `value_of`: a member of Process, or what a function makes of one.
-Values gather(const std::vector<ProcessRanks>& processes, auto value_of) {
+Values gather(const ProcessRanks& processes, auto value_of) {
   Values values;
-  for (const ProcessRanks& one : processes) {
-    const std::string& value = std::invoke(value_of, *one.process);
-    if (!value.empty()) values[value].insert(values[value].end(), one.actors.begin(), one.actors.end());
+  for (const auto& [process, actors] : processes) {
+    const std::string& value = std::invoke(value_of, *process);
+    if (!value.empty()) values[value].insert(values[value].end(), actors.begin(), actors.end());
   }
   return values;
 }
 
-void add_skew(const LogView& view, std::string_view name, const Values& values, bool decisive,
-              std::vector<SettingSkew>& skews) {
-  if (values.size() < 2) return;
-  skews.push_back({describe(view.rank_map, name, values), decisive, false});
-}
-
 /// Set on some processes; others print their settings, but not this one.
-void add_presence_skew(const LogView& view, const std::vector<ProcessRanks>& processes, const std::string& name,
+void add_presence_skew(const LogView& view, const ProcessRanks& processes, const std::string& name,
                        std::vector<SettingSkew>& skews) {
   std::vector<std::uint32_t> with, without;
   std::string value;
   std::set<std::string> hosts_with, hosts_without;
-  for (const ProcessRanks& one : processes) {
-    const auto setting = one.process->env.find(name);
-    const bool has = setting != one.process->env.end();
+  for (const auto& [process, actors] : processes) {
+    const auto setting = process->env.find(name);
+    const bool has = setting != process->env.end();
     if (has) value = setting->second;
-    (has ? with : without).insert((has ? with : without).end(), one.actors.begin(), one.actors.end());
-    (has ? hosts_with : hosts_without).insert(one.process->host);
+    (has ? with : without).insert((has ? with : without).end(), actors.begin(), actors.end());
+    (has ? hosts_with : hosts_without).insert(process->host);
   }
   // Not every process prints every setting; but if all of one host do and none of another, it is not an accident.
   std::vector<std::string> mixed;
@@ -117,13 +102,16 @@ void add_device_skews(const LogView& view, std::vector<SettingSkew>& skews) {
 
 std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) {
   std::vector<SettingSkew> skews;
-  const std::vector<ProcessRanks> processes = processes_of(view);
-  add_skew(view, "NCCL version", gather(processes, &Process::nccl), true, skews);
-  add_skew(view, "CUDA version of NCCL", gather(processes, &Process::cuda), false, skews);
-  add_skew(view, "network", gather(processes, &Process::network), true, skews);
+  const ProcessRanks processes = processes_of(view);
+  const auto add_skew = [&](std::string_view name, const Values& values, bool decisive) {
+    if (values.size() > 1) skews.push_back({describe(view.rank_map, name, values), decisive, false});
+  };
+  add_skew("NCCL version", gather(processes, &Process::nccl), true);
+  add_skew("CUDA version of NCCL", gather(processes, &Process::cuda), false);
+  add_skew("network", gather(processes, &Process::network), true);
   std::set<std::string> names;
-  for (const ProcessRanks& one : processes) {
-    for (const auto& [name, value] : one.process->env) names.insert(name);
+  for (const auto& [process, actors] : processes) {
+    for (const auto& [name, value] : process->env) names.insert(name);
   }
   for (const std::string& name : names) {
     static const std::string kUnset;
@@ -131,7 +119,7 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) 
       const auto setting = process.env.find(name);
       return setting == process.env.end() ? kUnset : setting->second;
     });
-    add_skew(view, name, values, must_agree(name), skews);
+    add_skew(name, values, must_agree(name));
     if (values.size() < 2) add_presence_skew(view, processes, name, skews);
   }
   add_device_skews(view, skews);

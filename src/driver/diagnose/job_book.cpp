@@ -166,10 +166,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   const std::string_view begin = without_blanks(text.substr(0, 200));
   const char first = begin.empty() ? '\0' : begin.front();
   // By the first letter: most lines have another, and there are very many.
-  if ((first == 'h' || first == 'r' || first == 'R') &&
-      (begin.starts_with("host ") || begin.starts_with("rank ") || begin.starts_with("Root Cause")))
-    note_elastic(begin);
-  if (first == '=') note_hydra(begin);
+  if (first == 'h' || first == 'r' || first == 'R' || first == '=') note_failed(begin);
   if (first == '#' &&
       (begin.starts_with("# Avg bus bandwidth") || begin.starts_with("# Out of bounds values : 0 OK"))) {
     ++understood;
@@ -214,18 +211,20 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
     if (add_to_held(line, file, number)) return;
     flush();
   }
-  From from{{kNone, kNone, file, number}, line.origin};
+  Place from{kNone, kNone, file, number};
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
     if (torn_.process == kNone || !add_rest_of_torn(other->text, file, number)) ingest(*other, from);
     return;
   }
   ++understood;
   if (const auto* work = std::get_if<TorchWork>(&line.fact)) {
-    if (!hold(line, from)) ingest(*work, from);
+    if (!hold(line, from)) torch.add(*work, file, number);
     return;
   }
   if (const auto* event = std::get_if<KernelEvent>(&line.fact)) {
-    ingest(*event, from);
+    count(KernelGroup{event->what, std::string(line.origin.host.substr(0, 256)),
+                      std::string(event->device.substr(0, 64)), std::string(event->text.substr(0, 300)), event->number,
+                      1, event->pid});
     return;
   }
   // "..., NCCL version 2.21.5" is how PyTorch's errors end.
@@ -252,10 +251,16 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   ++process.lines;
   process.last_line = process.file == file ? std::max(process.last_line, number) : UINT64_MAX;
   if (std::holds_alternative<Warning>(line.fact) && hold(line, from)) return;
-  std::visit([&](const auto& fact) { ingest(fact, from); }, line.fact);
+  if (const auto* event = std::get_if<InitEvent>(&line.fact); event != nullptr && line.origin.dev < 0) {
+    if (event->cuda_dev >= 0) from.actor = find_actor(from.process, event->cuda_dev);
+  }
+  const auto take = [&](const auto& fact) {
+    if constexpr (requires { ingest(fact, from); }) ingest(fact, from);  // the others are done
+  };
+  std::visit(take, line.fact);
 }
 
-bool JobBook::hold(const LogLine& line, const From& from) {
+bool JobBook::hold(const LogLine& line, const Place& from) {
   held_ = {};
   if (const auto* warning = std::get_if<Warning>(&line.fact)) {
     held_.text = std::string(warning->text.substr(0, 2000));
@@ -269,7 +274,7 @@ bool JobBook::hold(const LogLine& line, const From& from) {
     held_.text = std::string(work.line.substr(0, 2000));
   }
   held_.timestamp = std::string(line.origin.timestamp.substr(0, 64));
-  held_.from = static_cast<const Place&>(from);
+  held_.from = from;
   held_.lines = 1;
   return true;
 }
@@ -486,7 +491,7 @@ void JobBook::merge(JobBook&& other) {
   merge_instances(other, to);
   merge_connections(other, to);
   warnings.merge(std::move(other.warnings), to.actors);
-  torch.merge(other.torch);
+  for (const auto& [key, state] : other.torch.states) torch.add(key, state);
   for (KernelGroup& group : other.kernel) count(std::move(group));
   for (ProgramNote& one : other.program) count(std::move(one));
   add_counts(facts, other.facts, kMaxFacts);

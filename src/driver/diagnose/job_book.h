@@ -62,6 +62,8 @@ struct CommInstance {
   /// Calls of any kind.
   std::uint64_t ncalls() const { return calls.size() + sends + receives; }
   void reach(InitStage further) { stage = std::max(stage, further); }
+  /// Destroyed in good order.
+  bool left() const { return ended && !aborted; }
 };
 
 /// The source of a line: a device of a process, that is a rank.
@@ -197,9 +199,6 @@ struct JobBook {
     std::size_t file = 0;
     std::uint64_t line = 0;
   };
-  struct From : Place {
-    const LogOrigin& origin;
-  };
   Place torn_;  ///< where a line was begun and not ended
   /// A warning, or a line of PyTorch's watchdog, that may go on in the next lines, which people and terminals wrap.
   struct Held {
@@ -212,13 +211,12 @@ struct JobBook {
   std::size_t error_file_ = 0;
   SmiReader smi_;
   ProgramEvent elastic_;  ///< who it was, of the block that torchrun or Hydra writes of a failure
-  bool hold(const LogLine& line, const From& from);
+  bool hold(const LogLine& line, const Place& from);
   bool add_to_held(const LogLine& line, std::size_t file, std::uint64_t number);
   void note_inspector(const InspectorCall& call, std::size_t file, std::uint64_t number);
   void note_peers(RuleKind kind, std::string_view text);
   void note_absent_network(std::string_view text, std::uint32_t process);
-  void note_elastic(std::string_view text);
-  void note_hydra(std::string_view text);
+  void note_failed(std::string_view text);
   void note_program(std::string_view text, std::size_t file, std::uint64_t number);
   void count_warning(const Warning& warning, std::string_view timestamp, const Place& from);
   /// After the last line: a warning may have gone on.
@@ -233,24 +231,21 @@ struct JobBook {
   void remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number);
   bool add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number);
   void ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number);
-  void ingest(const CollCall& call, From& from);
-  void ingest(const InitEvent& event, From& from);
-  void ingest(const CommShape& shape, From& from);
-  void ingest(const Connection& connection, From& from);
-  void ingest(const Connected& connected, From& from);
-  void ingest(const InitTimings& timings, From& from);
-  void ingest(const BootstrapTimings& timings, From& from);
-  void ingest(const TuningChoice& choice, From& from);
-  void ingest(const VersionLine& version, From& from);
-  void ingest(const EnvSetting& setting, From& from);
-  void ingest(const NetworkInUse& network, From& from);
-  void ingest(const NetDevices& devices, From& from);
-  void ingest(const Warning& warning, From& from);
-  void ingest(const ReturnCode& code, From& from);
-  void ingest(const CommEnd& end, From& from);
-  void ingest(const TorchWork& work, From& from);
-  void ingest(const KernelEvent& event, From& from);
-  void ingest(const OtherLine& other, From& from);
+  void ingest(const CollCall& call, const Place& from);
+  void ingest(const InitEvent& event, const Place& from);
+  void ingest(const CommShape& shape, const Place& from);
+  void ingest(const Connection& connection, const Place& from);
+  void ingest(const Connected& connected, const Place& from);
+  void ingest(const InitTimings& timings, const Place& from);
+  void ingest(const BootstrapTimings& timings, const Place& from);
+  void ingest(const TuningChoice& choice, const Place& from);
+  void ingest(const VersionLine& version, const Place& from);
+  void ingest(const EnvSetting& setting, const Place& from);
+  void ingest(const NetworkInUse& network, const Place& from);
+  void ingest(const NetDevices& devices, const Place& from);
+  void ingest(const ReturnCode& code, const Place& from);
+  void ingest(const CommEnd& end, const Place& from);
+  void ingest(const OtherLine& other, const Place& from);
 };
 
 }  // namespace busbar

@@ -32,7 +32,7 @@ bool reduces(std::string_view op) { return mentions(op, "Reduce"); }
 
 }  // namespace
 
-void JobBook::ingest(const CollCall& call, From& from) {
+void JobBook::ingest(const CollCall& call, const Place& from) {
   std::uint32_t index = last_instance_;
   if (index == kNone || instances[index].pointer != call.comm || instances[index].process != from.process ||
       instances[index].ended) {
@@ -78,8 +78,7 @@ bool starts_another(const CommInstance& instance, const InitEvent& event) {
 
 }  // namespace
 
-void JobBook::ingest(const InitEvent& event, From& from) {
-  if (from.origin.dev < 0 && event.cuda_dev >= 0) from.actor = find_actor(from.process, event.cuda_dev);
+void JobBook::ingest(const InitEvent& event, const Place& from) {
   std::uint32_t index = event.comm != 0 ? live_instance(from.process, event.comm) : kNone;
   if (index == kNone || starts_another(instances[index], event)) {
     index = new_instance(from.process, from.actor, event.comm);
@@ -112,7 +111,7 @@ void JobBook::ingest(const InitEvent& event, From& from) {
   }
 }
 
-void JobBook::ingest(const CommShape& shape, From& from) {
+void JobBook::ingest(const CommShape& shape, const Place& from) {
   const std::uint32_t index = find_instance(from.process, from.actor, shape.comm);
   CommInstance& instance = instances[index];
   if (instance.calls.size() == 0) instance.announced = true;
@@ -123,7 +122,7 @@ void JobBook::ingest(const CommShape& shape, From& from) {
   actors[from.actor].instance = index;
 }
 
-void JobBook::ingest(const Connection& connection, From& from) {
+void JobBook::ingest(const Connection& connection, const Place& from) {
   Actor& actor = actors[from.actor];
   const std::string via = transport_name(connection);
   note("transport", via);
@@ -136,7 +135,7 @@ void JobBook::ingest(const Connection& connection, From& from) {
   add_count(actor.connections, key, 1, kMaxConnections);
 }
 
-void JobBook::ingest(const Connected& connected, From& from) {
+void JobBook::ingest(const Connected& connected, const Place& from) {
   const Actor& actor = actors[from.actor];
   if (actor.instance != kNone) {
     const bool rings = connected.what == Connected::What::rings;
@@ -149,7 +148,7 @@ void JobBook::ingest(const Connected& connected, From& from) {
   if (connected.gdr >= 0) note("ring_gdr", std::to_string(connected.gdr));
 }
 
-void JobBook::ingest(const InitTimings& timings, From& from) {
+void JobBook::ingest(const InitTimings& timings, const Place& from) {
   Actor& actor = actors[from.actor];
   if (actor.hint_rank < 0) {
     actor.hint_rank = timings.rank;
@@ -158,13 +157,11 @@ void JobBook::ingest(const InitTimings& timings, From& from) {
   if (timings.total > actor.timings.total) actor.timings = timings;
 }
 
-void JobBook::ingest(const BootstrapTimings& timings, From& from) {
+void JobBook::ingest(const BootstrapTimings& timings, const Place& from) {
   Actor& actor = actors[from.actor];
   if (timings.total > actor.bootstrap.total) actor.bootstrap = timings;
   if (actor.instance != kNone) instances[actor.instance].reach(InitStage::bootstrap);
 }
-
-void JobBook::ingest(const Warning& warning, From& from) { count_warning(warning, from.origin.timestamp, from); }
 
 void JobBook::count_warning(const Warning& warning, std::string_view timestamp, const Place& from) {
   note_absent_network(warning.text, from.process);
@@ -178,17 +175,15 @@ void JobBook::count_warning(const Warning& warning, std::string_view timestamp, 
 
 // A network or its plugin that is not there: nobody misses it unless it was asked for.
 void JobBook::note_absent_network(std::string_view text, std::uint32_t process) {
-  const bool failed = text.starts_with("Failed to initialize NET plugin ");
-  if (!failed && !text.starts_with("NET/Plugin") && !text.starts_with("Plugin name ")) return;
   constexpr std::string_view kNamed = "Plugin name set by env to ";  // up to 2.26
   Process& of = processes[process];
-  if (const std::size_t at = text.find(kNamed); at != kNotFound && of.env.size() < kMaxSettings) {
+  const bool of_plugins = text.starts_with("NET/Plugin") || text.starts_with("Plugin name ");
+  if (const std::size_t at = text.find(kNamed); of_plugins && at != kNotFound && of.env.size() < kMaxSettings) {
     of.env.emplace("NCCL_NET_PLUGIN", without_blanks(text.substr(at + kNamed.size(), 300)));
     return;
   }
-  const bool absent =
-      failed || mentions(text, "Could not find") || mentions(text, "cannot open") || mentions(text, "No plugin found");
   constexpr std::size_t kMost = 8;
+  const bool absent = builtin_line_rules().has(LineList::absent_networks, text);
   if (absent && of.absent_networks.size() < kMost) of.absent_networks.emplace(text.substr(0, 500));
 }
 
@@ -201,42 +196,16 @@ void JobBook::note_peers(RuleKind kind, std::string_view text) {
   }
 }
 
-namespace {
-
-/// "  rank      : 3 (local_rank: 3)": of the blocks in which torchrun tells what failed.
-std::string_view value_of(std::string_view text, std::string_view key) {
-  text = without_blanks(text);
-  if (!text.starts_with(key)) return {};
-  text = without_blanks(text.substr(key.size()));
-  return text.starts_with(": ") ? without_blanks(text.substr(2)) : std::string_view();
-}
-
-}  // namespace
-
-void JobBook::note_elastic(std::string_view text) {
-  if (mentions(text, "Root Cause (first")) {
+/// The blocks in which torchrun and Hydra tell which process failed first.
+void JobBook::note_failed(std::string_view text) {
+  LineFacts told = builtin_line_rules().failed(text);
+  if (told.contains("begins")) {
     elastic_ = {};
-    elastic_.name = kRootCause;
+    elastic_.name = told["begins"];
   }
-  if (const std::string_view host = value_of(text, "host"); !host.empty())
-    elastic_.host = std::string(host.substr(0, 256));
-  int rank = -1;
-  if (LogScan{value_of(text, "rank")}.number(rank) && rank >= 0) elastic_.ranks = {rank};
-}
-
-/// "=   PID 24521 RUNNING AT node2" of MPICH, "=   RANK 1 PID 24521 RUNNING AT node2" of Intel MPI: of the process
-/// whose end Hydra saw first.
-void JobBook::note_hydra(std::string_view text) {
-  constexpr std::string_view kAt = " RUNNING AT ";
-  const std::size_t at = text.find(kAt);
-  if (at == std::string_view::npos) return;
-  elastic_ = {};
-  elastic_.host = std::string(without_blanks(text.substr(at + kAt.size(), 256)));
-  LogScan scan{without_blanks(text.substr(1, at - 1))};
-  int rank = -1;
-  if (scan.take("RANK ") && scan.number(rank) && rank >= 0) elastic_.ranks = {rank};
-  scan.skip_blanks();
-  if (!scan.take("PID ") || !scan.number(elastic_.pid)) elastic_.pid = -1;
+  if (told.contains("host")) elastic_.host = told["host"].substr(0, 256);
+  if (const auto rank = number_of<int>(told["rank"])) elastic_.ranks = {*rank};
+  if (const auto pid = number_of<std::int64_t>(told["pid"])) elastic_.pid = *pid;
 }
 
 void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_t number) {
@@ -275,16 +244,14 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
   }
 }
 
-void JobBook::ingest(const ReturnCode& code, From& from) {
+void JobBook::ingest(const ReturnCode& code, const Place& from) {
   Actor& actor = actors[from.actor];
   ++actor.failures;
   if (actor.instance == kNone || !instances[actor.instance].completed) ++actor.tries;
   if (return_codes.size() < kMaxFacts) ++return_codes[{code.code, std::string(code.thread.substr(0, 64))}];
 }
 
-void JobBook::ingest(const TorchWork& work, From& from) { torch.add(work, from.file, from.line); }
-
-void JobBook::ingest(const CommEnd& end, From& from) {
+void JobBook::ingest(const CommEnd& end, const Place& from) {
   const std::uint32_t index = find_instance(from.process, from.actor, end.comm);
   CommInstance& instance = instances[index];
   if (instance.rank < 0) instance.rank = end.rank;
@@ -297,7 +264,7 @@ void JobBook::ingest(const CommEnd& end, From& from) {
 
 // Versions, settings, devices and choices: facts for people and for the comparison of ranks.
 
-void JobBook::ingest(const TuningChoice& choice, From&) {
+void JobBook::ingest(const TuningChoice& choice, const Place&) {
   static constexpr std::string_view kAlgos[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
   static constexpr std::string_view kProtos[] = {"LL", "LL128", "SIMPLE"};
   const auto word = [](std::string_view told, std::span<const std::string_view> names) {
@@ -315,7 +282,7 @@ void JobBook::ingest(const TuningChoice& choice, From&) {
   ++tuning[{std::string(choice.op.substr(0, 64)), std::bit_width(choice.bytes), algo + "/" + proto}];
 }
 
-void JobBook::ingest(const VersionLine& version, From& from) {
+void JobBook::ingest(const VersionLine& version, const Place& from) {
   Process& process = processes[from.process];
   if (!version.nccl.empty()) process.nccl = version.nccl.substr(0, 64);
   if (!version.cuda.empty()) process.cuda = version.cuda.substr(0, 64);
@@ -323,7 +290,7 @@ void JobBook::ingest(const VersionLine& version, From& from) {
   note("cuda_version", version.cuda);
 }
 
-void JobBook::ingest(const EnvSetting& setting, From& from) {
+void JobBook::ingest(const EnvSetting& setting, const Place& from) {
   Process& process = processes[from.process];
   std::string_view value = without_blanks(setting.value);
   if (value.ends_with('.')) value.remove_suffix(1);
@@ -337,13 +304,13 @@ void JobBook::ingest(const EnvSetting& setting, From& from) {
   }
 }
 
-void JobBook::ingest(const NetworkInUse& network, From& from) {
+void JobBook::ingest(const NetworkInUse& network, const Place& from) {
   actors[from.actor].forgive_tries();
   processes[from.process].network = without_blanks(network.network).substr(0, 64);
   note("network", processes[from.process].network);
 }
 
-void JobBook::ingest(const NetDevices& devices, From& from) {
+void JobBook::ingest(const NetDevices& devices, const Place& from) {
   Process& process = processes[from.process];
   for (const std::string& address : addresses_in(devices.oob)) process.addresses.insert(address);
   if (devices.network != "IB") {
@@ -370,12 +337,7 @@ void JobBook::ingest(const NetDevices& devices, From& from) {
   }
 }
 
-void JobBook::ingest(const KernelEvent& event, From& from) {
-  count(KernelGroup{event.what, std::string(from.origin.host.substr(0, 256)), std::string(event.device.substr(0, 64)),
-                    std::string(event.text.substr(0, 300)), event.number, 1, event.pid});
-}
-
-void JobBook::ingest(const OtherLine& other, From& from) {
+void JobBook::ingest(const OtherLine& other, const Place& from) {
   const std::string_view text = other.text;
   if (!other.nccl) {
     ingest_foreign(text, from.file, from.line);

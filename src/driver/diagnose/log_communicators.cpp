@@ -126,16 +126,15 @@ void read_word(std::string_view key, std::string_view value, CommWords& words) {
 CommWords read_words(LogScan scan) {
   CommWords words;
   while (!scan.rest.empty()) {
-    if (scan.take("- ")) {
-      words.end = scan.rest;
-      break;
+    bool last = scan.take("- ");
+    if (!last) {
+      const std::string_view key = scan.word();
+      std::string_view value = scan.word();
+      // NCCL 2.24 to 2.30 write "key 3- Init START" for children.
+      last = value.size() > 1 && value.ends_with('-');
+      if (last) value.remove_suffix(1);
+      read_word(key, value, words);
     }
-    const std::string_view key = scan.word();
-    std::string_view value = scan.word();
-    // NCCL 2.24 to 2.30 write "key 3- Init START" for children.
-    const bool last = value.size() > 1 && value.ends_with('-');
-    if (last) value.remove_suffix(1);
-    read_word(key, value, words);
     if (last) {
       words.end = scan.rest;
       break;

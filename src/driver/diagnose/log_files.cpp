@@ -213,7 +213,6 @@ LogFile read_log_file(const fs::path& path,
     on_line(line, file.lines);
   }
   file.bytes = reader.bytes();
-  file.cut_lines = reader.cut_lines();
   if (reader.error() != 0) file.trouble = std::strerror(reader.error());
   if (file.trouble.empty() && file.bytes == 0) file.trouble = "empty";
   return file;

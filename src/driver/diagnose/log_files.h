@@ -49,7 +49,6 @@ class LineReader {
       skipping_ = hit == nullptr;
       if (rest_of_cut) continue;
       line = std::string_view(start, length < kMaxLine ? length : kMaxLine);
-      cut_lines_ += length > kMaxLine ? 1 : 0;
       return true;
     }
   }
@@ -57,7 +56,6 @@ class LineReader {
   /// Whether an escape character was read so far: lines may hold colours.
   bool may_have_colours() const { return escapes_; }
   std::uint64_t bytes() const { return bytes_; }
-  std::uint64_t cut_lines() const { return cut_lines_; }
   int error() const { return error_; }  ///< errno of the read that failed; 0: none did
 
  private:
@@ -72,7 +70,6 @@ class LineReader {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::uint64_t bytes_ = 0;
-  std::uint64_t cut_lines_ = 0;
   int error_ = 0;
   bool escapes_ = false;
   bool skipping_ = false;  ///< behind the cut of a line
@@ -86,7 +83,6 @@ struct LogFile {
   std::uint64_t nccl_lines = 0;
   std::uint64_t unknown_lines = 0;  ///< of NCCL, but not understood
   std::string trouble;              ///< "binary", "empty", "Permission denied"; no text: read whole
-  std::uint64_t cut_lines = 0;      ///< longer than 64 KiB: what is behind was not looked at
 };
 
 /// The text without terminals' escape sequences: colours, titles, cursors.

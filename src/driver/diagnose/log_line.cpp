@@ -114,6 +114,16 @@ int file_name_rank(std::string_view name) {
 
 namespace {
 
+enum class LogLevel : std::uint8_t { none, version, info, warn, call, trace };
+
+/// The level of a line of NCCL, and what follows "host:pid:tid [dev] NCCL INFO ".
+struct LogPrefix {
+  LogLevel level = LogLevel::none;
+  std::string_view file;      ///< of warnings: "transport/net_ib.cc:123"
+  std::string_view function;  ///< of warnings of 2.30.7 on
+  std::string_view text;      ///< the message; the whole line where there is no prefix
+};
+
 struct Mark {
   LogLevel level = LogLevel::none;
   std::size_t begin = 0;  ///< of "NCCL"
@@ -265,8 +275,10 @@ bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
   return std::string_view(":>)|").find(origin.decoration.back()) != kNotFound;
 }
 
-}  // namespace
-
+/// Finds the last prefix of the line, wherever it stands: several processes that write to one pipe leave lines that
+/// begin with the prefix of one and go on with the line of another. Any part of host:pid:tid and [dev] may be missing.
+/// Without a prefix the level is none and the origin empty, or the level is version ("NCCL version 2.x" alone) and the
+/// origin at most a decoration.
 LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   LogPrefix prefix;
   const Mark mark = find_mark(line);
@@ -279,8 +291,6 @@ LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   }
   return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
 }
-
-namespace {
 
 /// Without blanks, carriage return, the "\e[0m" of coloured output, and what docker's files have behind a line.
 std::string_view without_end(std::string_view line) {

@@ -147,7 +147,6 @@ struct ProgramLine {
     ProgramEvent event;
     event.what = what;
     event.text = std::string(speaker.text.substr(0, 500));
-    event.host = std::string(speaker.host);
     if (speaker.rank >= 0) event.ranks.push_back(speaker.rank);
     events.push_back(std::move(event));
     return events.back();
@@ -276,19 +275,12 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
   }
   if (!line.starts_with("    ")) return std::nullopt;
   line = without_blanks(line);
+  if (line == "Aggregate" || line == "Volatile") aggregate_ = line == "Aggregate";
+  if (!builtin_line_rules().has(LineList::gpu_troubles, line)) return std::nullopt;
   const std::size_t colon = line.find(" : ");
-  if (colon == kNotFound) {
-    if (line == "Aggregate" || line == "Volatile") aggregate_ = line == "Aggregate";
-    return std::nullopt;
-  }
-  const std::string_view key = without_blanks(line.substr(0, colon)), value = without_blanks(line.substr(colon + 3));
-  std::int64_t count = 0;
-  const bool counts = mentions(key, "Uncorrectable") && whole_number(value, count) && count > 0 && !aggregate_;
-  const bool flagged =
-      (key == "Remapping Failure Occurred" || key == "Pending" || key == "Pending Page Blacklist") && value == "Yes";
-  const bool hot = key == "HW Thermal Slowdown" || key == "HW Power Brake Slowdown";
-  if (!counts && !flagged && !(hot && value == "Active")) return std::nullopt;
-  return (gpu_.empty() ? std::string("a GPU") : gpu_) + ": " + std::string(key) + " : " + std::string(value);
+  const std::string_view key = without_blanks(line.substr(0, colon));
+  if (aggregate_ && mentions(key, "Uncorrectable")) return std::nullopt;
+  return fmt::format("{}: {} : {}", gpu_.empty() ? "a GPU" : gpu_, key, without_blanks(line.substr(colon + 3)));
 }
 
 bool opens_error(std::string_view line) {

@@ -14,7 +14,6 @@ namespace busbar {
 /// "(Worker[rank=9] pid=77, ip=10.0.0.1)", "(worker3, rank=3, ...)", "node1: ".
 struct Speaker {
   int rank = -1;
-  std::string_view host;  ///< empty: not told
   std::string_view text;  ///< what it wrote, without quote marks, numbers of lines and all of the above
 };
 

@@ -15,81 +15,69 @@
 namespace busbar {
 namespace {
 
+bool assign(RankMap& rank_map, std::uint32_t actor, int rank) {
+  if (rank < 0 || rank_map.actor_of.contains(rank)) return false;
+  rank_map.rank_of[actor] = rank;
+  rank_map.actor_of[rank] = actor;
+  return true;
+}
+
+/// Whether the job has more hosts than the log names: connections over the network, a communicator's shape or tree, a
+/// peer's address that is not one of these hosts'.
+bool has_other_hosts(const JobBook& book, const RankMap& rank_map) {
+  const auto over_network = [](const Actor& actor) {
+    return std::ranges::any_of(actor.connections,
+                               [](const auto& one) { return std::get<3>(one.first).starts_with("NET/"); });
+  };
+  return rank_map.hosts.size() > 1 || book.facts.contains({"connected", "nvls"}) ||
+         std::ranges::any_of(book.actors, over_network) ||
+         std::ranges::any_of(book.instances, [](const CommInstance& instance) { return instance.nnodes > 1; }) ||
+         std::ranges::any_of(book.named_peers,
+                             [&](const auto& peer) { return !rank_map.host_of_address.contains(peer.first.second); });
+}
+
+// One host, every device once: the usual numbering. On the second of several hosts device 6 is rank 14.
+void guess_by_device(const JobBook& book, RankMap& rank_map) {
+  std::set<int> devices;
+  for (const std::uint32_t actor : rank_map.rank_actors) {
+    if (rank_map.rank_of[actor] >= 0 || book.actors[actor].dev < 0) return;
+    if (!devices.insert(book.actors[actor].dev).second) return;
+  }
+  // A lone 0 is what every process has that sees one device.
+  if (devices.empty() || devices == std::set<int>{0} || has_other_hosts(book, rank_map)) return;
+  for (const std::uint32_t actor : rank_map.rank_actors) assign(rank_map, actor, book.actors[actor].dev);
+  rank_map.guessed = true;
+  rank_map.notes.emplace_back("ranks are taken to be the numbers of the devices");
+}
+
 /// Ranks that NCCL's own lines do not give, from the launcher's decorations, the names of files and the numbers of
 /// devices; which way was taken is noted once. Needs the rank actors, the hosts and the ranks that are known.
-class RankGuess {
- public:
-  RankGuess(const JobBook& book, std::span<const LogFile> files, RankMap& rank_map)
-      : book_(book), files_(files), rank_map_(rank_map) {}
-
-  void guess() {
-    std::map<std::size_t, int> ranks_of_file;
-    std::map<std::uint32_t, int> ranks_of_process;
-    for (const std::uint32_t actor : rank_map_.rank_actors) {
-      ++ranks_of_file[process_of(book_, actor).file];
-      ++ranks_of_process[book_.actors[actor].process];
+void guess_ranks(const JobBook& book, std::span<const LogFile> files, RankMap& rank_map) {
+  std::map<std::size_t, int> ranks_of_file;
+  std::map<std::uint32_t, int> ranks_of_process;
+  for (const std::uint32_t actor : rank_map.rank_actors) {
+    ++ranks_of_file[process_of(book, actor).file];
+    ++ranks_of_process[book.actors[actor].process];
+  }
+  std::size_t decorated = 0, named = 0;
+  for (const std::uint32_t actor : rank_map.rank_actors) {
+    if (rank_map.rank_of[actor] >= 0) continue;
+    const Process& process = process_of(book, actor);
+    const bool alone = ranks_of_process[book.actors[actor].process] == 1;
+    const bool own_file = ranks_of_file[process.file] == 1 && process.file < files.size();
+    if (alone && assign(rank_map, actor, decoration_rank(process.decoration))) {
+      ++decorated;
+    } else if (own_file && assign(rank_map, actor, file_name_rank(files[process.file].path.filename().string()))) {
+      ++named;
     }
-    std::size_t decorated = 0, named = 0;
-    for (const std::uint32_t actor : rank_map_.rank_actors) {
-      if (rank_map_.rank_of[actor] >= 0) continue;
-      const Process& process = process_of(book_, actor);
-      const bool alone = ranks_of_process[book_.actors[actor].process] == 1;
-      const bool own_file = ranks_of_file[process.file] == 1 && process.file < files_.size();
-      if (alone && assign(actor, decoration_rank(process.decoration))) {
-        ++decorated;
-      } else if (own_file && assign(actor, file_name_rank(files_[process.file].path.filename().string()))) {
-        ++named;
-      }
-    }
-    const auto note = [&](std::size_t processes, std::string_view whose) {
-      if (processes > 0) rank_map_.notes.push_back(fmt::format("ranks of {} processes are {}", processes, whose));
-    };
-    note(decorated, "the launcher's");
-    note(named, "from the names of their files");
-    guess_by_device();
   }
-
- private:
-  bool assign(std::uint32_t actor, int rank) {
-    if (rank < 0 || rank_map_.actor_of.count(rank) > 0) return false;
-    rank_map_.rank_of[actor] = rank;
-    rank_map_.actor_of[rank] = actor;
-    return true;
-  }
-
-  /// Whether the job has more hosts than the log names: connections over the network, a communicator's shape or tree, a
-  /// peer's address that is not one of these hosts'.
-  bool has_other_hosts() const {
-    const auto over_network = [](const Actor& actor) {
-      return std::ranges::any_of(actor.connections,
-                                 [](const auto& one) { return std::get<3>(one.first).starts_with("NET/"); });
-    };
-    return rank_map_.hosts.size() > 1 || book_.facts.contains({"connected", "nvls"}) ||
-           std::ranges::any_of(book_.actors, over_network) ||
-           std::ranges::any_of(book_.instances, [](const CommInstance& instance) { return instance.nnodes > 1; }) ||
-           std::ranges::any_of(book_.named_peers, [&](const auto& peer) {
-             return !rank_map_.host_of_address.contains(peer.first.second);
-           });
-  }
-
-  // One host, every device once: the usual numbering. On the second of several hosts device 6 is rank 14.
-  void guess_by_device() {
-    std::set<int> devices;
-    for (const std::uint32_t actor : rank_map_.rank_actors) {
-      if (rank_map_.rank_of[actor] >= 0 || book_.actors[actor].dev < 0) return;
-      if (!devices.insert(book_.actors[actor].dev).second) return;
-    }
-    // A lone 0 is what every process has that sees one device.
-    if (devices.empty() || devices == std::set<int>{0} || has_other_hosts()) return;
-    for (const std::uint32_t actor : rank_map_.rank_actors) assign(actor, book_.actors[actor].dev);
-    rank_map_.guessed = true;
-    rank_map_.notes.emplace_back("ranks are taken to be the numbers of the devices");
-  }
-
-  const JobBook& book_;
-  std::span<const LogFile> files_;
-  RankMap& rank_map_;
-};
+  const auto note = [&](std::size_t processes, std::string_view whose) {
+    if (processes > 0) rank_map.notes.push_back(fmt::format("ranks of {} processes are {}", processes, whose));
+  };
+  note(decorated, "the launcher's");
+  note(named, "from the names of their files");
+  guess_by_device(book, rank_map);
+}
 
 // The rank in the largest communicator is the rank in the job.
 std::vector<int> ranks_by_communicators(const JobBook& book) {
@@ -208,7 +196,7 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
     rank_map.rank_actors.push_back(actor);
     if (rank_map.rank_of[actor] >= 0) rank_map.actor_of.emplace(rank_map.rank_of[actor], actor);
   }
-  RankGuess(book, files, rank_map).guess();
+  guess_ranks(book, files, rank_map);
   std::ranges::stable_sort(rank_map.rank_actors, [&](std::uint32_t a, std::uint32_t b) {
     return static_cast<unsigned>(rank_map.rank_of[a]) < static_cast<unsigned>(rank_map.rank_of[b]);
   });
@@ -217,12 +205,6 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
     rank_map.name_of.push_back(name_actor(book, rank_map, rank_map.owner_of[actor], files));
   }
   return rank_map;
-}
-
-std::string list_ranks(std::span<const int> ranks) { return list_ranks(std::set<int>(ranks.begin(), ranks.end())); }
-
-std::string list_ranks(const std::set<int>& ranks) {
-  return list_ranks(RankList(std::vector<int>(ranks.begin(), ranks.end())));
 }
 
 std::string list_ranks(const RankList& ranks) {

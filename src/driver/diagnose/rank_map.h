@@ -35,9 +35,11 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files);
 std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> actors);
 
 /// "rank 3", "ranks 0-6,8-15"; long lists are cut.
-std::string list_ranks(std::span<const int> ranks);
-std::string list_ranks(const std::set<int>& ranks);
 std::string list_ranks(const RankList& ranks);
+std::string list_ranks(const auto& ranks) {
+  const std::set<int> ascending(ranks.begin(), ranks.end());
+  return list_ranks(RankList(std::vector<int>(ascending.begin(), ascending.end())));
+}
 
 const Process& process_of(const JobBook& book, std::uint32_t actor);
 /// The host of an actor; empty if unknown.
@@ -50,16 +52,10 @@ struct CommMember {
   int rank = -1;  ///< in the communicator; -1: unknown
 };
 
-/// A communicator over all ranks whose logs were given.
-struct JoinedComm {
-  std::string name;         ///< "communicator 0x3470ca318760efc8 (2 ranks)"
-  std::string id;           ///< commId; empty: joined otherwise
-  std::string recorded_as;  ///< see CommInstance
-  bool heuristic = false;   ///< by size and order of creation
-  bool child = false;
-  bool ambiguous = false;  ///< several communicators that cannot be distinguished
-  int nranks = -1;
-  int nnodes = -1;
+/// A communicator and its members.
+struct JoinedComm : CommName {
+  std::string recorded_as;          ///< see CommInstance
+  bool ambiguous = false;           ///< several communicators that cannot be distinguished
   std::vector<CommMember> members;  ///< by rank
 };
 

@@ -192,8 +192,6 @@ void merge_torch_state(TorchState& state, const TorchState& other) {
 }
 
 void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line) {
-  const std::pair<std::string, int> key{group_name(work.group), work.rank};
-  if (states_.size() >= kStates && states_.find(key) == states_.end()) return;
   TorchState told;
   if (work.what == TorchWork::What::timed_out) {
     told.timed_out_seq = work.seq;
@@ -211,13 +209,12 @@ void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line)
   // PyTorch 2.3 prints counters that nobody set: nothing is complete that was not enqueued.
   const bool set = work.last_enqueued < 0 || work.last_completed <= work.last_enqueued;
   told.last_completed = set ? work.last_completed : -1;
-  merge_torch_state(states_[key], told);
+  add({group_name(work.group), work.rank}, told);
 }
 
-void TorchBook::merge(const TorchBook& other) {
-  for (const auto& [key, state] : other.states_) {
-    if (states_.size() < kStates || states_.find(key) != states_.end()) merge_torch_state(states_[key], state);
-  }
+void TorchBook::add(const std::pair<std::string, int>& key, const TorchState& told) {
+  constexpr std::size_t kMost = 1 << 18;
+  if (states.size() < kMost || states.contains(key)) merge_torch_state(states[key], told);
 }
 
 }  // namespace busbar

@@ -36,17 +36,11 @@ int group_size(const TorchState& state);
 void merge_torch_state(TorchState& state, const TorchState& other);
 
 /// By process group and rank.
-class TorchBook {
- public:
-  static constexpr std::size_t kStates = 1 << 18;
+struct TorchBook {
+  std::map<std::pair<std::string, int>, TorchState> states;
 
   void add(const TorchWork& work, std::size_t file, std::uint64_t line);
-  void merge(const TorchBook& other);
-
-  const std::map<std::pair<std::string, int>, TorchState>& states() const { return states_; }
-
- private:
-  std::map<std::pair<std::string, int>, TorchState> states_;
+  void add(const std::pair<std::string, int>& key, const TorchState& told);
 };
 
 }  // namespace busbar

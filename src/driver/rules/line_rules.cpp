@@ -24,8 +24,9 @@ constexpr std::array<std::string_view, 19> kKinds{"hardware",      "unreachable"
 constexpr std::array<std::string_view, 4> kBlames{"unset", "both-ends", "speaker", "nobody"};
 constexpr std::array<std::string_view, 2> kWhere{"everywhere", "nccl"};
 /// In the order of LineList.
-constexpr std::array<std::string_view, 7> kLists{"signs",        "failing",       "networking", "quiet-warnings",
-                                                 "consequences", "after-timeout", "ras-begins"};
+constexpr std::array<std::string_view, 13> kLists{
+    "signs",           "failing",      "networking",   "quiet-warnings", "consequences", "after-timeout", "ras-begins",
+    "absent-networks", "gpu-troubles", "hang-reports", "results",        "ras-files",    "ras-greetings"};
 
 RE2::Options pattern_options(bool case_sensitive = false) {
   RE2::Options options;
@@ -46,46 +47,49 @@ Pattern pattern_of(const YamlValue& value, const std::string& text, bool case_se
   return pattern;
 }
 
-/// `facts`, or `endings`.
-struct FactRules {
-  struct One {
-    Pattern pattern;
-    std::string key, value;
-  };
-  RE2::Set any{pattern_options(true), RE2::UNANCHORED};
-  std::vector<One> rules;  ///< by place in `any`
-
-  void read(const YamlValue& value) {
-    One& rule = rules.emplace_back();
-    value.read({{"match", [&](const YamlValue& v) { rule.pattern = pattern_of(v, v.text(), true); }},
-                key_of("key", rule.key),
-                key_of("value", rule.value)});
-    if (!rule.pattern || rule.key.empty()) value.fail("a match and a key are needed");
-    any.Add(rule.pattern->pattern(), nullptr);
-  }
-
-  LineFacts told(std::string_view line) const {
-    std::vector<int> found;
-    LineFacts facts;
-    any.Match(line, &found);
-    std::ranges::sort(found);
-    for (const int place : found) {
-      const One& rule = rules[static_cast<std::size_t>(place)];
-      std::string value;
-      if (RE2::Extract(line, *rule.pattern, rule.value, &value)) facts.emplace(rule.key, std::move(value));
-    }
-    return facts;
-  }
-};
-
 }  // namespace
 
 struct LineRules::Patterns {
+  /// A list of what lines tell.
+  struct Facts {
+    struct One {
+      Pattern pattern;
+      std::string key, value;
+    };
+    RE2::Set any{pattern_options(true), RE2::UNANCHORED};
+    std::vector<One> rules;  ///< by place in `any`
+
+    void read(const YamlValue& list) {
+      list.each_item([&](const YamlValue& value) {
+        One& rule = rules.emplace_back();
+        value.read({{"match", [&](const YamlValue& v) { rule.pattern = pattern_of(v, v.text(), true); }},
+                    key_of("key", rule.key),
+                    key_of("value", rule.value)});
+        if (!rule.pattern || rule.key.empty()) value.fail("a match and a key are needed");
+        any.Add(rule.pattern->pattern(), nullptr);
+      });
+      if (!any.Compile()) list.fail("the expressions need too much memory");
+    }
+
+    LineFacts told(std::string_view line) const {
+      std::vector<int> found;
+      LineFacts facts;
+      any.Match(line, &found);
+      std::ranges::sort(found);
+      for (const int place : found) {
+        const One& rule = rules[static_cast<std::size_t>(place)];
+        std::string value;
+        if (RE2::Extract(line, *rule.pattern, rule.value, &value)) facts.emplace(rule.key, std::move(value));
+      }
+      return facts;
+    }
+  };
+
   RE2::Set all{pattern_options(), RE2::UNANCHORED};
   std::vector<std::size_t> rule_of;           ///< by place in `all`
   std::vector<std::vector<Pattern>> of_rule;  ///< a rule matches where all of its own do
   std::array<Pattern, kLists.size()> lists;   ///< each finds any word of its list
-  FactRules facts, endings;
+  Facts facts, endings, failed;
 };
 
 /// What of a file is needed while it is read.
@@ -127,9 +131,13 @@ struct LineRules::Reader {
     std::vector<YamlKey> keys{
         {"schema", check_yaml_schema},
         {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }},
-        {"facts", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { patterns.facts.read(one); }); }},
-        {"endings",
-         [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { patterns.endings.read(one); }); }},
+        {"facts", [&](const YamlValue& v) { patterns.facts.read(v); }},
+        {"endings", [&](const YamlValue& v) { patterns.endings.read(v); }},
+        {"failed", [&](const YamlValue& v) { patterns.failed.read(v); }},
+        {"health",
+         [&](const YamlValue& v) {
+           v.each([&](const YamlValue& one) { result.health_.emplace_back(one.key, one.text()); });
+         }},
         key_of("chatter", result.chatter_)};
     for (std::size_t i = 0; i < kLists.size(); ++i) {
       keys.push_back({kLists[i], [&, i](const YamlValue& v) {
@@ -137,9 +145,7 @@ struct LineRules::Reader {
                       }});
     }
     root.read(keys);
-    if (!patterns.all.Compile() || !patterns.facts.any.Compile() || !patterns.endings.any.Compile()) {
-      root.fail("the expressions need too much memory");
-    }
+    if (!patterns.all.Compile()) root.fail("the expressions need too much memory");
   }
 };
 
@@ -183,6 +189,7 @@ bool LineRules::has(LineList list, std::string_view line) const {
 
 LineFacts LineRules::facts(std::string_view message) const { return patterns_->facts.told(message); }
 LineFacts LineRules::endings(std::string_view line) const { return patterns_->endings.told(line); }
+LineFacts LineRules::failed(std::string_view line) const { return patterns_->failed.told(line); }
 
 bool LineRules::is_known(std::string_view message) const {
   const auto begins = [&](const std::string& words) { return message.starts_with(words); };

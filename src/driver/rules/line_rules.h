@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -60,7 +61,13 @@ enum class LineList : std::uint8_t {
   quiet_warnings,
   consequences,
   after_timeout,
-  ras_begins
+  ras_begins,
+  absent_networks,
+  gpu_troubles,
+  hang_reports,
+  results,
+  ras_files,
+  ras_greetings
 };
 
 /// Keys and values.
@@ -81,14 +88,18 @@ class LineRules {
 
   /// Whether one of a list is in the line.
   bool has(LineList list, std::string_view line) const;
-  /// What a line tells by `facts` (a message of NCCL) or by `endings` (of a process), the first of a key.
+  /// What a line tells by `facts` (a message of NCCL), `endings` (of a process) or `failed` (which one failed first),
+  /// the first of a key.
   LineFacts facts(std::string_view message) const;
   LineFacts endings(std::string_view line) const;
+  LineFacts failed(std::string_view line) const;
   /// Whether NCCL is known to print this: such lines do not count as unknown, so that the unknown ones show what a new
   /// version has changed.
   bool is_known(std::string_view message) const;
 
   const std::vector<LineRule>& all() const { return rules_; }
+  /// Keys of facts that show that something went right, with what it was; in this order.
+  const std::vector<std::pair<std::string, std::string>>& health() const { return health_; }
 
  private:
   struct Patterns;
@@ -97,6 +108,7 @@ class LineRules {
 
   std::vector<LineRule> rules_;
   std::vector<std::string> chatter_;
+  std::vector<std::pair<std::string, std::string>> health_;
   std::unique_ptr<Patterns> patterns_;
 };
 
