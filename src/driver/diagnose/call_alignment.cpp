@@ -128,16 +128,15 @@ CallAlignment align_recorded(const JobBook& book, const JoinedComm& comm) {
 
 }  // namespace
 
-CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, bool reliable_op_count,
-                          bool unknown_version) {
+CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, const OpCountRule& rule) {
   CallAlignment alignment;
   if (comm.ambiguous) return alignment;
   if (!comm.recorded_as.empty()) return align_recorded(book, comm);
   // Joined by size and order of creation, which lines that are missing change.
   if (comm.heuristic && lost.any()) return alignment;
   const auto lossy = [&](const CommMember& member) { return lost.of_actor[member.actor]; };
-  if (std::ranges::any_of(comm.members, lossy) && (reliable_op_count || unknown_version)) {
-    alignment = align_around_holes(book, comm, unknown_version);
+  if (std::ranges::any_of(comm.members, lossy) && (rule.reliable || rule.unknown)) {
+    alignment = align_around_holes(book, comm, rule.unknown);
     if (alignment.how != CallAlignment::How::none) return alignment;
   }
   bool whole = true, consecutive = true, same_start = true;
@@ -153,7 +152,7 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
     alignment.streams.push_back({.member = &member, .calls = &instance.calls});
     if (instance.calls.size() == 0) continue;
     // Who counts nothing, as many do from 2.27 on, says 0 in every call.
-    const bool counts = reliable_op_count || (unknown_version && instance.calls.increasing());
+    const bool counts = rule.reliable || (rule.unknown && instance.calls.increasing());
     whole = whole && (instance.announced || (counts && instance.calls.first_op_count() == 0));
     consecutive = consecutive && instance.calls.consecutive();
   }
@@ -167,7 +166,7 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
     same_start = same_start && (!first || *first == placed.calls->first_op_count());
     first = placed.calls->first_op_count();
   }
-  const bool by_op_count = consecutive && (reliable_op_count || unknown_version);
+  const bool by_op_count = consecutive && (rule.reliable || rule.unknown);
   if (whole && (same_start || !by_op_count)) {
     alignment.how = CallAlignment::How::ordinals;
     return alignment;

@@ -58,10 +58,14 @@ struct CallAlignment {
   std::vector<PlacedCalls> streams;
 };
 
-/// `reliable_op_count`: NCCL's version is known and not above 2.26; `unknown_version`: it may be. Calls of ranks whose
-/// logs lack lines are compared by NCCL's count or not at all.
-CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, bool reliable_op_count,
-                          bool unknown_version);
+/// Up to 2.26 NCCL's opCount is the number of the call.
+struct OpCountRule {
+  bool reliable = false;  ///< NCCL's version is known and not above that
+  bool unknown = true;    ///< it may be
+};
+
+/// Calls of ranks whose logs lack lines are compared by NCCL's count or not at all.
+CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, const OpCountRule& rule);
 
 /// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; "SeqNum 412" where it was
 /// recorded with the call; where calls are matched by opCount "opCount 19b", in hexadecimal as the log has it.

@@ -73,8 +73,7 @@ std::vector<std::string> only_ras(const fs::path& path) {
   for (const std::string_view line : split_text(text, '\n')) {
     const bool colours = line.find('\x1b') != std::string_view::npos;
     const std::string plain = colours ? without_colours(line) : std::string();
-    if (!blocks.add(colours ? plain : line) &&
-        !builtin_line_rules().has(LineList::ras_greetings, colours ? plain : line))
+    if (!blocks.add(colours ? plain : line) && !builtin_line_rules().has("ras-greetings", colours ? plain : line))
       return {};
   }
   return blocks.take();
@@ -111,16 +110,16 @@ DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
     const auto other = [&](const std::string& what, bool is_evidence = true) {
       inputs.others.push_back({path, what, head->size, is_evidence});
     };
-    const auto is = [&](LineList list) { return builtin_line_rules().has(list, head->text); };
+    const auto is = [&](std::string_view list) { return builtin_line_rules().has(list, head->text); };
     if (!head || looks_like_torch_dump(head->text)) {
       inputs.logs.push_back(path);
-    } else if (is(LineList::hang_reports) && head->size <= kMostFileBytes) {
+    } else if (is("hang-reports") && head->size <= kMostFileBytes) {
       const std::string wrong = read_hang(path, inputs);
       other(wrong.empty() ? "hang report" : wrong, wrong.empty());
-    } else if (is(LineList::results)) {
+    } else if (is("results")) {
       other("results, which `busbar report` reads", false);
     } else if (std::vector<std::string> answers;
-               head->size <= kMostFileBytes && is(LineList::ras_files) && !mentions(head->text, "NCCL INFO") &&
+               head->size <= kMostFileBytes && is("ras-files") && !mentions(head->text, "NCCL INFO") &&
                !mentions(head->text, "NCCL WARN") && !(answers = only_ras(path)).empty()) {
       const std::size_t before = inputs.ras.size();
       read_answers(answers, ras_before, inputs.ras);

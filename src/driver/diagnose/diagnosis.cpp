@@ -18,12 +18,6 @@
 namespace busbar {
 namespace {
 
-struct OpCountRule {
-  bool reliable = false;
-  bool unknown = true;
-};
-
-/// Up to 2.26 NCCL's opCount is the number of the call.
 OpCountRule op_count_rule(const JobBook& book) {
   OpCountRule rule{true, true};
   for (const Process& process : book.processes) {
@@ -47,7 +41,7 @@ LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<
   view.comms.reserve(joined.size());  // alignments point to their members
   for (JoinedComm& one : joined) {
     AlignedComm& comm = view.comms.emplace_back(AlignedComm{std::move(one), {}, {}, {}});
-    comm.alignment = align_calls(book, comm, view.lost, rule.reliable, rule.unknown);
+    comm.alignment = align_calls(book, comm, view.lost, rule);
     comm.divergence = first_divergence(comm.alignment, book.words);
     comm.lag = find_lag(book, comm.alignment, view.lost);
   }

@@ -227,13 +227,12 @@ void fill_gdr(const LogView& view, Diagnosis& diagnosis) {
     if (key == "ring_gdr") (value == "1" ? enabled : disabled) = true;
   }
   // What was used outweighs what could be.
-  if (direct) {
-    diagnosis.facts.emplace_back("gdr", staged ? "on for some connections" : "on");
-  } else if (staged || disabled) {
-    diagnosis.facts.emplace_back("gdr", "off");
-  } else if (enabled) {
-    diagnosis.facts.emplace_back("gdr", "on");
-  }
+  const std::string_view told = direct && staged     ? "on for some connections"
+                                : direct             ? "on"
+                                : staged || disabled ? "off"
+                                : enabled            ? "on"
+                                                     : "";
+  if (!told.empty()) diagnosis.facts.emplace_back("gdr", told);
 }
 
 void fill_times(const LogView& view, Diagnosis& diagnosis) {

@@ -116,7 +116,7 @@ void find_absent(const LogView& view, const Waiting& waiting, Findings& findings
 /// Whether an exception is the program's own, and not what follows when others fail.
 bool is_own(const ProgramEvent& event) {
   return event.what == What::traceback ||
-         (event.what == What::exception && !builtin_line_rules().has(LineList::consequences, event.text));
+         (event.what == What::exception && !builtin_line_rules().has("consequences", event.text));
 }
 
 /// The rank that raised it, by elimination where the line does not tell; -1: not known.
@@ -255,7 +255,7 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
 void find_other_errors(const LogView& view, Findings& findings) {
   std::vector<const ProgramNote*> notes;
   const auto order = [](const ProgramNote* note) {
-    const bool after = builtin_line_rules().has(LineList::after_timeout, note->event.text);
+    const bool after = builtin_line_rules().has("after-timeout", note->event.text);
     return std::tuple(after, note->event.name != kLastError, note->event.what != What::exception,
                       note->event.what == What::stopped || note->event.what == What::traceback);
   };

@@ -183,7 +183,7 @@ void JobBook::note_absent_network(std::string_view text, std::uint32_t process) 
     return;
   }
   constexpr std::size_t kMost = 8;
-  const bool absent = builtin_line_rules().has(LineList::absent_networks, text);
+  const bool absent = builtin_line_rules().has("absent-networks", text);
   if (absent && of.absent_networks.size() < kMost) of.absent_networks.emplace(text.substr(0, 500));
 }
 
@@ -198,7 +198,7 @@ void JobBook::note_peers(RuleKind kind, std::string_view text) {
 
 /// The blocks in which torchrun and Hydra tell which process failed first.
 void JobBook::note_failed(std::string_view text) {
-  LineFacts told = builtin_line_rules().failed(text);
+  LineFacts told = builtin_line_rules().told("failed", text);
   if (told.contains("begins")) {
     elastic_ = {};
     elastic_.name = told["begins"];
@@ -346,7 +346,7 @@ void JobBook::ingest(const OtherLine& other, const Place& from) {
   note_absent_network(text, from.process);
   // Only the last line of a log is cut; any line that follows takes this back.
   actors[from.actor].cut = !other.chatter && mentions(text, ": opCount");
-  for (const auto& [key, value] : builtin_line_rules().facts(text)) note(key, value);
+  for (const auto& [key, value] : builtin_line_rules().told("facts", text)) note(key, value);
 }
 
 }  // namespace busbar

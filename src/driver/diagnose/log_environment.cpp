@@ -130,7 +130,7 @@ constexpr std::size_t kMaxDevices = 256;
 
 bool parse_trouble(std::string_view text, LogFact& fact) {
   if (parse_return_code(LogScan{text}, fact)) return true;
-  if (!builtin_line_rules().has(LineList::quiet_warnings, text)) return false;
+  if (!builtin_line_rules().has("quiet-warnings", text)) return false;
   fact = Warning{.file = {}, .function = {}, .text = text};
   return true;
 }

@@ -133,7 +133,7 @@ Speaker find_speaker(std::string_view line) {
   return speaker;
 }
 
-bool may_tell_failure(std::string_view line) { return builtin_line_rules().has(LineList::signs, line); }
+bool may_tell_failure(std::string_view line) { return builtin_line_rules().has("signs", line); }
 
 namespace {
 
@@ -203,7 +203,7 @@ bool read_end(ProgramLine& line, const LineRule& rule) {
   const std::string said = builtin_line_rules().capture(rule, line.speaker.text, "code");
   std::int64_t code = number_of<std::int64_t>(said).value_or(0);
   if (!said.empty() && code == 0) return false;
-  LineFacts told = builtin_line_rules().endings(line.speaker.text);
+  LineFacts told = builtin_line_rules().told("endings", line.speaker.text);
   if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(told["signal"]).value_or(0);
   if (code > 128 && code < 193) code = 128 - code;
   ProgramEvent& event = line.add(code == -SIGTERM ? What::stopped : What::ended);
@@ -229,9 +229,8 @@ bool read_message(ProgramLine& line, const LineRule& rule, bool in_error) {
   const bool of_peer =
       rule.kind == RuleKind::unreachable || rule.kind == RuleKind::refused || rule.kind == RuleKind::victim;
   if (rule.nccl_only || rule.kind == RuleKind::harmless) return false;
-  if (!in_error && (!rules.has(LineList::failing, text) || (is_counter(line.low) && !mentions(line.low, "net/"))))
-    return false;
-  if (of_peer && !rules.has(LineList::networking, text)) return false;
+  if (!in_error && (!rules.has("failing", text) || (is_counter(line.low) && !mentions(line.low, "net/")))) return false;
+  if (of_peer && !rules.has("networking", text)) return false;
   ProgramEvent& event = line.add(What::message);
   event.rule = &rule;
   // nccl-tests: "node1: Test CUDA failure ...".
@@ -276,7 +275,7 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
   if (!line.starts_with("    ")) return std::nullopt;
   line = without_blanks(line);
   if (line == "Aggregate" || line == "Volatile") aggregate_ = line == "Aggregate";
-  if (!builtin_line_rules().has(LineList::gpu_troubles, line)) return std::nullopt;
+  if (!builtin_line_rules().has("gpu-troubles", line)) return std::nullopt;
   const std::size_t colon = line.find(" : ");
   const std::string_view key = without_blanks(line.substr(0, colon));
   if (aggregate_ && mentions(key, "Uncorrectable")) return std::nullopt;

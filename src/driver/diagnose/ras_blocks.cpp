@@ -26,6 +26,33 @@ bool is_json(std::string_view line) {
   return line.find_first_not_of("{}[], \t") == std::string_view::npos;
 }
 
+/// Whether an answer may begin with a line whose decoration is not known yet: by its end, because there are very many
+/// lines and hardly any ends so.
+bool may_begin(std::string_view line) {
+  const char last = line.empty() ? '\0' : line.back();
+  switch (last) {
+    case '{':
+      return true;
+    case 'y':
+      return line.ends_with("Job summary");
+    case '.':
+      return line.ends_with("Communicators...");
+    case 's':
+      return line.ends_with("  Errors");
+    case 'E':
+    case 'H':
+    case 'R':
+      return mentions(line, ") INCOMPLETE") || mentions(line, ") MISMATCH") || mentions(line, ") ERROR");
+    case '}':
+      return tells_ras(line);
+    case ')':
+    case '>':
+      return mentions(line, "PEER_") || mentions(line, "Communicators... (");
+    default:
+      return is_digit(last) && (line.starts_with("NCCL version ") || mentions(line, "PEER_"));
+  }
+}
+
 /// The line as RAS wrote it. A row of its table begins as if somebody had numbered it, so that quote marks go first.
 std::string_view without_decoration(std::string_view line) {
   while (line.starts_with('>')) line = trimmed(line.substr(1));
@@ -52,7 +79,7 @@ int braces(std::string_view line) {
 
 bool RasBlocks::add(std::string_view line) {
   line = trimmed(line);
-  if (!is_open()) return builtin_line_rules().has(LineList::ras_begins, line) && begin(without_decoration(line));
+  if (!is_open()) return may_begin(line) && begin(without_decoration(line));
   if (line.empty()) return true;
   line = trimmed(without_decoration(line));
   if (depth_ > 0 ? add_json(line) : add_text(line)) {

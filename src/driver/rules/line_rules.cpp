@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -23,11 +24,6 @@ constexpr std::array<std::string_view, 19> kKinds{"hardware",      "unreachable"
                                                   "ended",         "exception",     "no-error", "error"};
 constexpr std::array<std::string_view, 4> kBlames{"unset", "both-ends", "speaker", "nobody"};
 constexpr std::array<std::string_view, 2> kWhere{"everywhere", "nccl"};
-/// In the order of LineList.
-constexpr std::array<std::string_view, 13> kLists{
-    "signs",           "failing",      "networking",   "quiet-warnings", "consequences", "after-timeout", "ras-begins",
-    "absent-networks", "gpu-troubles", "hang-reports", "results",        "ras-files",    "ras-greetings"};
-
 RE2::Options pattern_options(bool case_sensitive = false) {
   RE2::Options options;
   options.set_case_sensitive(case_sensitive);
@@ -56,8 +52,8 @@ struct LineRules::Patterns {
       Pattern pattern;
       std::string key, value;
     };
-    RE2::Set any{pattern_options(true), RE2::UNANCHORED};
-    std::vector<One> rules;  ///< by place in `any`
+    RE2::Set any{pattern_options(true), RE2::ANCHOR_START};  // fast where all begin with ^
+    std::vector<One> rules;                                  ///< by place in `any`
 
     void read(const YamlValue& list) {
       list.each_item([&](const YamlValue& value) {
@@ -66,7 +62,8 @@ struct LineRules::Patterns {
                     key_of("key", rule.key),
                     key_of("value", rule.value)});
         if (!rule.pattern || rule.key.empty()) value.fail("a match and a key are needed");
-        any.Add(rule.pattern->pattern(), nullptr);
+        const std::string& text = rule.pattern->pattern();
+        any.Add(text.starts_with('^') ? text : fmt::format(".*(?:{})", text), nullptr);
       });
       if (!any.Compile()) list.fail("the expressions need too much memory");
     }
@@ -78,18 +75,19 @@ struct LineRules::Patterns {
       std::ranges::sort(found);
       for (const int place : found) {
         const One& rule = rules[static_cast<std::size_t>(place)];
-        std::string value;
-        if (RE2::Extract(line, *rule.pattern, rule.value, &value)) facts.emplace(rule.key, std::move(value));
+        std::string value = rule.value;
+        if (mentions(value, "\\")) RE2::Extract(line, *rule.pattern, rule.value, &value);
+        facts.emplace(rule.key, std::move(value));
       }
       return facts;
     }
   };
 
   RE2::Set all{pattern_options(), RE2::UNANCHORED};
-  std::vector<std::size_t> rule_of;           ///< by place in `all`
-  std::vector<std::vector<Pattern>> of_rule;  ///< a rule matches where all of its own do
-  std::array<Pattern, kLists.size()> lists;   ///< each finds any word of its list
-  Facts facts, endings, failed;
+  std::vector<std::size_t> rule_of;                   ///< by place in `all`
+  std::vector<std::vector<Pattern>> of_rule;          ///< a rule matches where all of its own do
+  std::map<std::string, Pattern, std::less<>> lists;  ///< each finds any word of its list
+  std::map<std::string, Facts, std::less<>> tells;
 };
 
 /// What of a file is needed while it is read.
@@ -128,23 +126,23 @@ struct LineRules::Reader {
 
   void read_root(const YamlValue& root) {
     Patterns& patterns = *result.patterns_;
-    std::vector<YamlKey> keys{
-        {"schema", check_yaml_schema},
-        {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }},
-        {"facts", [&](const YamlValue& v) { patterns.facts.read(v); }},
-        {"endings", [&](const YamlValue& v) { patterns.endings.read(v); }},
-        {"failed", [&](const YamlValue& v) { patterns.failed.read(v); }},
-        {"health",
-         [&](const YamlValue& v) {
-           v.each([&](const YamlValue& one) { result.health_.emplace_back(one.key, one.text()); });
-         }},
-        key_of("chatter", result.chatter_)};
-    for (std::size_t i = 0; i < kLists.size(); ++i) {
-      keys.push_back({kLists[i], [&, i](const YamlValue& v) {
-                        patterns.lists[i] = pattern_of(v, fmt::format("{}", fmt::join(v.texts(), "|")));
-                      }});
-    }
-    root.read(keys);
+    root.read({{"schema", check_yaml_schema},
+               {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }},
+               {"tells",
+                [&](const YamlValue& v) {
+                  v.each([&](const YamlValue& one) { patterns.tells[std::string(one.key)].read(one); });
+                }},
+               {"lists",
+                [&](const YamlValue& v) {
+                  v.each([&](const YamlValue& one) {
+                    patterns.lists.emplace(one.key, pattern_of(one, fmt::format("{}", fmt::join(one.texts(), "|"))));
+                  });
+                }},
+               {"health",
+                [&](const YamlValue& v) {
+                  v.each([&](const YamlValue& one) { result.health_.emplace_back(one.key, one.text()); });
+                }},
+               key_of("chatter", result.chatter_)});
     if (!patterns.all.Compile()) root.fail("the expressions need too much memory");
   }
 };
@@ -183,17 +181,17 @@ std::string LineRules::capture(const LineRule& rule, std::string_view line, cons
   return {};
 }
 
-bool LineRules::has(LineList list, std::string_view line) const {
-  return RE2::PartialMatch(line, *patterns_->lists[static_cast<std::size_t>(list)]);
+bool LineRules::has(std::string_view list, std::string_view line) const {
+  return RE2::PartialMatch(line, *patterns_->lists.find(list)->second);
 }
 
-LineFacts LineRules::facts(std::string_view message) const { return patterns_->facts.told(message); }
-LineFacts LineRules::endings(std::string_view line) const { return patterns_->endings.told(line); }
-LineFacts LineRules::failed(std::string_view line) const { return patterns_->failed.told(line); }
+LineFacts LineRules::told(std::string_view list, std::string_view line) const {
+  return patterns_->tells.find(list)->second.told(line);
+}
 
 bool LineRules::is_known(std::string_view message) const {
   const auto begins = [&](const std::string& words) { return message.starts_with(words); };
-  return std::ranges::any_of(chatter_, begins) || patterns_->facts.any.Match(message, nullptr);
+  return std::ranges::any_of(chatter_, begins) || patterns_->tells.find("facts")->second.any.Match(message, nullptr);
 }
 
 const LineRules& builtin_line_rules() {

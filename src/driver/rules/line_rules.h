@@ -53,23 +53,6 @@ struct LineRule {
   std::vector<std::string> examples;
 };
 
-/// Lists of expressions in the file, which describes them.
-enum class LineList : std::uint8_t {
-  signs,
-  failing,
-  networking,
-  quiet_warnings,
-  consequences,
-  after_timeout,
-  ras_begins,
-  absent_networks,
-  gpu_troubles,
-  hang_reports,
-  results,
-  ras_files,
-  ras_greetings
-};
-
 /// Keys and values.
 using LineFacts = std::map<std::string, std::string>;
 
@@ -86,13 +69,12 @@ class LineRules {
   /// What a named group of the rule's expressions found in a line that it matches; empty: nothing.
   std::string capture(const LineRule& rule, std::string_view line, const std::string& group) const;
 
+  // `lists` and `tells` of the file, which describes them. Their names stand in the code: one that is not there is an
+  // error of the program.
   /// Whether one of a list is in the line.
-  bool has(LineList list, std::string_view line) const;
-  /// What a line tells by `facts` (a message of NCCL), `endings` (of a process) or `failed` (which one failed first),
-  /// the first of a key.
-  LineFacts facts(std::string_view message) const;
-  LineFacts endings(std::string_view line) const;
-  LineFacts failed(std::string_view line) const;
+  bool has(std::string_view list, std::string_view line) const;
+  /// What the expressions of a list find in the line, the first of a key.
+  LineFacts told(std::string_view list, std::string_view line) const;
   /// Whether NCCL is known to print this: such lines do not count as unknown, so that the unknown ones show what a new
   /// version has changed.
   bool is_known(std::string_view message) const;
