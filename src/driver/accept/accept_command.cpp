@@ -200,7 +200,7 @@ int run(const Launch& launch, int argc, char** argv) {
     return code_of(ExitCode::good);
   }
   if (launch.launched() && !options.launch.empty()) {
-    throw Error(ExitCode::bad_config, "--launch starts jobs itself: start busbar without a launcher");
+    throw_bad_config("--launch starts jobs itself: start busbar without a launcher");
   }
   const std::span<char*> args(argv, static_cast<std::size_t>(argc));
   if (!options.launch.empty()) return code_of(run_accept_launches(args, options));

@@ -68,8 +68,7 @@ class AcceptLauncher {
         host_file_(fs::absolute(results + ".hosts").string()),
         words_(split_command(options.launch)),
         hosts_(launch_hosts(words_)) {
-    if (words_.empty())
-      throw Error(ExitCode::bad_config, "--launch is empty; give it a command such as \"mpirun -n 16\"");
+    if (words_.empty()) throw_bad_config("--launch is empty; give it a command such as \"mpirun -n 16\"");
     const std::size_t count = count_word(words_);
     if (options.nranks) {
       nranks_ = *options.nranks;

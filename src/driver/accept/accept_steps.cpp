@@ -77,7 +77,7 @@ AcceptStep find_step(const AcceptPlan& plan, const std::string& id) {
     if (step.id == id) return std::move(step);
   }
   if (id == name(Stage::pairs)) return {Stage::pairs, -1, id};
-  throw Error(ExitCode::bad_config, fmt::format("the plan has no step {}", in_quotes(id)));
+  throw_bad_config(fmt::format("the plan has no step {}", in_quotes(id)));
 }
 
 double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {

@@ -157,7 +157,7 @@ double share(const std::string& text) { return parse_fraction(text); }
 
 double positive(double value) {
   if (value > 0) return value;
-  throw Error(ExitCode::bad_config, "must be above 0");
+  throw_bad_config("must be above 0");
 }
 
 double gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }

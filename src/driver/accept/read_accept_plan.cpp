@@ -265,8 +265,7 @@ void check_environment_needs(const AcceptPlan& plan, bool has_launch) {
     for (const auto& [name, value] : cell.environment) {
       if (rereads_per_communicator(name)) continue;
       const std::string_view other = setting_in_one_job(name);
-      throw Error(
-          ExitCode::bad_config,
+      throw_bad_config(
           fmt::format("{}:{}: cell {}: env: {} is read once per process, so a job cannot set it for one cell: "
                       "run with --launch \"mpirun -n {{ranks}} {{cmd}}\"{}; one job can set: {}",
                       plan.file, cell.line, cell.name, name, other.empty() ? "" : fmt::format(", or set {}", other),

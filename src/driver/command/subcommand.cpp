@@ -54,12 +54,11 @@ std::string own_options_help(std::span<const OwnOption> own) {
 void refuse_shared_options(const CommandLine& line, std::string_view subcommand, std::string_view but) {
   for (const Setting& setting : line.settings) {
     if (setting.option->long_name == but) continue;
-    throw Error(ExitCode::bad_config,
-                fmt::format("{} has no meaning in {}, which measures nothing; `busbar {} --help` lists what has",
-                            label(*setting.option), subcommand, subcommand));
+    throw_bad_config(fmt::format("{} has no meaning in {}, which measures nothing; `busbar {} --help` lists what has",
+                                 label(*setting.option), subcommand, subcommand));
   }
   if (!line.config_file.empty()) {
-    throw Error(ExitCode::bad_config, fmt::format("--config has no meaning in {}, which measures nothing", subcommand));
+    throw_bad_config(fmt::format("--config has no meaning in {}, which measures nothing", subcommand));
   }
 }
 

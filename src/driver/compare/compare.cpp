@@ -196,13 +196,12 @@ std::string compare_help() {
 /// What --launch would make of these options is not for ranks of a job.
 void check_in_one_job(const CompareOptions& options) {
   if (!options.launch.empty() && !options.verify) {
-    throw Error(ExitCode::bad_config,
-                "--launch starts jobs itself: start busbar without a launcher (only for --verify "
-                "may it say how to launch again)");
+    throw_bad_config(
+        "--launch starts jobs itself: start busbar without a launcher (only for --verify "
+        "may it say how to launch again)");
   }
   if (!options.verify_file.empty()) {
-    throw Error(ExitCode::bad_config,
-                "--verify-file starts jobs itself: start busbar without a launcher, with --launch");
+    throw_bad_config("--verify-file starts jobs itself: start busbar without a launcher, with --launch");
   }
   check_vary_in_one_job(options.vary);
 }

@@ -231,9 +231,9 @@ RunInfo describe_compare(std::span<char*> args, const Config& config, const Back
 void check_compare_options(const CompareOptions& options, int nnodes) {
   check_emission(options);
   if (options.verify && options.launch.empty() && nnodes > 1) {
-    throw Error(ExitCode::bad_config,
-                "--verify of a job on several hosts needs --launch with the command that starts "
-                "it, such as \"mpirun -n 16 --hostfile hosts\"");
+    throw_bad_config(
+        "--verify of a job on several hosts needs --launch with the command that starts "
+        "it, such as \"mpirun -n 16 --hostfile hosts\"");
   }
 }
 

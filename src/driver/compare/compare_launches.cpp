@@ -58,10 +58,9 @@ double measure_time(const Configured& configured, int launches, std::size_t cell
   constexpr double kLeast = 0.2;
   const double share = configured.config.max_time_s / launches - kLaunchOverhead;
   if (share >= kLeast) return std::min(share, measuring_time_s(cells));
-  throw Error(ExitCode::bad_config,
-              fmt::format("--max-time {}: that is too little for {} launches; give it {}, or vary fewer values",
-                          format_duration(configured.config.max_time_s), launches,
-                          format_duration(launches * (kLaunchOverhead + kLeast))));
+  throw_bad_config(fmt::format("--max-time {}: that is too little for {} launches; give it {}, or vary fewer values",
+                               format_duration(configured.config.max_time_s), launches,
+                               format_duration(launches * (kLaunchOverhead + kLeast))));
 }
 
 std::string header(const RunFile& run, const LaunchSeries& series, double delta) {

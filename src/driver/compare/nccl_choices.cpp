@@ -31,9 +31,8 @@ std::string find_name(std::string_view text, std::span<const std::string_view> n
   for (std::string_view name : names) {
     if (lower_case(name) == lower_case(bare)) return fmt::format("{}{}", all_but ? "^" : "", name);
   }
-  throw Error(ExitCode::bad_config,
-              fmt::format("NCCL has no {} {}{}; choose from: {}", what, in_quotes(text),
-                          did_you_mean(bare, {names.begin(), names.end()}), fmt::join(names, " ")));
+  throw_bad_config(fmt::format("NCCL has no {} {}{}; choose from: {}", what, in_quotes(text),
+                               did_you_mean(bare, {names.begin(), names.end()}), fmt::join(names, " ")));
 }
 
 /// Empty: the collective is made of sends and receives.

@@ -306,8 +306,7 @@ void add_config_field(const std::string& name, const std::string& value, Environ
   const auto* field =
       std::ranges::find_if(kNcclFields, [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == name; });
   if (field == kNcclFields.end() || field->variable.empty()) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
+    throw_bad_config(fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
   }
   environment.emplace_back(field->variable, value);
 }
@@ -315,7 +314,7 @@ void add_config_field(const std::string& name, const std::string& value, Environ
 void add_ompi_choice(const Variant& variant, const Collective& collective, Environment& environment) {
   const OmpiCollective* known = ompi_collective(collective.id);
   if (known == nullptr) {
-    throw Error(ExitCode::bad_config, fmt::format("Open MPI has no algorithms for {}", collective.name));
+    throw_bad_config(fmt::format("Open MPI has no algorithms for {}", collective.name));
   }
   const OmpiChoice choice = ompi_choice(variant, collective);
   const std::string stem = fmt::format("OMPI_MCA_coll_tuned_{}_algorithm", known->tuned_name);
@@ -327,7 +326,7 @@ void add_ompi_choice(const Variant& variant, const Collective& collective, Envir
 void add_mpich_choice(const Collective& collective, const std::string& value, Environment& environment) {
   const MpichCollective* known = mpich_collective(collective.id);
   if (known == nullptr) {
-    throw Error(ExitCode::bad_config, fmt::format("MPICH has no algorithms for {}", collective.name));
+    throw_bad_config(fmt::format("MPICH has no algorithms for {}", collective.name));
   }
   environment.emplace_back(mpich_algorithm_variable(*known), find_mpich_algorithm(*known, value).name);
   environment.emplace_back(mpich_device_variable(*known), "0");

@@ -58,7 +58,7 @@ std::vector<std::string> split_command(std::string_view text) {
       words.back() += c;
     }
   }
-  if (quote != 0) throw Error(ExitCode::bad_config, fmt::format("{}: a quote is not closed", in_quotes(text)));
+  if (quote != 0) throw_bad_config(fmt::format("{}: a quote is not closed", in_quotes(text)));
   return words;
 }
 
@@ -102,12 +102,11 @@ std::vector<std::string> launch_command(std::string_view launch_template, std::o
       } else if (name == "ranks" && nranks) {
         filled += std::to_string(*nranks);
       } else if (name == "ranks") {
-        throw Error(ExitCode::bad_config,
-                    "{ranks} in the launch command, but the number of ranks is not known here: write it out "
-                    "(accept: or add --ranks N)");
+        throw_bad_config(
+            "{ranks} in the launch command, but the number of ranks is not known here: write it out "
+            "(accept: or add --ranks N)");
       } else {
-        throw Error(ExitCode::bad_config,
-                    fmt::format("{{{}}} in the launch command; the placeholders are {{cmd}} and {{ranks}}", name));
+        throw_bad_config(fmt::format("{{{}}} in the launch command; the placeholders are {{cmd}} and {{ranks}}", name));
       }
     }
     result.push_back(std::move(filled));
