@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -52,6 +53,8 @@ class RewrittenFile {
   /// As create_result_file; none where `asked` is empty.
   RewrittenFile(const std::string& asked, std::string_view option)
       : path_(asked.empty() ? "" : create_result_file(asked, option)) {}
+  /// One that is this run's already.
+  RewrittenFile(std::string path, Replacing how) : path_(std::move(path)), how_(how) {}
 
   bool is_there() const { return !path_.empty(); }
   const std::string& path() const { return path_; }
@@ -63,6 +66,7 @@ class RewrittenFile {
 
  private:
   std::string path_;
+  Replacing how_ = Replacing::plainly;
   bool complete_ = true;
 };
 

@@ -1,5 +1,3 @@
-#include "driver/accept/accept_command.h"
-
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"

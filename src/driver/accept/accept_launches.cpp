@@ -7,12 +7,8 @@
 #include "common/processes/child.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
-#include "driver/accept/accept_command.h"
 #include "driver/accept/accept_engine.h"
-#include "driver/accept/accept_failure.h"
-#include "driver/accept/accept_steps.h"
-#include "driver/launch/launch_template.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,7 +43,6 @@ std::size_t count_word(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size() && words[i] != "{cmd}"; ++i) {
     if (contains(kCountOptions, words[i])) return i + 1;
   }
-
   return words.size();
 }
 
@@ -145,7 +140,10 @@ class AcceptLauncher {
   /// Hosts on which not even a launch that measures nothing starts, found by halving; empty where all start together,
   /// where nothing starts at all, and where the command names no hosts: the first part's launch then tells.
   std::vector<std::string> hosts_that_do_not_start() {
-    const std::vector<std::string> hosts = hosts_left();
+    std::vector<std::string> hosts;
+    for (const LaunchHost& host : hosts_) {
+      if (!excluded_.contains(host.name)) hosts.push_back(host.name);
+    }
     if (hosts.size() < 2) return {};
     std::vector<std::string> dead;
     find_dead(hosts, dead);
@@ -210,14 +208,6 @@ class AcceptLauncher {
     const auto middle = hosts.begin() + static_cast<std::ptrdiff_t>(hosts.size() / 2);
     find_dead({hosts.begin(), middle}, dead);
     find_dead({middle, hosts.end()}, dead);
-  }
-
-  std::vector<std::string> hosts_left() const {
-    std::vector<std::string> hosts;
-    for (const LaunchHost& host : hosts_) {
-      if (!excluded_.contains(host.name)) hosts.push_back(host.name);
-    }
-    return hosts;
   }
 
   const AcceptOptions& options_;

@@ -1,11 +1,10 @@
-#include "driver/accept/accept_steps.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
 #include "common/statistics/stop_rule.h"
+#include "driver/accept/accept_engine.h"
 #include "driver/compare/launch_rounds.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,3 @@
-#include "driver/accept/accept_text.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"

@@ -1,6 +1,6 @@
 #include "common/statistics/distributions.h"
 #include "common/statistics/trend.h"
-#include "driver/accept/judge_parts.h"
+#include "driver/accept/judge_acceptance.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

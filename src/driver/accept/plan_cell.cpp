@@ -1,11 +1,10 @@
-#include "driver/accept/plan_cell.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "driver/accept/read_accept_plan.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
@@ -51,14 +50,6 @@ std::string read_name(const YamlValue& value) {
   return name;
 }
 
-CellMemory read_memory(const YamlValue& value) {
-  const std::string text = value.text();
-  if (text == "any") return CellMemory::any;
-  if (text == "gpu") return CellMemory::gpu;
-  if (text == "host") return CellMemory::host;
-  value.fail_unknown("memory", text, {"any", "gpu", "host"});
-}
-
 void read_environment(const YamlValue& map, PlanCell& cell) {
   map.each([&](const YamlValue& value) {
     const std::string name(value.key);
@@ -75,83 +66,7 @@ void read_environment(const YamlValue& map, PlanCell& cell) {
   });
 }
 
-bool has_sizes(const YAML::Node& node) {
-  return std::ranges::any_of(
-      node, [](const auto& entry) { return entry.first.IsScalar() && names_key(kSizeOptions, entry.first.Scalar()); });
-}
-
-void read_option(const YamlValue& value, bool is_default, PlanCell& cell, std::vector<std::string>& names) {
-  if (names_key(kCellOptions, value.key)) {
-    names.emplace_back(apply_yaml_option(cell.config, value));
-    return;
-  }
-  for (const Option& option : all_options()) {
-    if (canonical_key(option.long_name) != canonical_key(value.key)) continue;
-    value.fail(fmt::format("{} has no meaning in a cell of a plan; valid keys: {}", option.long_name,
-                           fmt::join(valid_keys(is_default), " ")));
-  }
-  value.fail_unknown("key", value.key, valid_keys(is_default));
-}
-
-}  // namespace
-
-const Collective* read_collective(const YamlValue& value) {
-  const std::string name = value.text();
-  if (const Collective* found = find_collective(name)) return found;
-  value.fail_unknown("collective", name, collective_names());
-}
-
-std::vector<Stage> read_stages(const YamlValue& value) {
-  constexpr std::array kAll{Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
-  std::vector<Stage> stages;
-  for (const std::string& word : value.texts()) {
-    const auto found = std::ranges::find_if(kAll, [&](Stage s) { return canonical_key(word) == name(s); });
-    if (found == kAll.end()) value.fail_unknown("stage", word, {"doctor", "per-host", "pairs", "whole"});
-    if (contains(stages, *found)) value.fail(fmt::format("stages: {} is given twice", word));
-    stages.push_back(*found);
-  }
-  if (stages.empty()) value.fail("stages: the list is empty; choose from: doctor per-host pairs whole");
-  return stages;
-}
-
-PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_default) {
-  PlanCell cell = defaults;
-  cell.line = map.line();
-  if (!map.node.IsMap()) map.fail("a cell is a map: write lines such as 'collective: all_reduce'");
-  if (has_sizes(map.node)) forget_sizes(cell.config);
-  std::vector<std::string> names;
-  map.each([&](const YamlValue& value) {
-    const std::string_view key = value.key;
-    if (!is_default && key == "name") {
-      cell.name = read_name(value);
-    } else if (!is_default && key == "collective") {
-      cell.collective = read_collective(value);
-    } else if (key == "stages") {
-      cell.stages = read_stages(value);
-    } else if (key == "memory") {
-      cell.memory = read_memory(value);
-    } else if (key == "env") {
-      read_environment(value, cell);
-    } else if (key == "criteria") {
-      read_criteria(value, cell.criteria);
-    } else {
-      read_option(value, is_default, cell, names);
-    }
-  });
-  map.as("cell").checked([&] { check_size_conflict(names); });
-  if (!is_default && cell.collective == nullptr) map.fail("a cell without collective: name one");
-  return cell;
-}
-
-namespace {
-
-using ParseNumber = std::function<double(const std::string&)>;
-
-struct Field {
-  std::string name;
-  ParseNumber parse;
-  std::function<void(double)> set;
-};
+using ParseNumber = double (*)(const std::string&);
 
 double share(const std::string& text) { return parse_fraction(text); }
 
@@ -160,24 +75,23 @@ double positive(double value) {
   throw_bad_config("must be above 0");
 }
 
-double gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }
-
 double positive_duration(const std::string& text) { return positive(parse_duration(text)); }
 
+/// A number of a criterion's, whom complaints name too.
+template <class Number>
+YamlKey part_of(const YamlValue& criterion, std::string_view name, Number& into, ParseNumber parse) {
+  return {name, [&criterion, name, &into, parse](const YamlValue& value) {
+            into = value.as(fmt::format("{}: {}", criterion.key, name)).parsed(parse);
+          }};
+}
+
 /// One number is what FAILs; a map may say what WARNs too, and whatever else the criterion has.
-Bound read_bound(const YamlValue& value, const ParseNumber& parse, bool larger_is_worse,
-                 const std::vector<Field>& more = {}) {
+Bound read_bound(const YamlValue& value, ParseNumber parse, bool larger_is_worse,
+                 const std::vector<YamlKey>& more = {}) {
   if (!value.node.IsMap()) return {std::nullopt, value.parsed(parse)};
   Bound bound;
-  std::vector<YamlKey> keys;
-  const auto add = [&](std::string_view name, const ParseNumber& how, const std::function<void(double)>& set) {
-    keys.push_back({name, [&value, name, how, set](const YamlValue& at) {
-                      set(at.as(fmt::format("{}: {}", value.key, name)).parsed(how));
-                    }});
-  };
-  add("warn", parse, [&](double number) { bound.warn = number; });
-  add("fail", parse, [&](double number) { bound.fail = number; });
-  for (const Field& field : more) add(field.name, field.parse, field.set);
+  std::vector<YamlKey> keys{part_of(value, "warn", bound.warn, parse), part_of(value, "fail", bound.fail, parse)};
+  keys.insert(keys.end(), more.begin(), more.end());
   value.read(keys);
   if (!bound.warn && !bound.fail) value.fail(fmt::format("{}: give warn, fail or both", value.key));
   if (!bound.warn || !bound.fail) return bound;
@@ -202,19 +116,13 @@ bool read_word(const YamlValue& value, std::string_view on) {
 void read_busbw(const YamlValue& value, Criteria& c) {
   c.busbw.reset();
   c.busbw_expected = value.node.IsScalar() && value.node.Scalar() == "expected";
-  if (!c.busbw_expected) c.busbw = read_bound(value, gigabytes, false);
+  if (!c.busbw_expected) c.busbw = read_bound(value, parse_gigabytes, false);
 }
 
 void read_ceiling_bound(const YamlValue& value, Criteria& c) {
   c.ceiling_busbw = 0;
-  c.of_ceiling = read_bound(value, share, false, {{"of", gigabytes, [&](double busbw) { c.ceiling_busbw = busbw; }}});
+  c.of_ceiling = read_bound(value, share, false, {part_of(value, "of", c.ceiling_busbw, parse_gigabytes)});
 }
-
-}  // namespace
-
-Bound read_share_bound(const YamlValue& value) { return read_bound(value, share, true); }
-
-Bound read_time_bound(const YamlValue& value) { return read_bound(value, positive_duration, true); }
 
 void read_criteria(const YamlValue& map, Criteria& c) {
   const auto shares = [](std::string_view key, std::optional<Bound>& bound) {
@@ -234,6 +142,80 @@ void read_criteria(const YamlValue& map, Criteria& c) {
             shares("rank-spread", c.rank_spread),
             word("counters", "unmoved", c.counters)},
            "criterion");
+}
+
+bool has_sizes(const YAML::Node& node) {
+  return std::ranges::any_of(
+      node, [](const auto& entry) { return entry.first.IsScalar() && names_key(kSizeOptions, entry.first.Scalar()); });
+}
+
+void read_option(const YamlValue& value, bool is_default, PlanCell& cell, std::vector<std::string>& names) {
+  if (names_key(kCellOptions, value.key)) {
+    names.emplace_back(apply_yaml_option(cell.config, value));
+    return;
+  }
+  for (const Option& option : all_options()) {
+    if (canonical_key(option.long_name) != canonical_key(value.key)) continue;
+    value.fail(fmt::format("{} has no meaning in a cell of a plan; valid keys: {}", option.long_name,
+                           fmt::join(valid_keys(is_default), " ")));
+  }
+  value.fail_unknown("key", value.key, valid_keys(is_default));
+}
+
+}  // namespace
+
+double parse_gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }
+
+Bound read_share_bound(const YamlValue& value) { return read_bound(value, share, true); }
+
+Bound read_time_bound(const YamlValue& value) { return read_bound(value, positive_duration, true); }
+
+const Collective* read_collective(const YamlValue& value) {
+  const std::string name = value.text();
+  if (const Collective* found = find_collective(name)) return found;
+  value.fail_unknown("collective", name, collective_names());
+}
+
+std::vector<Stage> read_stages(const YamlValue& value) {
+  std::vector<Stage> stages;
+  for (const std::string& word : value.texts()) {
+    const auto stage = from_word<Stage>(kStageWords, canonical_key(word));
+    if (!stage) value.fail_unknown("stage", word, {kStageWords.begin(), kStageWords.end()});
+    if (contains(stages, *stage)) value.fail(fmt::format("stages: {} is given twice", word));
+    stages.push_back(*stage);
+  }
+  if (stages.empty()) value.fail("stages: the list is empty; choose from: doctor per-host pairs whole");
+  return stages;
+}
+
+PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_default) {
+  constexpr std::array<std::string_view, 3> kMemoryWords{"any", "gpu", "host"};
+  PlanCell cell = defaults;
+  cell.line = map.line();
+  if (!map.node.IsMap()) map.fail("a cell is a map: write lines such as 'collective: all_reduce'");
+  if (has_sizes(map.node)) forget_sizes(cell.config);
+  std::vector<std::string> names;
+  map.each([&](const YamlValue& value) {
+    const std::string_view key = value.key;
+    if (!is_default && key == "name") {
+      cell.name = read_name(value);
+    } else if (!is_default && key == "collective") {
+      cell.collective = read_collective(value);
+    } else if (key == "stages") {
+      cell.stages = read_stages(value);
+    } else if (key == "memory") {
+      cell.memory = static_cast<CellMemory>(value.word(kMemoryWords));
+    } else if (key == "env") {
+      read_environment(value, cell);
+    } else if (key == "criteria") {
+      read_criteria(value, cell.criteria);
+    } else {
+      read_option(value, is_default, cell, names);
+    }
+  });
+  map.as("cell").checked([&] { check_size_conflict(names); });
+  if (!is_default && cell.collective == nullptr) map.fail("a cell without collective: name one");
+  return cell;
 }
 
 }  // namespace busbar

@@ -8,7 +8,6 @@
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "common/measure/plan.h"
-#include "driver/accept/plan_cell.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/compare/variants.h"
 
@@ -27,11 +26,10 @@ constexpr std::size_t kMaxCells = 500;
 constexpr std::size_t kMaxPlanRows = 20'000;
 
 std::string read_platform_name(const YamlValue& value) {
-  const std::string text = value.text();
-  std::vector<std::string> valid{"auto", "none"};
-  for (const EmbeddedFile& file : embedded_platforms()) valid.emplace_back(file.name.substr(0, file.name.rfind('.')));
-  if (!contains(valid, text)) value.fail_unknown("platform", text, valid);
-  return text == "none" ? "" : text;
+  std::vector<std::string_view> valid{"auto", "none"};
+  for (const EmbeddedFile& file : embedded_platforms()) valid.push_back(file.name.substr(0, file.name.rfind('.')));
+  const std::string_view platform = valid[value.word(valid)];
+  return std::string(platform == "none" ? "" : platform);
 }
 
 std::string read_baseline(const YamlValue& value) {

@@ -9,7 +9,7 @@
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/processes/collectively.h"
-#include "driver/compare/verify_emitted.h"
+#include "driver/compare/emit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,7 +8,7 @@
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "driver/compare/variants.h"
-#include "driver/launch/launch_template.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,10 +1,9 @@
-#include "driver/compare/nccl_choices.h"
-
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
+#include "driver/compare/variants.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -7,7 +7,6 @@
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "driver/compare/nccl_choices.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

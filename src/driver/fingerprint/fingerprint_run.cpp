@@ -12,8 +12,7 @@
 #include "common/processes/child.h"
 #include "common/processes/collectively.h"
 #include "common/processes/session.h"
-#include "driver/launch/launch_template.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

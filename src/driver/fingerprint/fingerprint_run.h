@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/mpi/ompi_algorithms.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <cstdint>
 #include <filesystem>

@@ -12,8 +12,7 @@
 #include "common/processes/child.h"
 #include "common/processes/launcher.h"
 #include "driver/command/subcommand.h"
-#include "driver/launch/launch_template.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 #include "driver/repeat/repeated_runs.h"
 
 #include <fmt/format.h>

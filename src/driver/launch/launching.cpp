@@ -1,4 +1,4 @@
-#include "driver/launch/launch_template.h"
+#include "driver/launch/launching.h"
 
 #include "common/base/error.h"
 #include "common/base/read_file.h"
@@ -11,11 +11,15 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 namespace busbar {
 namespace {
@@ -152,8 +156,7 @@ struct Place {
   std::size_t offset = 0;  ///< behind "--hostfile="
 };
 
-template <std::size_t N>
-std::optional<Place> find_value(const std::vector<std::string>& words, const std::array<std::string_view, N>& names) {
+std::optional<Place> find_value(const std::vector<std::string>& words, std::span<const std::string_view> names) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == "{cmd}") break;
     for (const std::string_view name : names) {
@@ -166,8 +169,22 @@ std::optional<Place> find_value(const std::vector<std::string>& words, const std
   return std::nullopt;
 }
 
-std::string value_at(const std::vector<std::string>& words, const Place& place) {
-  return words[place.word].substr(place.offset);
+/// What a launch command says of its hosts, and where.
+struct HostList {
+  std::optional<Place> place;
+  bool is_file = false;
+  std::vector<std::string> items;  ///< lines of the file, or of --host
+};
+
+HostList host_list(const std::vector<std::string>& words) {
+  HostList list{find_value(words, kFileOptions), true, {}};
+  if (!list.place) list = {find_value(words, kHostOptions), false, {}};
+  if (!list.place) return list;
+  std::string text = words[list.place->word].substr(list.place->offset);
+  if (list.is_file) text = read_file(text, "the launch command's host file");
+  const auto items = split_text(text, list.is_file ? '\n' : ',');
+  list.items.assign(items.begin(), items.end());
+  return list;
 }
 
 /// "node3 slots=2", "node3:2": the host of a line of a host file; nothing for a comment.
@@ -204,23 +221,14 @@ bool names_same(std::string_view a, std::string_view b) { return a.substr(0, a.f
 
 std::vector<LaunchHost> launch_hosts(const std::vector<std::string>& words) {
   std::vector<LaunchHost> hosts;
-  const auto add = [&](const LaunchHost& host) {
-    const auto same = std::ranges::find_if(hosts, [&](const LaunchHost& h) { return h.name == host.name; });
+  for (const std::string& item : host_list(words).items) {
+    const auto host = host_of_line(item);
+    if (!host) continue;
+    const auto same = std::ranges::find(hosts, host->name, &LaunchHost::name);
     if (same != hosts.end()) {
-      same->slots += host.slots;
+      same->slots += host->slots;
     } else {
-      hosts.push_back(host);
-    }
-  };
-  if (const auto file = find_value(words, kFileOptions)) {
-    std::istringstream lines(read_file(value_at(words, *file), "the launch command's host file"));
-    for (std::string line; std::getline(lines, line);) {
-      if (const auto host = host_of_line(line)) add(*host);
-    }
-  } else if (const auto list = find_value(words, kHostOptions)) {
-    const std::string value = value_at(words, *list);
-    for (const std::string_view item : split_text(value, ',')) {
-      if (const auto host = host_of_line(item)) add(*host);
+      hosts.push_back(*host);
     }
   }
   return hosts;
@@ -234,27 +242,106 @@ ReducedLaunch without_hosts(const std::vector<std::string>& words, const std::se
                             const std::string& hostfile) {
   ReducedLaunch reduced{words, {}};
   if (excluded.empty()) return reduced;
-  if (const auto file = find_value(words, kFileOptions)) {
-    std::istringstream lines(read_file(value_at(words, *file), "the launch command's host file"));
-    for (std::string line; std::getline(lines, line);) {
-      const auto host = host_of_line(line);
-      if (host && !is_excluded(host->name, excluded)) reduced.hostfile_text += line + "\n";
-    }
-    std::string& word = reduced.words[file->word];
-    word = word.substr(0, file->offset) + hostfile;
-  } else if (const auto list = find_value(words, kHostOptions)) {
-    std::vector<std::string_view> left;
-    const std::string value = value_at(words, *list);
-    for (const std::string_view item : split_text(value, ',')) {
+  if (HostList list = host_list(words); list.place) {
+    std::erase_if(list.items, [&](const std::string& item) {
       const auto host = host_of_line(item);
-      if (host && !is_excluded(host->name, excluded)) left.push_back(item);
-    }
-    std::string& word = reduced.words[list->word];
-    word = fmt::format("{}{}", word.substr(0, list->offset), fmt::join(left, ","));
+      return !host || is_excluded(host->name, excluded);
+    });
+    for (const std::string& item : list.items) reduced.hostfile_text += list.is_file ? item + "\n" : "";
+    std::string& word = reduced.words[list.place->word];
+    word.replace(list.place->offset, std::string::npos, list.is_file ? hostfile : joined_words(list.items, ","));
   } else if (is_srun(words)) {
     reduced.words.insert(reduced.words.begin() + 1, fmt::format("--exclude={}", fmt::join(excluded, ",")));
   }
   return reduced;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Foreign text on one line.
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kLongest = 300;
+  return without_controls(text.substr(0, kLongest));
+}
+
+}  // namespace
+
+bool LaunchFolder::make_in(const fs::path& parent) {
+  std::string name = (parent / "busbar_launches_XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) return false;
+  path_ = name;
+  return true;
+}
+
+LaunchFolder::LaunchFolder() {
+  std::error_code unknown;
+  if (make_in(fs::current_path(unknown)) || make_in(fs::temp_directory_path(unknown))) return;
+  throw Error(ExitCode::not_possible,
+              fmt::format("no folder for the launches' results can be made here or in /tmp: {}", std::strerror(errno)));
+}
+
+LaunchFolder::LaunchFolder(const std::string& parent) {
+  std::error_code unknown;
+  const fs::path base = parent.empty() ? fs::temp_directory_path(unknown) : fs::absolute(parent, unknown);
+  if (make_in(base)) return;
+  throw Error(ExitCode::not_possible,
+              fmt::format("cannot make a folder in {}; give another with --tmp", in_quotes(base.string())));
+}
+
+LaunchFolder::~LaunchFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+std::string last_words(std::string_view text) {
+  constexpr std::string_view kError = "busbar: error: ";
+  constexpr std::size_t kLines = 2;
+  std::vector<std::string> lines;
+  std::string error;
+  for (const std::string_view line : split_text(text, '\n')) {
+    if (line.starts_with(kError)) error = line.substr(kError.size());
+    // Launchers frame what they say.
+    if (line.find_first_not_of(" \t\r-=*") != std::string_view::npos) lines.emplace_back(line);
+  }
+  if (!error.empty()) return one_line(error);
+  if (lines.size() > kLines) lines.erase(lines.begin(), lines.end() - kLines);
+  for (std::string& line : lines) line = one_line(line);
+  return fmt::format("{}", fmt::join(lines, " / "));
+}
+
+ChildResult launch_child(const std::vector<std::string>& command, double timeout_s) {
+  constexpr std::size_t kKeptOutput = 1 << 20;
+  return run_child(command, {.environment = launch_environment(), .timeout_s = timeout_s, .output_limit = kKeptOutput});
+}
+
+ExitCode as_exit_code(int code) {
+  const bool is_ours = (code >= code_of(ExitCode::cuda) && code <= code_of(ExitCode::inconclusive)) ||
+                       code == code_of(ExitCode::bad_config);
+  return is_ours ? static_cast<ExitCode>(code) : ExitCode::backend;
+}
+
+LaunchedRun launch_run(const std::vector<std::string>& command, const std::string& results, const std::string& name,
+                       double timeout_s) {
+  const ChildResult child = launch_child(command, timeout_s);
+  // Wrong data is a result, and in the file.
+  const bool ended = child.exit_code == 0 || child.exit_code == static_cast<int>(ExitCode::wrong_data);
+  if (child.timed_out || !ended) {
+    const std::string words = last_words(child.err);
+    return {{},
+            fmt::format("{}{}{}", describe_end(child, timeout_s), words.empty() ? "" : ": ", words),
+            child.timed_out ? ExitCode::timeout : as_exit_code(child.exit_code)};
+  }
+  std::error_code unknown;
+  if (!fs::exists(results, unknown)) return {{}, kNoResultsHere, ExitCode::not_possible};
+  try {
+    RunFile run = read_run(read_file(results, "a launch's results"), name);
+    if (!run.exit_code) return {{}, "its results are unfinished", ExitCode::backend};
+    return {std::move(run), {}, ExitCode::good};
+  } catch (const Error& e) {
+    return {{}, e.what(), ExitCode::internal};
+  }
 }
 
 }  // namespace busbar
