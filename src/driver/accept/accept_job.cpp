@@ -3,6 +3,7 @@
 #include "common/base/lists.h"
 #include "common/base/packed_fields.h"
 #include "common/base/say.h"
+#include "common/base/sequences.h"
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/buffer_plan.h"
@@ -52,6 +53,11 @@ struct AcceptJobContext {
 struct CellResults {
   std::vector<Cell> cells;
   std::vector<SkippedCell> skipped;
+
+  void add(CellResults more) {
+    std::ranges::move(more.cells, std::back_inserter(cells));
+    std::ranges::move(more.skipped, std::back_inserter(skipped));
+  }
 };
 
 void visit_fields(auto&& visit, CellResults& r) { BUSBAR_ALL_FIELDS(visit, r, cells, skipped); }
@@ -146,10 +152,7 @@ std::vector<SkippedCell> skipped_of(const PlanCell& cell, Stage stage, const std
 CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
   CellResults all;
   for (const std::string& bytes : world.gather(is_root ? pack_fields(mine) : "")) {
-    if (bytes.empty()) continue;
-    CellResults of_group = unpack_fields<CellResults>(bytes);
-    std::ranges::move(of_group.cells, std::back_inserter(all.cells));
-    std::ranges::move(of_group.skipped, std::back_inserter(all.skipped));
+    if (!bytes.empty()) all.add(unpack_fields<CellResults>(bytes));
   }
   return all;
 }
@@ -277,9 +280,7 @@ CellResults measure_in_turn(const AcceptJobContext& context, std::vector<std::un
   CellResults results;
   for (const auto& cell : cells) {
     for (Cell& m : cell->results().cells) m.core_wait = waited;
-    CellResults of_cell = gather(world, cell->results(), cell->is_root());
-    std::ranges::move(of_cell.cells, std::back_inserter(results.cells));
-    std::ranges::move(of_cell.skipped, std::back_inserter(results.skipped));
+    results.add(gather(world, cell->results(), cell->is_root()));
   }
   return results;
 }
@@ -404,9 +405,7 @@ class RankSteps : public StepRunner {
           fmt::format("MPI threads: {} ({} was asked for)", name(granted_mpi_threads()), name(of_all.mpi_threads)));
     }
     {
-      std::vector<const Collective*> collectives;
-      for (const PlanCell& cell : result.plan.cells) collectives.push_back(cell.collective);
-      const OpenedJobBackend opened = job_.open(config, world_, collectives);
+      const OpenedJobBackend opened = job_.open(config, world_, mapped(result.plan.cells, &PlanCell::collective));
       result.backend = opened.backend->traits().name;
       result.library = opened.backend->library_version();
       result.hosts = describe_hosts(world_, *opened.backend);
@@ -464,7 +463,7 @@ class RankSteps : public StepRunner {
                                    double left_s) {
     const Stage stage = pending.front().stage;
     std::vector<std::unique_ptr<OpenCell>> cells;
-    std::vector<SkippedCell> skipped;
+    CellResults measured;
     std::vector<std::string> ids, opened_ids;
     double bytes = 0;
     for (const AcceptStep& step : pending) {
@@ -478,20 +477,17 @@ class RankSteps : public StepRunner {
         cells.push_back(std::move(opened));
         opened_ids.push_back(step.id);
       } else {
-        skipped.push_back({cell.name, stage, "all", "", "", why});
+        measured.skipped.push_back({cell.name, stage, "all", "", "", why});
       }
       tell(step, repetition);
       ids.push_back(step.id);
     }
-    CellResults measured;
-    if (!cells.empty()) measured = measure_in_turn(context_, cells, left_s);
+    if (!cells.empty()) measured.add(measure_in_turn(context_, cells, left_s));
     const auto late = std::span(opened_ids).subspan(cells.size());
     std::erase_if(ids, [&](const std::string& id) { return std::ranges::find(late, id) != late.end(); });
     while (!cells.empty()) cells.pop_back();
     std::ranges::move(measured.cells, std::back_inserter(result.cells));
-    if (repetition > 0) return ids;
-    std::ranges::move(skipped, std::back_inserter(result.skipped));
-    std::ranges::move(measured.skipped, std::back_inserter(result.skipped));
+    if (repetition == 0) std::ranges::move(measured.skipped, std::back_inserter(result.skipped));
     return ids;
   }
 

@@ -2,6 +2,7 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
+#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/processes/child.h"
@@ -111,8 +112,7 @@ class AcceptLauncher {
       }
     }
     if (child.good() && part.results) return part;
-    std::vector<std::string> known;
-    for (const LaunchHost& host : hosts_) known.push_back(host.name);
+    std::vector<std::string> known = mapped(hosts_, &LaunchHost::name);
     for (const AcceptResult::Host& host : seen_) known.push_back(host.name);
     part.failure = explain_failure(child, {.timeout_s = work.timeout_s, .started = started, .hosts = known});
     part.failure->stage = work.stage;

@@ -1,5 +1,6 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
@@ -31,9 +32,7 @@ std::size_t halves_of(const PlanCell& cell) {
 }
 
 std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : settings) words.push_back(name + "=" + value);
-  return fmt::format("{}", fmt::join(words, " "));
+  return joined_words(mapped(settings, [](const auto& setting) { return setting.first + "=" + setting.second; }));
 }
 
 std::string describe(const AcceptPlan& plan, const AcceptStep& step) {
@@ -105,10 +104,8 @@ std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<Accep
 }
 
 std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late) {
-  std::vector<std::string> ids;
-  for (const AcceptStep& step : late) ids.push_back(step.id);
   return fmt::format("max-time {} was over before {}: raise it, or ask for fewer sizes",
-                     format_duration(plan.max_time_s), fmt::join(ids, ", "));
+                     format_duration(plan.max_time_s), fmt::join(mapped(late, &AcceptStep::id), ", "));
 }
 
 std::string looks_allowance(const AcceptPlan& plan) {

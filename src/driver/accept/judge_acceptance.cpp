@@ -3,6 +3,7 @@
 #include "common/backends/backend_traits.h"
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/statistics/interval.h"
 #include "driver/accept/read_accept_plan.h"
@@ -242,8 +243,7 @@ double total_s(const AcceptResult::Init& init) { return init.create_s + init.fir
 
 /// Of one launch its own time is all there is to know; of several, theirs are the interval.
 Estimate init_of(const std::vector<AcceptResult::Init>& inits) {
-  std::vector<double> times_s;
-  for (const AcceptResult::Init& init : inits) times_s.push_back(total_s(init));
+  const std::vector<double> times_s = mapped(inits, total_s);
   const bool known = std::ranges::all_of(times_s, [](double t) { return std::isfinite(t); });
   if (times_s.empty() || !known) return {.value = std::nan(""), .interval = {}};
   const auto [least, most] = std::ranges::minmax_element(times_s);
@@ -304,8 +304,8 @@ void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platfor
   judge_counters(result, criteria);
   for (const CellSeries& series : all) {
     judge_cell(result, view, series, criteria);
-    judge_over_time(series, criteria);
-    judge_ranks(series, criteria);
+    if (series.plan->criteria.drift) criteria.push_back(judge_drift(series));
+    if (series.plan->criteria.rank_spread) criteria.push_back(judge_ranks(series));
   }
   judge_hosts(all, criteria);
   judge_baseline(result, all, baseline, criteria);

@@ -59,9 +59,9 @@ Estimate time_of(const CellSeries& series);
 
 void judge_cell(const AcceptResult& result, const RecognisedPlatform& view, const CellSeries& series,
                 CriterionResults& criteria);
-/// Drift over repetitions, and ranks that come late.
-void judge_over_time(const CellSeries& series, CriterionResults& criteria);
-void judge_ranks(const CellSeries& series, CriterionResults& criteria);
+/// Drift over repetitions, and ranks that come late, of cells whose plan bounds them.
+CriterionResult judge_drift(const CellSeries& series);
+CriterionResult judge_ranks(const CellSeries& series);
 /// Hosts against each other, from the series of stage per-host.
 void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria);
 void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& all, const AcceptResult* baseline,
@@ -70,6 +70,7 @@ void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& a
 CriterionResult criterion_for(const CellSeries& series, Criterion criterion);
 
 /// One that could not be judged.
+CriterionResult skipped(CriterionResult result, std::string reason);
 CriterionResult skipped_for(const CellSeries& series, Criterion criterion, std::string reason);
 
 /// The worst of the repetitions' verdicts: FAIL where any is one, INCONCLUSIVE where at least half are, else WARN where

@@ -1,4 +1,5 @@
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/statistics/launches.h"
 #include "driver/accept/judge_acceptance.h"
 
@@ -63,9 +64,7 @@ BoundVerdict judge_bound(const Estimate& e, const Bound& bound, bool larger_is_b
 Estimate robust_spread(std::span<const double> values) {
   if (!all_finite(values)) return nothing();
   const double middle = median(values);
-  std::vector<double> deviations;
-  for (double value : values) deviations.push_back(std::abs(value - middle));
-  const double spread = 1.4826 * median(deviations) / middle;
+  const double spread = 1.4826 * median(mapped(values, [&](double v) { return std::abs(v - middle); })) / middle;
   if (values.size() < 8) return {.value = spread, .interval = {}, .of_few = true};
   const double error = 2 * 1.166 / std::sqrt(static_cast<double>(values.size()));
   const Interval interval{spread * std::max(0.0, 1 - error), spread * (1 + error)};
@@ -86,19 +85,14 @@ Estimate dip_share(std::span<const double> values, double usual) {
 }
 
 std::vector<CellSeries> series_of(const AcceptResult& result) {
-  std::map<std::string, std::size_t> order;
-  for (const PlanCell& cell : result.plan.cells) order.emplace(cell.name, order.size());
+  std::map<std::string, const PlanCell*> planned;
+  for (const PlanCell& cell : result.plan.cells) planned.emplace(cell.name, &cell);
   std::vector<CellSeries> series;
-  std::map<CellIdentity, std::size_t> at;
-  for (const Cell& m : result.cells) {
-    const auto planned = order.find(m.cell);
-    if (planned == order.end()) continue;
-    const auto [found, is_new] = at.try_emplace(identity(m), series.size());
-    if (is_new) series.push_back({&result.plan.cells[planned->second], {}});
-    series[found->second].repetitions.push_back(&m);
-  }
-  for (CellSeries& s : series) {
-    std::ranges::stable_sort(s.repetitions, [](const auto* a, const auto* b) { return a->repetition < b->repetition; });
+  for (auto& [cell, repetitions] : grouped(result.cells, [](const Cell& m) { return identity(m); })) {
+    const auto found = planned.find(cell.cell);
+    if (found == planned.end()) continue;
+    std::ranges::stable_sort(repetitions, {}, [](const Cell* m) { return m->repetition; });
+    series.push_back({found->second, std::move(repetitions)});
   }
   std::ranges::stable_sort(series, [](const auto& a, const auto& b) { return a.plan < b.plan; });
   return series;
@@ -109,9 +103,7 @@ Estimate time_of(const CellSeries& series) {
   if (series.repetitions.size() == 1) return {m.median_s, m.interval_s, m.stop == StopReason::ci};
   std::vector<std::vector<double>> epochs;
   for (const Cell* repetition : series.repetitions) {
-    const bool good =
-        std::ranges::all_of(repetition->epoch_medians_s, [](double t) { return std::isfinite(t) && t > 0; });
-    if (good && !repetition->epoch_medians_s.empty()) epochs.push_back(repetition->epoch_medians_s);
+    if (all_finite(repetition->epoch_medians_s)) epochs.push_back(repetition->epoch_medians_s);
   }
   if (epochs.empty()) return {std::nan(""), std::nullopt, false};
   const LaunchesEstimate merged = merge_launches(epochs, 1);
@@ -147,11 +139,14 @@ CriterionResult criterion_for(const CellSeries& series, Criterion criterion) {
   return c;
 }
 
-CriterionResult skipped_for(const CellSeries& series, Criterion criterion, std::string reason) {
-  CriterionResult c = criterion_for(series, criterion);
+CriterionResult skipped(CriterionResult c, std::string reason) {
   c.outcome = Outcome::skip;
   c.reason = std::move(reason);
   return c;
+}
+
+CriterionResult skipped_for(const CellSeries& series, Criterion criterion, std::string reason) {
+  return skipped(criterion_for(series, criterion), std::move(reason));
 }
 
 BoundVerdict join_repetitions(const std::vector<BoundVerdict>& verdicts) {
@@ -183,8 +178,7 @@ std::string host_of(const AcceptResult& result, int rank) {
 }
 
 double core_wait_of(const std::vector<const Cell*>& repetitions) {
-  std::vector<double> waits;
-  for (const Cell* m : repetitions) waits.push_back(m->core_wait.value_or(0));
+  const auto waits = mapped(repetitions, [](const Cell* m) { return m->core_wait.value_or(0); });
   return waits.empty() ? 0 : median(waits);
 }
 
@@ -359,8 +353,7 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
 double usual_time(const CellSeries& series) {
   std::vector<double> medians;
   for (const Cell* m : series.repetitions) {
-    const bool good = std::ranges::all_of(m->epoch_medians_s, [](double t) { return std::isfinite(t) && t > 0; });
-    if (good && !m->epoch_medians_s.empty()) medians.push_back(median(m->epoch_medians_s));
+    if (all_finite(m->epoch_medians_s)) medians.push_back(median(m->epoch_medians_s));
   }
   return medians.empty() ? std::nan("") : median(medians);
 }

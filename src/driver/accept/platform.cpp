@@ -3,7 +3,7 @@
 #include "common/backends/backend.h"
 #include "common/backends/backend_traits.h"
 #include "common/base/embedded_file.h"
-#include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
@@ -100,11 +100,7 @@ Platform read_platform(std::string_view text, const std::string& file_name) {
 }
 
 std::vector<Platform> shipped_platforms() {
-  std::vector<Platform> platforms;
-  for (const EmbeddedFile& file : embedded_platforms()) {
-    platforms.push_back(read_platform(file.text, std::string(file.name)));
-  }
-  return platforms;
+  return mapped(embedded_platforms(), [](const EmbeddedFile& f) { return read_platform(f.text, std::string(f.name)); });
 }
 
 namespace {

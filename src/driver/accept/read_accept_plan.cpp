@@ -4,6 +4,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
@@ -204,24 +205,20 @@ std::string text_of(const Criteria& c) {
 
 /// Everything that a cell may set.
 std::string text_of(const Config& c) {
-  std::vector<int> ops, dtypes;
-  for (Op op : c.ops) ops.push_back(static_cast<int>(op));
-  for (DType dtype : c.dtypes) dtypes.push_back(static_cast<int>(dtype));
+  const auto number = [](auto word) { return static_cast<int>(word); };
   return fmt::format(
       "{} {} {} {} {} op {} dtype {} root {} {} placement {} check {} warmup {} unalign {} register {} "
       "timeout {} stat {} {} {} {} {}{}{}",
-      c.minbytes, c.maxbytes, c.stepbytes, c.stepfactor, c.sizes, ops, dtypes, c.root, c.all_roots,
-      static_cast<int>(c.placement), c.check, c.warmup_iters, c.unalign, c.local_register, c.timeout_s, c.rel_ci,
-      c.min_time_s, c.max_time_s, c.cell_time_s, c.epochs,
+      c.minbytes, c.maxbytes, c.stepbytes, c.stepfactor, c.sizes, mapped(c.ops, number), mapped(c.dtypes, number),
+      c.root, c.all_roots, static_cast<int>(c.placement), c.check, c.warmup_iters, c.unalign, c.local_register,
+      c.timeout_s, c.rel_ci, c.min_time_s, c.max_time_s, c.cell_time_s, c.epochs,
       // Results of before there was a choice go on being resumed.
       c.buffers == BufferUse::reuse ? " buffers reuse" : "",
       c.pattern == PingpongPattern::latency ? "" : fmt::format(" pattern {} {}", name(c.pattern), c.window));
 }
 
 std::vector<std::string> names(const std::vector<Stage>& stages) {
-  std::vector<std::string> list;
-  for (Stage stage : stages) list.emplace_back(name(stage));
-  return list;
+  return mapped(stages, [](Stage stage) { return std::string(name(stage)); });
 }
 
 std::string text_of(const PlanCell& cell) {
