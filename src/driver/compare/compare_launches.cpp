@@ -4,6 +4,7 @@
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
+#include "common/base/sequences.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
@@ -59,8 +60,7 @@ double measure_time(const Configured& configured, int launches, std::size_t cell
 }
 
 std::string header(const RunFile& run, const LaunchSeries& series, double delta) {
-  std::vector<std::string> labels;
-  for (const LaunchedVariant& v : series.variants) labels.push_back(v.variant.label);
+  const auto labels = mapped(series.variants, [](const LaunchedVariant& v) { return v.variant.label; });
   std::string text =
       fmt::format("# busbar version {} compare backend={} library={}\n", BUSBAR_VERSION, run.backend, run.library);
   text += fmt::format("# cadence: {}; a time is {}\n", run.cadence, run.estimand);

@@ -3,6 +3,7 @@
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"
@@ -505,8 +506,7 @@ void check_folder(const std::string& path, std::string_view option) {
 }
 
 void check_emission(const CompareOptions& options) {
-  std::vector<std::string> names;
-  for (const Varied& v : options.vary) names.push_back(v.name);
+  const std::vector<std::string> names = mapped(options.vary, &Varied::name);
   const auto check = [&](const std::string& path, std::string_view option, const std::string& why_not) {
     if (path.empty()) return;
     if (!why_not.empty()) throw_bad_config(fmt::format("{}: {}", option, why_not));

@@ -3,6 +3,8 @@
 #include "collectives/dtype.h"
 #include "collectives/op.h"
 #include "common/base/error.h"
+#include "common/base/sequences.h"
+#include "common/base/text.h"
 #include "common/measure/plan.h"
 #include "common/output/progress.h"
 #include "common/processes/child.h"
@@ -206,23 +208,13 @@ double measuring_time_s(std::size_t cells) {
   return std::max(0.5, kCell * static_cast<double>(cells));
 }
 
-namespace {
-
-template <class Value>
-std::string name_list(const std::vector<Value>& values) {
-  std::vector<std::string> names;
-  for (const Value value : values) names.emplace_back(name(value));
-  return fmt::format("{}", fmt::join(names, ","));
-}
-
-}  // namespace
-
 std::vector<std::string> benchmark_arguments(const Config& config) {
   const Config defaults;
   std::vector<std::string> words;
   const auto add = [&](std::string_view option, const auto& value) {
     words.push_back(fmt::format("--{}={}", option, value));
   };
+  const auto word_of = [](auto value) { return std::string(name(value)); };
   const auto add_unless = [&](std::string_view option, const auto& value, const auto& usual) {
     if (!(value == usual)) add(option, value);
   };
@@ -234,8 +226,8 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   } else {
     add("sizes", fmt::format("{}", fmt::join(config.sizes, ",")));
   }
-  add("datatype", name_list(config.dtypes));
-  add("op", name_list(config.ops));
+  add("datatype", joined_words(mapped(config.dtypes, word_of), ","));
+  add("op", joined_words(mapped(config.ops, word_of), ","));
   add("root", config.all_roots ? "all" : std::to_string(config.root));
   add("placement", word(kPlacementsWords, config.placement));
   add("backend", name(config.backend));

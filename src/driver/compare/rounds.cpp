@@ -6,6 +6,7 @@
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/runner.h"
@@ -301,8 +302,7 @@ void Rounds::visit(Race& race, const Collective& collective, std::span<const Var
     race.over = true;
     return;
   }
-  std::vector<Racer> racers;
-  for (const OpenedVariant& o : set.opened) racers.push_back({o.backend.get(), {}});
+  auto racers = mapped(set.opened, [](const OpenedVariant& o) { return Racer{o.backend.get(), {}}; });
   steps_.begin(collective, row_case, settings_.in_place,
                {.phase = Phase::preparing,
                 .what = "preparing data",

@@ -4,6 +4,7 @@
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
@@ -110,24 +111,21 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
                                  name == kMpichAlgorithm ? "MPICH" : "Open MPI"));
   const auto names = [&](const auto& known, const auto& find) -> std::vector<std::string> {
     if (value != "all") return {std::string(find(known, value).name)};
-    std::vector<std::string> all;
-    for (const auto& algorithm : known.algorithms) all.emplace_back(algorithm.name);
-    return all;
+    return mapped(known.algorithms, [](const auto& algorithm) { return std::string(algorithm.name); });
   };
   return name == kMpichAlgorithm ? names(*of_mpich, find_mpich_algorithm) : names(*of_ompi, find_ompi_algorithm);
 }
 
 std::string value_label(const std::string& name, const std::string& value) {
-  if (name == "NCCL_ALGO" || name == "NCCL_PROTO" || name == kOmpiAlgorithm || name == kMpichAlgorithm) return value;
-  if (name == kGlooAlgorithm) return value;
+  constexpr std::array<std::string_view, 5> kAlone{"NCCL_ALGO", "NCCL_PROTO", kOmpiAlgorithm, kMpichAlgorithm,
+                                                   kGlooAlgorithm};
+  if (contains(kAlone, name)) return value;
   const std::string_view bare = name.starts_with("nccl.") ? std::string_view(name).substr(5) : std::string_view(name);
   return fmt::format("{}={}", bare, value);
 }
 
 std::string combined_label(const Variant& variant) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : variant.settings) parts.push_back(value_label(name, value));
-  return fmt::format("{}", fmt::join(parts, "/"));
+  return joined_words(mapped(variant.settings, [](const auto& s) { return value_label(s.first, s.second); }), "/");
 }
 
 /// An algorithm that only exists with segments gets some, and the label says so.
@@ -292,6 +290,13 @@ std::string in_bytes(const std::string& value) {
   }
 }
 
+/// The field of ncclConfig_t that a setting "nccl.NAME" is; null where it is none.
+const NcclField* nccl_field(std::string_view setting) {
+  const auto is_it = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
+  const auto* field = std::ranges::find_if(kNcclFields, is_it);
+  return field == kNcclFields.end() ? nullptr : field;
+}
+
 void add_config_field(const std::string& name, const std::string& value, Environment& environment) {
   if (name == "nccl.ctas") {
     environment.emplace_back("NCCL_MIN_CTAS", value);
@@ -302,9 +307,8 @@ void add_config_field(const std::string& name, const std::string& value, Environ
     environment.emplace_back("NCCL_NET", value);
     return;
   }
-  const auto* field =
-      std::ranges::find_if(kNcclFields, [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == name; });
-  if (field == kNcclFields.end() || field->variable.empty()) {
+  const NcclField* field = nccl_field(name);
+  if (field == nullptr || field->variable.empty()) {
     throw_bad_config(fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
   }
   environment.emplace_back(field->variable, value);
@@ -334,10 +338,8 @@ void add_mpich_choice(const Collective& collective, const std::string& value, En
 }  // namespace
 
 bool has_environment(std::string_view setting) {
-  if (setting == kGlooAlgorithm) return false;
-  const auto is_field = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
-  const auto* field = std::ranges::find_if(kNcclFields, is_field);
-  return setting != kDeviceKernel && (field == kNcclFields.end() || !field->variable.empty());
+  const NcclField* field = nccl_field(setting);
+  return setting != kGlooAlgorithm && setting != kDeviceKernel && (field == nullptr || !field->variable.empty());
 }
 
 Environment variant_environment(const Variant& variant, const Collective& collective) {

@@ -228,8 +228,7 @@ std::string prove(const Emitted& file, const VerifySettings& settings, Seen& see
     Fingerprinter fingerprinter(
         {.launch = launch_of(settings, file.nranks),
          .tmp = ".",
-         .launch_timeout_s = settings.options.launch_timeout_s > 0 ? settings.options.launch_timeout_s : 60,
-         .program = {}});
+         .launch_timeout_s = settings.options.launch_timeout_s > 0 ? settings.options.launch_timeout_s : 60});
     std::string text;
     for (const Emitted::Target& target : file.targets) {
       text += fingerprint_lines(fingerprinter, file, target, settings.config, seen);

@@ -3,6 +3,7 @@
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
+#include "common/base/sequences.h"
 #include "common/base/suggest.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
@@ -30,9 +31,7 @@ namespace busbar {
 namespace {
 
 std::vector<std::string> names(CollectiveId id, const std::vector<OmpiChoice>& choices) {
-  std::vector<std::string> result;
-  for (const OmpiChoice& choice : choices) result.push_back(describe(id, choice));
-  return result;
+  return mapped(choices, [&](const OmpiChoice& choice) { return describe(id, choice); });
 }
 
 /// The other algorithms that send the same as this one, in words.

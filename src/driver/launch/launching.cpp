@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/read_file.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>
@@ -77,9 +78,7 @@ std::string quote_for_shell(std::string_view word) {
 }
 
 std::string join_for_shell(const std::vector<std::string>& command) {
-  std::vector<std::string> quoted;
-  for (const std::string& word : command) quoted.push_back(quote_for_shell(word));
-  return fmt::format("{}", fmt::join(quoted, " "));
+  return joined_words(mapped(command, quote_for_shell));
 }
 
 std::vector<std::string> launch_command(std::string_view launch_template, std::optional<int> nranks,
