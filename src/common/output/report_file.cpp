@@ -125,7 +125,7 @@ std::string create_result_file(const std::string& path, std::string_view option)
 
 void RewrittenFile::write(const std::function<std::string()>& text) {
   if (!is_there()) return;
-  const int error = replace_file(path_, text(), how_);
+  const int error = replace_file(path_, text());
   if (error != 0 && complete_) write_stderr(write_warning(path_, error));
   complete_ = error == 0;
 }

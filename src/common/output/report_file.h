@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -53,8 +52,6 @@ class RewrittenFile {
   /// As create_result_file; none where `asked` is empty.
   RewrittenFile(const std::string& asked, std::string_view option)
       : path_(asked.empty() ? "" : create_result_file(asked, option)) {}
-  /// One that is this run's already.
-  RewrittenFile(std::string path, Replacing how) : path_(std::move(path)), how_(how) {}
 
   bool is_there() const { return !path_.empty(); }
   const std::string& path() const { return path_; }
@@ -66,7 +63,6 @@ class RewrittenFile {
 
  private:
   std::string path_;
-  Replacing how_ = Replacing::plainly;
   bool complete_ = true;
 };
 

@@ -71,6 +71,31 @@ class ResultsLock {
   int fd_ = -1;
 };
 
+/// A file of this run that is rewritten whenever more is known. A full disk is told once, on stderr.
+class OwnFile {
+ public:
+  OwnFile() = default;  ///< none
+  OwnFile(std::string path, Replacing how) : path_(std::move(path)), how_(how) {}
+
+  bool is_there() const { return !path_.empty(); }
+  const std::string& path() const { return path_; }
+  /// False while the latest text is not in it.
+  bool complete() const { return complete_; }
+
+  void write(const std::function<std::string()>& text) {
+    if (!is_there()) return;
+    const int error = replace_file(path_, text(), how_);
+    complete_ = error == 0;
+    if (!complete_ && !std::exchange(warned_, true)) write_stderr(write_warning(path_, error));
+  }
+
+ private:
+  std::string path_;
+  Replacing how_ = Replacing::plainly;
+  bool complete_ = true;
+  bool warned_ = false;
+};
+
 /// The results of a run of accept on disk, true after every step: what --resume needs and `report` reads. For process 0
 /// alone.
 class AcceptStore {
@@ -114,10 +139,9 @@ class AcceptStore {
     }
     AcceptResult result = read_accept_json(text, path());
     if (result.plan.digest != plan.digest) {
-      throw_bad_config(
-          fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "
-                      "it was made with",
-                      path(), plan.file));
+      throw_bad_config(fmt::format(
+          "--resume: {} was made with another plan than {}; start anew, or resume with the plan that it was made with",
+          path(), plan.file));
     }
     return result;
   }
@@ -147,7 +171,7 @@ class AcceptStore {
     file_ = {};
   }
 
-  RewrittenFile file_;
+  OwnFile file_;
   bool resumed_;
   bool asked_;
   std::optional<ResultsLock> lock_;
@@ -226,8 +250,8 @@ class AcceptEnd {
     };
     if (more.plan.text != known.plan.text || more.backend != known.backend || ranks(more) != ranks(known)) {
       throw_bad_config(
-          fmt::format("--baseline {}: it is of another plan, backend or number of ranks than the first; give "
-                      "files of runs that did the same",
+          fmt::format("--baseline {}: it is of another plan, backend or number of ranks than the first; give files of "
+                      "runs that did the same",
                       file));
     }
     const auto one_launch = [](AcceptResult& result) {
@@ -246,27 +270,11 @@ class AcceptEnd {
   const AcceptOptions& options_;
   OutputFiles files_;
   std::optional<AcceptResult> baseline_;
-  RewrittenFile report_;
+  OwnFile report_;
   std::string baseline_file_;
 };
 
 using EngineClock = std::chrono::steady_clock;
-
-/// For what hours of repetitions make long, so that it takes at most a twentieth of the time.
-class AtTimes {
- public:
-  void operator()(const std::function<void()>& work) {
-    constexpr int kTimes = 20;
-    const auto begin = EngineClock::now();
-    if (begin < next_) return;
-    work();
-    const auto end = EngineClock::now();
-    next_ = end + kTimes * (end - begin);
-  }
-
- private:
-  EngineClock::time_point next_{};
-};
 
 AcceptResult begin_result(std::span<char*> args, const AcceptOptions& options, AcceptPlan plan) {
   AcceptResult result;
@@ -399,8 +407,11 @@ class Acceptance {
       if (!store_) continue;
       if (repetition == 0) {
         save();
-      } else {
-        save_at_times_([this] { save(); });
+      } else if (const auto begin = EngineClock::now(); begin >= next_save_) {
+        save();
+        // Hours of repetitions make it long: it takes at most a twentieth of the time.
+        const auto end = EngineClock::now();
+        next_save_ = end + 20 * (end - begin);
       }
       if (end_ && store_->is_saved()) runner_.keep(kept());
     }
@@ -463,7 +474,7 @@ class Acceptance {
   AcceptResult result_;
   std::optional<AcceptEnd> end_;
   std::optional<AcceptStore> store_;
-  AtTimes save_at_times_;
+  EngineClock::time_point next_save_{};
 };
 
 }  // namespace

@@ -80,7 +80,7 @@ double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step);
 struct AcceptPart {
   Stage stage = Stage::doctor;
   std::vector<AcceptStep> steps;
-  std::vector<std::pair<std::string, std::string>> environment;
+  EnvironmentSettings environment;
 };
 std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<AcceptStep>& steps);
 

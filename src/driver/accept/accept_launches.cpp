@@ -85,9 +85,7 @@ class AcceptLauncher {
   }
 
   struct Work {
-    Stage stage = Stage::doctor;
-    std::vector<std::string> ids;
-    std::vector<std::pair<std::string, std::string>> environment;
+    AcceptPart part;
     int repetition = 0;
     double timeout_s = 60;
     double left_s = 0;
@@ -115,7 +113,7 @@ class AcceptLauncher {
     std::vector<std::string> known = mapped(hosts_, &LaunchHost::name);
     for (const AcceptResult::Host& host : seen_) known.push_back(host.name);
     part.failure = explain_failure(child, {.timeout_s = work.timeout_s, .started = started, .hosts = known});
-    part.failure->stage = work.stage;
+    part.failure->stage = work.part.stage;
     if (child.good()) part.failure->text = unreadable.empty() ? kNoResultsHere : unreadable;
     return part;
   }
@@ -158,11 +156,11 @@ class AcceptLauncher {
 
  private:
   std::vector<std::string> command(const Work& work, const std::set<std::string>& excluded) const {
-    std::vector<std::string> program = environment_words(work.environment);
+    std::vector<std::string> program = environment_words(work.part.environment);
     program.push_back(program_beside("busbar").string());
     program.emplace_back("accept");
     program.push_back(plan_word(options_.plan_file));
-    program.push_back(fmt::format("--part={}", fmt::join(work.ids, ",")));
+    program.push_back(fmt::format("--part={}", fmt::join(mapped(work.part.steps, &AcceptStep::id), ",")));
     program.push_back("--part-results=" + part_file_);
     program.push_back(fmt::format("--repetition={}", work.repetition));
     if (work.left_s > 0) program.push_back(fmt::format("--left={:.0f}", std::max(1.0, work.left_s)));
@@ -195,7 +193,7 @@ class AcceptLauncher {
       if (!contains(hosts, host.name)) others.insert(host.name);
     }
     Work work;
-    work.ids = {std::string(kStartOnly)};
+    work.part.steps = {{Stage::doctor, -1, std::string(kStartOnly)}};
     return launch_child(command(work, others), start_timeout_s(hosts.size())).good();
   }
 
@@ -299,23 +297,14 @@ class LaunchedSteps : public StepRunner {
   }
 
   std::vector<std::string> run_part(AcceptResult& result, const AcceptPart& part, int repetition, double left_s) {
-    AcceptLauncher::Work work{.stage = part.stage,
-                              .ids = {},
-                              .environment = part.environment,
-                              .repetition = repetition,
-                              .timeout_s = 0,
-                              .left_s = left_s};
     double measuring_s = 0;
-    for (const AcceptStep& step : part.steps) {
-      work.ids.push_back(step.id);
-      measuring_s += estimate_step_s(result.plan, step);
-    }
-    work.timeout_s = launch_timeout_s(result.plan, part.stage, measuring_s);
-    say("{}{}: about {}{}", fmt::join(work.ids, ", "), repetition > 0 ? fmt::format(", repetition {}", repetition) : "",
+    for (const AcceptStep& step : part.steps) measuring_s += estimate_step_s(result.plan, step);
+    const std::vector<std::string> ids = mapped(part.steps, &AcceptStep::id);
+    say("{}{}: about {}{}", fmt::join(ids, ", "), repetition > 0 ? fmt::format(", repetition {}", repetition) : "",
         format_duration(measuring_s), part.stage == Stage::pairs ? looks_allowance(result.plan) : "");
     LaunchedPart launched;
     try {
-      launched = launcher_->run(work);
+      launched = launcher_->run({part, repetition, launch_timeout_s(result.plan, part.stage, measuring_s), left_s});
     } catch (const Interrupted&) {
       take_over_part(result, launcher_->part_file());
       throw;
@@ -326,7 +315,7 @@ class LaunchedSteps : public StepRunner {
       finished = launched.results->done;
       add_part(result, std::move(*launched.results));
     }
-    if (!launched.failure) return finished.empty() ? work.ids : finished;
+    if (!launched.failure) return finished.empty() ? ids : finished;
     return fail(result, part, std::move(*launched.failure), std::move(finished));
   }
 

@@ -31,7 +31,7 @@ std::size_t halves_of(const PlanCell& cell) {
   return planned_cells(cell.config, *cell.collective) * (cell.config.placement == Placements::both ? 2 : 1);
 }
 
-std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings) {
+std::string settings_text(const EnvironmentSettings& settings) {
   return joined_words(mapped(settings, [](const auto& setting) { return setting.first + "=" + setting.second; }));
 }
 
@@ -94,8 +94,7 @@ double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {
 std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<AcceptStep>& steps) {
   std::vector<AcceptPart> parts;
   for (const AcceptStep& step : steps) {
-    const auto environment =
-        step.cell < 0 ? std::vector<std::pair<std::string, std::string>>{} : cell_of(plan, step).environment;
+    const auto environment = step.cell < 0 ? EnvironmentSettings{} : cell_of(plan, step).environment;
     const bool same = !parts.empty() && parts.back().stage == step.stage && parts.back().environment == environment;
     if (!same) parts.push_back({step.stage, {}, environment});
     parts.back().steps.push_back(step);
@@ -148,14 +147,10 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   std::ranges::move(from, std::back_inserter(to));
 }
 
-/// Of cells that were measured twice, because a launch was cut short after them, the later stands.
-bool is_same(const Cell& a, const Cell& b) { return same_cell(a, b) && a.repetition == b.repetition; }
-
 /// A step that is not done leaves nothing: it is measured again.
 void drop_unfinished(AcceptResult& result) {
   const auto is_done = [&](Stage stage, const std::string& cell) {
-    const std::string id = std::string(name(stage)) + "/" + cell;
-    return contains(result.done, id);
+    return contains(result.done, fmt::format("{}/{}", name(stage), cell));
   };
   std::erase_if(result.cells, [&](const Cell& m) { return !is_done(*m.stage, m.cell); });
   std::erase_if(result.skipped, [&](const SkippedCell& s) { return !is_done(s.stage, s.cell); });
@@ -256,24 +251,19 @@ void add_part(AcceptResult& whole, AcceptResult part) {
         std::ranges::any_of(whole.hosts, [&](const AcceptResult::Host& h) { return h.name == host.name; });
     if (!known) whole.hosts.push_back(std::move(host));
   }
-  for (std::string& remark : part.remarks) {
-    if (!contains(whole.remarks, remark)) {
-      whole.remarks.push_back(std::move(remark));
-    }
-  }
+  for (const std::string& remark : part.remarks) add_once(whole.remarks, remark);
   append(whole.inits, part.inits);
   if (!part.doctor.empty()) whole.doctor = std::move(part.doctor);
   append(whole.counters, part.counters);
   whole.counters_read = whole.counters_read || part.counters_read;
+  // Of cells that were measured twice, because a launch was cut short after them, the later stands.
   for (Cell& m : part.cells) {
-    std::erase_if(whole.cells, [&](const Cell& old) { return is_same(old, m); });
+    std::erase_if(whole.cells, [&](const Cell& old) { return same_cell(old, m) && old.repetition == m.repetition; });
     whole.cells.push_back(std::move(m));
   }
   append(whole.skipped, part.skipped);
   if (part.located) add_located(whole, std::move(*part.located));
-  for (std::string& id : part.done) {
-    if (!contains(whole.done, id)) whole.done.push_back(std::move(id));
-  }
+  for (const std::string& id : part.done) add_once(whole.done, id);
 }
 
 }  // namespace busbar

@@ -152,22 +152,17 @@ std::string wrong_text(const Alike& alike) {
   return std::to_string(wrong);
 }
 
-/// Widths of the columns that depend on what was measured.
-struct Widths {
-  std::size_t cell = 4;
-  std::size_t type = 4;
-};
-
 std::string type_of(const Cell& c) { return c.op == "none" ? c.dtype : c.dtype + ' ' + c.op; }
 
-std::string row_text(const Alike& alike, const Widths& widths) {
+/// `cell`, `type`: widths of the columns that depend on what was measured.
+std::string row_text(const Alike& alike, std::size_t cell, std::size_t type) {
   const Cell& c = *alike.front();
   const bool is_alone = alike.size() == 1 && c.interval_s;
-  const std::string row = fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(*c.stage),
-                                      c.cell, widths.cell, type_of(c), widths.type, format_bytes(c.nbytes),
-                                      place(c.in_place), fit_number(1e6 * middle(alike, &Cell::median_s), 9),
-                                      is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
-                                      fit_number(middle(alike, &Cell::busbw), 8), wrong_text(alike));
+  const std::string row =
+      fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(*c.stage), c.cell, cell, type_of(c),
+                  type, format_bytes(c.nbytes), place(c.in_place), fit_number(1e6 * middle(alike, &Cell::median_s), 9),
+                  is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
+                  fit_number(middle(alike, &Cell::busbw), 8), wrong_text(alike));
   const std::string more = of_several(alike);
   if (more.empty()) return row + '\n';
   if (row.size() + 2 + more.size() <= kColumns) return fmt::format("{}  {}\n", row, more);
@@ -181,15 +176,14 @@ std::string measured_text(const AcceptResult& result) {
   const auto rows = grouped(
       result.cells, [](const Cell& c) { return std::tie(c.stage, c.cell, c.dtype, c.op, c.nbytes, c.in_place); });
   if (rows.empty()) return {};
-  Widths widths;
+  std::size_t cell = 4, type = 4;
   for (const auto& [key, alike] : rows) {
-    widths.cell = std::max(widths.cell, std::min<std::size_t>(alike.front()->cell.size(), 24));
-    widths.type = std::max(widths.type, type_of(*alike.front()).size());
+    cell = std::max(cell, std::min<std::size_t>(alike.front()->cell.size(), 24));
+    type = std::max(type, type_of(*alike.front()).size());
   }
-  std::string text =
-      fmt::format("\nmeasured\n  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}\n", "stage", "cell",
-                  widths.cell, "type", widths.type, "size", "place", "time[us]", "+-%", "busbw", "#wrong");
-  return text + first_of(rows, kMostRows, kInJson, [&](const auto& row) { return row_text(row.second, widths); });
+  std::string text = fmt::format("\nmeasured\n  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}\n", "stage",
+                                 "cell", cell, "type", type, "size", "place", "time[us]", "+-%", "busbw", "#wrong");
+  return text + first_of(rows, kMostRows, kInJson, [&](const auto& row) { return row_text(row.second, cell, type); });
 }
 
 constexpr std::size_t kMostShown = 12;  // groups of rows of one outcome

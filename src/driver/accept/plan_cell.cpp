@@ -97,8 +97,7 @@ Bound read_bound(const YamlValue& value, ParseNumber parse, bool larger_is_worse
   if (!bound.warn || !bound.fail) return bound;
   if (larger_is_worse ? *bound.warn > *bound.fail : *bound.warn < *bound.fail) {
     value.fail(
-        fmt::format("{0}: warn is beyond fail, so it could never warn: {0} fails {1} {2} and must warn before "
-                    "that",
+        fmt::format("{0}: warn is beyond fail, so it could never warn: {0} fails {1} {2} and must warn before that",
                     value.key, larger_is_worse ? "above" : "below", *bound.fail));
   }
   return bound;

@@ -117,8 +117,7 @@ void read_cells(const YamlValue& cells, const PlanCell& defaults, AcceptPlan& pl
     total += rows(at, cell) * cell.stages.size();
     if (total > kMaxPlanRows) {
       at.fail(
-          fmt::format("more than {} rows to judge so far: a plan names the sizes that matter, with stepfactor or "
-                      "sizes",
+          fmt::format("more than {} rows to judge so far: a plan names the sizes that matter, with stepfactor or sizes",
                       kMaxPlanRows));
     }
   }
@@ -136,8 +135,8 @@ void check_expectations(const YamlValue& root, const AcceptPlan& plan) {
   for (const PlanCell& cell : plan.cells) {
     if (!cell.criteria.busbw_expected || !plan.platform.empty()) continue;
     root.fail(
-        fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to "
-                    "auto or a name, or give busbw a number",
+        fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to auto or a "
+                    "name, or give busbw a number",
                     cell.name));
   }
 }
@@ -207,8 +206,8 @@ std::string text_of(const Criteria& c) {
 std::string text_of(const Config& c) {
   const auto number = [](auto word) { return static_cast<int>(word); };
   return fmt::format(
-      "{} {} {} {} {} op {} dtype {} root {} {} placement {} check {} warmup {} unalign {} register {} "
-      "timeout {} stat {} {} {} {} {}{}{}",
+      "{} {} {} {} {} op {} dtype {} root {} {} placement {} check {} warmup {} unalign {} register {} timeout {} stat "
+      "{} {} {} {} {}{}{}",
       c.minbytes, c.maxbytes, c.stepbytes, c.stepfactor, c.sizes, mapped(c.ops, number), mapped(c.dtypes, number),
       c.root, c.all_roots, static_cast<int>(c.placement), c.check, c.warmup_iters, c.unalign, c.local_register,
       c.timeout_s, c.rel_ci, c.min_time_s, c.max_time_s, c.cell_time_s, c.epochs,
@@ -261,8 +260,8 @@ void check_environment_needs(const AcceptPlan& plan, bool has_launch) {
       if (rereads_per_communicator(name)) continue;
       const std::string_view other = setting_in_one_job(name);
       throw_bad_config(
-          fmt::format("{}:{}: cell {}: env: {} is read once per process, so a job cannot set it for one cell: "
-                      "run with --launch \"mpirun -n {{ranks}} {{cmd}}\"{}; one job can set: {}",
+          fmt::format("{}:{}: cell {}: env: {} is read once per process, so a job cannot set it for one cell: run with "
+                      "--launch \"mpirun -n {{ranks}} {{cmd}}\"{}; one job can set: {}",
                       plan.file, cell.line, cell.name, name, other.empty() ? "" : fmt::format(", or set {}", other),
                       fmt::join(settings_of_communicators(), " ")));
     }

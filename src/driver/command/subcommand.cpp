@@ -70,6 +70,17 @@ std::string only_output_file(const CommandLine& line, std::string_view subcomman
   return file;
 }
 
+std::string parse_file_name(std::string_view text) {
+  if (text.empty()) throw_bad_config("the file name is empty");
+  return std::string(text);
+}
+
+double parse_below_half(std::string_view text, std::string_view wanted) {
+  const double fraction = parse_fraction(text);
+  if (fraction >= 0.5) throw_bad_config(fmt::format("{} is not {}", in_quotes(text), wanted));
+  return fraction;
+}
+
 namespace {
 
 /// What glibc's loader says that the program lacks here; empty: nothing. Asked before exec, after which only the loader

@@ -231,8 +231,8 @@ void check_compare_options(const CompareOptions& options, int nnodes) {
   check_emission(options);
   if (options.verify && options.launch.empty() && nnodes > 1) {
     throw_bad_config(
-        "--verify of a job on several hosts needs --launch with the command that starts "
-        "it, such as \"mpirun -n 16 --hostfile hosts\"");
+        "--verify of a job on several hosts needs --launch with the command that starts it, such as \"mpirun -n 16 "
+        "--hostfile hosts\"");
   }
 }
 

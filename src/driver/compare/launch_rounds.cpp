@@ -109,9 +109,9 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
     for (const RunFile& run : of.runs) {
       const std::string what = difference(first, run);
       if (what.empty()) continue;
-      throw Error(ExitCode::not_possible, fmt::format("the launches did not measure the same: {}; see that the launch "
-                                                      "command starts all alike",
-                                                      what));
+      throw Error(
+          ExitCode::not_possible,
+          fmt::format("the launches did not measure the same: {}; see that the launch command starts all alike", what));
     }
   }
 
@@ -167,8 +167,7 @@ void run_series(LaunchSeries& series, const LaunchFolder& folder) {
       }
       if (v == 0) {
         throw Error(outcome.code,
-                    fmt::format("the launch of {} without settings failed, so there is nothing to compare "
-                                "with: {}",
+                    fmt::format("the launch of {} without settings failed, so there is nothing to compare with: {}",
                                 series.collective->name, outcome.why_not));
       }
       of.why_not = outcome.why_not;

@@ -274,8 +274,6 @@ std::optional<std::string> why_not(const Variant& variant, const Operation& op, 
 
 namespace {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
 /// "4M" as "4194304"; anything that is not digits and a unit stays.
 std::string in_bytes(const std::string& value) {
   const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
@@ -297,7 +295,7 @@ const NcclField* nccl_field(std::string_view setting) {
   return field == kNcclFields.end() ? nullptr : field;
 }
 
-void add_config_field(const std::string& name, const std::string& value, Environment& environment) {
+void add_config_field(const std::string& name, const std::string& value, EnvironmentSettings& environment) {
   if (name == "nccl.ctas") {
     environment.emplace_back("NCCL_MIN_CTAS", value);
     environment.emplace_back("NCCL_MAX_CTAS", value);
@@ -314,7 +312,7 @@ void add_config_field(const std::string& name, const std::string& value, Environ
   environment.emplace_back(field->variable, value);
 }
 
-void add_ompi_choice(const Variant& variant, const Collective& collective, Environment& environment) {
+void add_ompi_choice(const Variant& variant, const Collective& collective, EnvironmentSettings& environment) {
   const OmpiCollective* known = ompi_collective(collective.id);
   if (known == nullptr) {
     throw_bad_config(fmt::format("Open MPI has no algorithms for {}", collective.name));
@@ -326,7 +324,7 @@ void add_ompi_choice(const Variant& variant, const Collective& collective, Envir
   if (choice.segment_bytes > 0) environment.emplace_back(stem + "_segmentsize", std::to_string(choice.segment_bytes));
 }
 
-void add_mpich_choice(const Collective& collective, const std::string& value, Environment& environment) {
+void add_mpich_choice(const Collective& collective, const std::string& value, EnvironmentSettings& environment) {
   const MpichCollective* known = mpich_collective(collective.id);
   if (known == nullptr) {
     throw_bad_config(fmt::format("MPICH has no algorithms for {}", collective.name));
@@ -342,9 +340,9 @@ bool has_environment(std::string_view setting) {
   return setting != kGlooAlgorithm && setting != kDeviceKernel && (field == nullptr || !field->variable.empty());
 }
 
-Environment variant_environment(const Variant& variant, const Collective& collective) {
+EnvironmentSettings variant_environment(const Variant& variant, const Collective& collective) {
   constexpr std::string_view kOmpi = "ompi.";
-  Environment environment;
+  EnvironmentSettings environment;
   for (const auto& [name, value] : variant.settings) {
     if (name == kGlooAlgorithm) throw_bad_config("gloo.algorithm needs no launch of its own: vary it without --launch");
     if (name == kDeviceKernel) {

@@ -5,6 +5,7 @@
 #include "common/backends/gloo/gloo_algorithms.h"
 #include "common/backends/mpi/mpich_algorithms.h"
 #include "common/backends/mpi/ompi_algorithms.h"
+#include "common/processes/child.h"
 #include "driver/compare/comparison.h"
 
 #include <optional>
@@ -86,8 +87,7 @@ bool has_environment(std::string_view setting);
 /// OMPI_MCA_NAME; `nccl.FIELD` as the variable of that field of ncclConfig_t; NCCL_ALGO and NCCL_PROTO for the
 /// collective alone, because since NCCL 2.24 a collective for which nothing is left fails. Sizes such as 4M become
 /// bytes for NCCL, which reads 4 there. Throws Error(bad_config) for an algorithm or a field that there is not.
-std::vector<std::pair<std::string, std::string>> variant_environment(const Variant& variant,
-                                                                     const Collective& collective);
+EnvironmentSettings variant_environment(const Variant& variant, const Collective& collective);
 
 // What NCCL_ALGO and NCCL_PROTO can choose between, from NCCL 2.28's sources (src/init.cc, src/graph/tuning.cc,
 // src/device/generate.py). Pure: nothing of NCCL is needed.

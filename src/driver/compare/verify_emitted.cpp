@@ -31,7 +31,7 @@ constexpr std::size_t kMostFingerprints = 4;  // each takes two launches
 struct VerifySettings {
   const CompareOptions& options;
   const Config& config;
-  const std::vector<std::pair<std::string, std::string>>& user_environment;
+  const EnvironmentSettings& user_environment;
 };
 
 /// What was seen of one file.
@@ -271,8 +271,8 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> read_user_environment() {
-  std::vector<std::pair<std::string, std::string>> user;
+EnvironmentSettings read_user_environment() {
+  EnvironmentSettings user;
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view entry = *e;
     const std::size_t equals = entry.find('=');
@@ -282,7 +282,7 @@ std::vector<std::pair<std::string, std::string>> read_user_environment() {
 }
 
 ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Config& config,
-                        const std::vector<std::pair<std::string, std::string>>& user_environment) {
+                        const EnvironmentSettings& user_environment) {
   if (detect_launch().launched()) release_binding();
   const InterruptsHeld held;
   const LaunchFolder folder;

@@ -141,15 +141,14 @@ std::vector<OwnOption> own_options(Arguments& a) {
   using Text = std::string_view;
   return {
       {"launch", "COMMAND", "how to start the ranks; mpirun -n 4 as a rule. {cmd}: where the program goes",
-       [&](Text t) { a.run.launch = t; }},
+       into(a.run.launch)},
       {"algorithm", "NAME", "force this algorithm instead of looking at what is in force (all)",
        [&](Text t) { a.algorithm = t == "all" ? Text{} : t; }},
-      {"segmentsize", "BYTES", "with --algorithm: its segment size", [&](Text t) { a.segment_bytes = parse_bytes(t); }},
-      {"rules", "FILE", "start with this rules file, and without it beside", [&](Text t) { a.rules_file = t; }},
+      {"segmentsize", "BYTES", "with --algorithm: its segment size", into(a.segment_bytes, parse_bytes)},
+      {"rules", "FILE", "start with this rules file, and without it beside", into(a.rules_file)},
       {"tmp", "DIR", "folder for the ranks' counts; where ranks run on several hosts, all must see it",
-       [&](Text t) { a.run.tmp = t; }},
-      {"launch-timeout", "TIME", "of one launch; 60 s as a rule",
-       [&](Text t) { a.run.launch_timeout_s = parse_duration(t); }},
+       into(a.run.tmp)},
+      {"launch-timeout", "TIME", "of one launch; 60 s as a rule", into(a.run.launch_timeout_s, parse_duration)},
       {"probe", "CALLS", "for the launched ranks: be the probe",
        [&](Text t) { a.probe_calls = parse_int(t, 0, 1000000); }},
   };
@@ -311,8 +310,7 @@ int run(const Launch& launch, int argc, char** argv) {
   }
   if (launch.launched()) {
     throw_bad_config(
-        "start `busbar fingerprint` without a launcher: it starts its own ranks (--launch "
-        "\"mpirun -n 4\")");
+        "start `busbar fingerprint` without a launcher: it starts its own ranks (--launch \"mpirun -n 4\")");
   }
   return look(a);
 }

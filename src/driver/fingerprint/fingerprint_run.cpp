@@ -68,11 +68,10 @@ SentMatrix per_call(const SentMatrix& with, const SentMatrix& without, int calls
       const bool fits = a.messages >= b.messages && a.nbytes >= b.nbytes && (a.messages - b.messages) % n == 0 &&
                         (a.nbytes - b.nbytes) % n == 0;
       if (!fits) {
-        throw Error(
-            ExitCode::inconclusive,
-            fmt::format("rank {} did not send the same to rank {} in each of {} calls ({} messages, {} bytes in "
-                        "all; without the calls {}, {}): no fingerprint",
-                        r, p, calls, a.messages, a.nbytes, b.messages, b.nbytes));
+        throw Error(ExitCode::inconclusive,
+                    fmt::format("rank {} did not send the same to rank {} in each of {} calls ({} messages, {} bytes "
+                                "in all; without the calls {}, {}): no fingerprint",
+                                r, p, calls, a.messages, a.nbytes, b.messages, b.nbytes));
       }
       result[r][p] = {(a.messages - b.messages) / n, (a.nbytes - b.nbytes) / n};
     }
@@ -182,8 +181,7 @@ void Fingerprinter::refuse_missing(const fs::path& file, int rank) const {
   }
   throw Error(
       ExitCode::not_possible,
-      fmt::format("rank {} of {} left no {} here: it writes on its own host; give --tmp a folder that all hosts "
-                  "share",
+      fmt::format("rank {} of {} left no {} here: it writes on its own host; give --tmp a folder that all hosts share",
                   rank, nranks_, file.string()));
 }
 

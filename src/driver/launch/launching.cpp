@@ -106,8 +106,8 @@ std::vector<std::string> launch_command(std::string_view launch_template, std::o
         filled += std::to_string(*nranks);
       } else if (name == "ranks") {
         throw_bad_config(
-            "{ranks} in the launch command, but the number of ranks is not known here: write it out "
-            "(accept: or add --ranks N)");
+            "{ranks} in the launch command, but the number of ranks is not known here: write it out (accept: or add "
+            "--ranks N)");
       } else {
         throw_bad_config(fmt::format("{{{}}} in the launch command; the placeholders are {{cmd}} and {{ranks}}", name));
       }
@@ -118,28 +118,11 @@ std::vector<std::string> launch_command(std::string_view launch_template, std::o
   return result;
 }
 
-std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment) {
+std::vector<std::string> environment_words(const EnvironmentSettings& environment) {
   if (environment.empty()) return {};
   std::vector<std::string> words{"env"};
   for (const auto& [name, value] : environment) words.push_back(fmt::format("{}={}", name, value));
   return words;
-}
-
-std::vector<std::pair<std::string, std::string>> launch_environment() {
-  std::vector<std::pair<std::string, std::string>> settings;
-  const auto set = [&](const char* name, const char* value) {
-    if (std::getenv(name) == nullptr) settings.emplace_back(name, value);
-  };
-  if (geteuid() == 0) {
-    set("OMPI_ALLOW_RUN_AS_ROOT", "1");
-    set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    set("PRTE_ALLOW_RUN_AS_ROOT", "1");
-    set("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-  }
-  // Only allows it: ranks still fill the slots first, and nothing changes where they suffice.
-  set("OMPI_MCA_rmaps_base_oversubscribe", "1");
-  set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-  return settings;
 }
 
 namespace {
@@ -258,6 +241,25 @@ ReducedLaunch without_hosts(const std::vector<std::string>& words, const std::se
 namespace {
 
 namespace fs = std::filesystem;
+
+/// What lets Open MPI's mpirun start as root (where we are) and more ranks than cores, for the child's environment;
+/// what the user has set stays.
+EnvironmentSettings launch_environment() {
+  EnvironmentSettings settings;
+  const auto set = [&](const char* name, const char* value) {
+    if (std::getenv(name) == nullptr) settings.emplace_back(name, value);
+  };
+  if (geteuid() == 0) {
+    set("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    set("PRTE_ALLOW_RUN_AS_ROOT", "1");
+    set("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  // Only allows it: ranks still fill the slots first, and nothing changes where they suffice.
+  set("OMPI_MCA_rmaps_base_oversubscribe", "1");
+  set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+  return settings;
+}
 
 /// Foreign text on one line.
 std::string one_line(std::string_view text) {

@@ -32,11 +32,7 @@ std::vector<std::string> launch_command(std::string_view launch_template, std::o
                                         const std::vector<std::string>& command);
 
 /// "env NAME=VALUE ...", or nothing for no settings.
-std::vector<std::string> environment_words(const std::vector<std::pair<std::string, std::string>>& environment);
-
-/// What lets Open MPI's mpirun start as root (where we are) and more ranks than cores, for the child's environment;
-/// what the user has set stays.
-std::vector<std::pair<std::string, std::string>> launch_environment();
+std::vector<std::string> environment_words(const EnvironmentSettings& environment);
 
 /// The whole of the text as a number above 0; `otherwise` where it is none.
 int positive_or(std::string_view text, int otherwise);

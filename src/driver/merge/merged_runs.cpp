@@ -88,8 +88,7 @@ void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, s
     const auto [ratio, usual_s] = canary_ratio(runs, i, took_s).value_or(CanaryRatio{});
     if (ratio <= 1 + kCanaryBand && ratio >= 1 / (1 + kCanaryBand)) continue;
     odd.push_back(
-        fmt::format("launch {} ({}) ran on a machine {:.0f} % {}: its {} canary took {:.1f} us, the "
-                    "others' {:.1f} us",
+        fmt::format("launch {} ({}) ran on a machine {:.0f} % {}: its {} canary took {:.1f} us, the others' {:.1f} us",
                     i + 1, runs[i].name, 100 * (std::max(ratio, 1 / ratio) - 1), ratio > 1 ? "slower" : "faster", what,
                     1e6 * *(runs[i].*took_s), 1e6 * usual_s));
   }
@@ -119,8 +118,8 @@ std::string near_in_time(const std::vector<RunFile>& runs) {
   const std::size_t apart = bursts(starts_s, kApart).back() + 1;
   if (2 * apart > runs.size() + 1) return {};
   return fmt::format(
-      "{} launches began within {:.0f} s: they saw hardly more than {} of the machine, and the interval "
-      "is of that time; leave {:.0f} s between launches",
+      "{} launches began within {:.0f} s: they saw hardly more than {} of the machine, and the interval is of that "
+      "time; leave {:.0f} s between launches",
       runs.size(), starts_s.back() - starts_s.front(), counted(apart, "state"), kApart);
 }
 
@@ -341,7 +340,7 @@ int merge(int argc, char** argv, bool is_root) {
   double launch_cost_s = 2;
   const std::vector<OwnOption> own{{"launch-cost", "SECONDS",
                                     "what a launch costs beside measuring, for the best number of epochs; 2 as a rule",
-                                    [&](std::string_view text) { launch_cost_s = parse_duration(text); }}};
+                                    into(launch_cost_s, parse_duration)}};
   const CommandLine line = scan_arguments(argc, argv, own);
   const std::string output_file = only_output_file(line, "merge");
   if (!is_root) return 0;
