@@ -4,7 +4,6 @@
 
 #include "common/record/accept_json.h"
 #include "common/statistics/random.h"
-#include "driver/accept/accept_text.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/platform.h"
 #include "driver/accept/read_accept_plan.h"

@@ -4,7 +4,6 @@
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/record/accept_json.h"
-#include "driver/accept/accept_text.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/read_accept_plan.h"
 #include "fuzz_main.h"

@@ -7,7 +7,6 @@
 
 #include "common/base/read_file.h"
 #include "common/record/accept_json.h"
-#include "driver/accept/accept_steps.h"
 #include "driver/accept/read_accept_plan.h"
 #include "temp_dir.h"
 

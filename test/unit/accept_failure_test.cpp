@@ -1,8 +1,7 @@
 // Catches: a stage's hang that is blamed on what another job of the same user reported at the same time and place.
 
-#include "driver/accept/accept_failure.h"
-
 #include "common/watch/hang_json.h"
+#include "driver/accept/accept_engine.h"
 #include "hang_fixture.h"
 
 #include <catch2/catch.hpp>

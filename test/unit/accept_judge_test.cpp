@@ -3,7 +3,6 @@
 
 #include "accept_fixture.h"
 #include "driver/accept/judge_acceptance.h"
-#include "driver/accept/judge_parts.h"
 #include "driver/accept/read_accept_plan.h"
 #include "synthetic_times.h"
 

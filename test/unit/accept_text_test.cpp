@@ -1,8 +1,6 @@
 // Would catch: a verdict that is not the first word, a culprit that is not named, hundreds of rows that bury it, a line
 // wider than a terminal, a skip without its reason.
 
-#include "driver/accept/accept_text.h"
-
 #include "accept_fixture.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/read_accept_plan.h"

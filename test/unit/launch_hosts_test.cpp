@@ -1,7 +1,7 @@
 // Would catch: a new cluster that is given up because of one host, though the launch command says how to leave it out.
 
-#include "driver/accept/accept_failure.h"
-#include "driver/launch/launch_template.h"
+#include "driver/accept/accept_engine.h"
+#include "driver/launch/launching.h"
 
 #include <catch2/catch.hpp>
 #include <unistd.h>

@@ -15,8 +15,8 @@ using namespace busbar;
 namespace {
 
 /// One launch per entry, of one size.
-VariantRuns runs(const std::string& label, const std::vector<double>& medians_us, std::uint64_t nbytes = 1024) {
-  VariantRuns of{.variant = {label, {{"NAME", label}}}, .runs = {}, .why_not = {}};
+LaunchedVariant runs(const std::string& label, const std::vector<double>& medians_us, std::uint64_t nbytes = 1024) {
+  LaunchedVariant of{{label, {{"NAME", label}}}, {}, {}, {}};
   for (const double median_us : medians_us) {
     of.runs.push_back(
         read_run(fake_run({.cells = {{.nbytes = nbytes, .median_us = median_us, .epochs_us = {median_us}}}}), label));
@@ -28,9 +28,9 @@ VariantRuns runs(const std::string& label, const std::vector<double>& medians_us
 
 TEST_CASE("Launches apart are told apart, and equal ones are not", "[launch_results][unit]") {
   // Each fast launch takes half of what the one beside it takes; of the others five take 1 % more, one 10 % less.
-  const std::vector<VariantRuns> variants{runs("default", {100, 102, 104, 106, 108, 110}),
-                                          runs("fast", {50, 51, 52, 53, 54, 55}),
-                                          runs("same", {101, 103, 105, 107, 109, 99})};
+  const std::vector<LaunchedVariant> variants{runs("default", {100, 102, 104, 106, 108, 110}),
+                                              runs("fast", {50, 51, 52, 53, 54, 55}),
+                                              runs("same", {101, 103, 105, 107, 109, 99})};
   const std::vector<Comparison> all = compare_runs(kAllReduce, variants, 0.02, false);
   REQUIRE(all.size() == 1);
   const Comparison& c = all.front();
@@ -55,8 +55,9 @@ TEST_CASE("Launches apart are told apart, and equal ones are not", "[launch_resu
 }
 
 TEST_CASE("A launch that failed, a row left out and wrong data never win", "[launch_results][unit]") {
-  std::vector<VariantRuns> variants{runs("default", {100, 102, 104, 106, 108, 110}), runs("failed", {}),
-                                    runs("other_size", {1, 1, 1, 1, 1, 1}, 2048), runs("wrong", {1, 1, 1, 1, 1, 1})};
+  std::vector<LaunchedVariant> variants{runs("default", {100, 102, 104, 106, 108, 110}), runs("failed", {}),
+                                        runs("other_size", {1, 1, 1, 1, 1, 1}, 2048),
+                                        runs("wrong", {1, 1, 1, 1, 1, 1})};
   variants[1].why_not = "exit code 3: out of luck";
   variants[3].runs[4].cells[0].wrong = 17;
   const std::vector<Comparison> all = compare_runs(kAllReduce, variants, 0.02, false);
@@ -69,7 +70,7 @@ TEST_CASE("A launch that failed, a row left out and wrong data never win", "[lau
 }
 
 TEST_CASE("Launches that measured something else are refused", "[launch_results][unit]") {
-  std::vector<VariantRuns> variants{runs("default", {100, 102}), runs("b", {100, 102})};
+  std::vector<LaunchedVariant> variants{runs("default", {100, 102}), runs("b", {100, 102})};
   variants[1].runs[1].nranks = 4;
   CHECK_THROWS_WITH(compare_runs(kAllReduce, variants, 0.02, false),
                     Catch::Contains("did not measure the same: ranks 2 and 4"));
@@ -83,7 +84,7 @@ TEST_CASE("Launches that measured something else are refused", "[launch_results]
   variants[1].runs[1].mpi_threads = "funneled";
   CHECK_THROWS_WITH(compare_runs(kAllReduce, variants, 0.02, false),
                     Catch::Contains("MPI threads single and funneled"));
-  CHECK_THROWS_AS(compare_runs(kAllReduce, std::vector<VariantRuns>{runs("default", {})}, 0.02, false), Error);
+  CHECK_THROWS_AS(compare_runs(kAllReduce, std::vector<LaunchedVariant>{runs("default", {})}, 0.02, false), Error);
 }
 
 TEST_CASE("More cells need more launches", "[launch_results][unit]") {

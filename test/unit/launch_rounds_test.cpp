@@ -3,7 +3,7 @@
 
 #include "driver/compare/launch_rounds.h"
 
-#include "driver/launch/launch_template.h"
+#include "driver/launch/launching.h"
 
 #include <catch2/catch.hpp>
 
@@ -30,7 +30,7 @@ TEST_CASE("Variables stand before the program, whatever the launcher", "[launch_
   series.config.stat = true;
   series.config.sizes = {8, 64};
   series.measure_s = 1.5;
-  const LaunchedVariant v{{.label = "8M", .settings = {}}, environment_words({{"NCCL_BUFFSIZE", "8388608"}})};
+  const LaunchedVariant v{{"8M", {}}, environment_words({{"NCCL_BUFFSIZE", "8388608"}}), {}, {}};
   const std::vector<std::string> words = launch_words(series, v, "out.json", 3);
   REQUIRE(words.size() > 6);
   CHECK(std::vector<std::string>(words.begin(), words.begin() + 5) ==

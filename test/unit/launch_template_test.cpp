@@ -1,9 +1,8 @@
 // Would catch: a host file with a blank in its name split in two, a command glued to the wrong place of the launcher's
 // line, and a misspelt placeholder passed on to mpirun.
 
-#include "driver/launch/launch_template.h"
-
 #include "common/base/error.h"
+#include "driver/launch/launching.h"
 
 #include <catch2/catch.hpp>
 

@@ -5,7 +5,6 @@
 
 #include "common/backends/backend_traits.h"
 #include "common/base/error.h"
-#include "driver/compare/nccl_choices.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,3 @@
-#include "driver/accept/accept_command.h"
-
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -26,17 +24,6 @@
 namespace busbar {
 namespace {
 
-std::string file_name(std::string_view text) {
-  if (text.empty()) throw_bad_config("the file name is empty");
-  return std::string(text);
-}
-
-double parse_margin(std::string_view text) {
-  const double margin = parse_fraction(text);
-  if (margin >= 0.5) throw_bad_config(fmt::format("{} is not a margin below 50 %, such as 5%", in_quotes(text)));
-  return margin;
-}
-
 /// The last `kHidden` are for launched ranks.
 constexpr std::size_t kHidden = 4;
 
@@ -44,28 +31,26 @@ std::vector<OwnOption> own_options(AcceptOptions& o) {
   using Text = std::string_view;
   std::vector<OwnOption> options{
       {"launch", "COMMAND", "start each part as a launch of its own, so: a hang or crash ends that part only",
-       [&](Text t) { o.launch = t; }},
+       into(o.launch)},
       {"ranks", "N", "with --launch: what {ranks} in it stands for",
        [&](Text t) { o.nranks = parse_int(t, 1, 1 << 24); }},
-      {"report", "FILE.html", "write the report, one file that opens anywhere",
-       [&](Text t) { o.report = file_name(t); }},
-      {"resume", "FILE", "go on where the run that wrote these results was cut short",
-       [&](Text t) { o.resume = file_name(t); }},
+      {"report", "FILE.html", "write the report, one file that opens anywhere", into(o.report, parse_file_name)},
+      {"resume", "FILE", "go on where the run that wrote these results was cut short", into(o.resume, parse_file_name)},
       {"baseline", "FILE[,...]", "compare with the results of earlier runs, a launch each",
-       [&](Text t) { o.baseline = file_name(t); }},
+       into(o.baseline, parse_file_name)},
       {"baseline-margin", "X%", "what two runs of a healthy cluster may differ by; 5% as a rule",
-       [&](Text t) { o.baseline_margin = parse_margin(t); }},
+       [&](Text t) { o.baseline_margin = parse_below_half(t, "a margin below 50 %, such as 5%"); }},
       {"save-baseline", "FILE", "write the results as a baseline, where the verdict is PASS or WARN",
-       [&](Text t) { o.save_baseline = file_name(t); }},
+       into(o.save_baseline, parse_file_name)},
       {"strict", "", "a warning fails too (exit code 7)", [&](Text) { o.strict = true; }},
       {"part", "IDS", "for launched ranks: the steps to do",
        [&](Text t) {
          const auto ids = split_text(t, ',');
          o.part.assign(ids.begin(), ids.end());
        }},
-      {"part-results", "FILE", "for launched ranks: where to leave results", [&](Text t) { o.part_results = t; }},
+      {"part-results", "FILE", "for launched ranks: where to leave results", into(o.part_results)},
       {"repetition", "N", "for launched ranks: of repeat_for", [&](Text t) { o.repetition = parse_int(t, 0); }},
-      {"left", "SECONDS", "for launched ranks: time left of the plan's", [&](Text t) { o.left_s = parse_duration(t); }},
+      {"left", "SECONDS", "for launched ranks: time left of the plan's", into(o.left_s, parse_duration)},
   };
   std::vector<OwnOption> files = output_own_options(o.outputs);
   options.insert(options.begin() + 3, std::make_move_iterator(files.begin()), std::make_move_iterator(files.end()));
@@ -200,7 +185,7 @@ int run(const Launch& launch, int argc, char** argv) {
     return code_of(ExitCode::good);
   }
   if (launch.launched() && !options.launch.empty()) {
-    throw Error(ExitCode::bad_config, "--launch starts jobs itself: start busbar without a launcher");
+    throw_bad_config("--launch starts jobs itself: start busbar without a launcher");
   }
   const std::span<char*> args(argv, static_cast<std::size_t>(argc));
   if (!options.launch.empty()) return code_of(run_accept_launches(args, options));

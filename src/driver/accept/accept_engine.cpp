@@ -13,9 +13,6 @@
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
 #include "common/record/finding.h"
-#include "driver/accept/accept_command.h"
-#include "driver/accept/accept_steps.h"
-#include "driver/accept/accept_text.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/platform.h"
 #include "driver/accept/read_accept_plan.h"
@@ -41,8 +38,6 @@
 
 namespace busbar {
 namespace {
-
-void warn(const std::string& path, int error) { write_stderr(write_warning(path, error)); }
 
 /// That no other run writes the same results, as long as it lives: flock of FILE.lock, which ends with the process.
 class ResultsLock {
@@ -76,6 +71,31 @@ class ResultsLock {
   int fd_ = -1;
 };
 
+/// A file of this run that is rewritten whenever more is known. A full disk is told once, on stderr.
+class OwnFile {
+ public:
+  OwnFile() = default;  ///< none
+  OwnFile(std::string path, Replacing how) : path_(std::move(path)), how_(how) {}
+
+  bool is_there() const { return !path_.empty(); }
+  const std::string& path() const { return path_; }
+  /// False while the latest text is not in it.
+  bool complete() const { return complete_; }
+
+  void write(const std::function<std::string()>& text) {
+    if (!is_there()) return;
+    const int error = replace_file(path_, text(), how_);
+    complete_ = error == 0;
+    if (!complete_ && !std::exchange(warned_, true)) write_stderr(write_warning(path_, error));
+  }
+
+ private:
+  std::string path_;
+  Replacing how_ = Replacing::plainly;
+  bool complete_ = true;
+  bool warned_ = false;
+};
+
 /// The results of a run of accept on disk, true after every step: what --resume needs and `report` reads. For process 0
 /// alone.
 class AcceptStore {
@@ -83,69 +103,63 @@ class AcceptStore {
   /// Creates the file that -J names (or FILE.0, ...), else busbar-accept.json where the plan wants results, or goes on
   /// with that of --resume. Throws Error(bad_config) where a file that was asked for cannot be written.
   AcceptStore(const AcceptOptions& options, bool wanted)
-      : path_(options.resume), resumed_(!options.resume.empty()), asked_(resumed_ || !options.results.empty()) {
-    if (resumed_) {
-      if (::access(path_.c_str(), W_OK) != 0) {
-        throw_bad_config(fmt::format("--resume: {} cannot be written: {}", path_, std::strerror(errno)));
-      }
-    } else if (asked_ || wanted) {
+      : file_(options.resume, Replacing::durably), resumed_(is_kept()), asked_(resumed_ || !options.results.empty()) {
+    if (resumed_ && ::access(path().c_str(), W_OK) != 0) {
+      throw_bad_config(fmt::format("--resume: {} cannot be written: {}", path(), std::strerror(errno)));
+    }
+    if (!resumed_ && (asked_ || wanted)) {
       try {
-        path_ = create_new_file(asked_ ? options.results : "busbar-accept.json", "-J").path;
+        const std::string asked = asked_ ? options.results : "busbar-accept.json";
+        file_ = {create_new_file(asked, "-J").path, Replacing::durably};
       } catch (const Error& e) {
         go_without(e.what());
       }
     }
-    if (is_kept()) lock_.emplace(path_);
+    if (is_kept()) lock_.emplace(path());
   }
 
   /// Where a launch leaves what it measured for the busbar that launched it; replaces what is there.
   struct Part {
     std::string path;
   };
-  explicit AcceptStore(Part part) : path_(std::move(part.path)), resumed_(false), asked_(true) {}
+  explicit AcceptStore(Part part) : file_(std::move(part.path), Replacing::durably), resumed_(false), asked_(true) {}
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   /// Whether there is a file at all.
-  bool is_kept() const { return !path_.empty(); }
+  bool is_kept() const { return file_.is_there(); }
 
   /// What an earlier run wrote to the file; nothing where it is new. Throws Error(bad_config) where it is of another
   /// plan.
   std::optional<AcceptResult> earlier(const AcceptPlan& plan) const {
     if (!resumed_) return std::nullopt;
-    const std::string text = read_file(path_, "the results to go on with");
+    const std::string text = read_file(path(), "the results to go on with");
     if (text.empty()) {
-      say("{} is empty: its run ended before its first result, so all is measured", path_);
+      say("{} is empty: its run ended before its first result, so all is measured", path());
       return std::nullopt;
     }
-    AcceptResult result = read_accept_json(text, path_);
+    AcceptResult result = read_accept_json(text, path());
     if (result.plan.digest != plan.digest) {
-      throw_bad_config(
-          fmt::format("--resume: {} was made with another plan than {}; start anew, or resume with the plan that "
-                      "it was made with",
-                      path_, plan.file));
+      throw_bad_config(fmt::format(
+          "--resume: {} was made with another plan than {}; start anew, or resume with the plan that it was made with",
+          path(), plan.file));
     }
     return result;
   }
 
   /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
   void save(const AcceptResult& result) {
-    if (!is_kept()) return;
-    const int error = replace_file(path_, accept_json(result), Replacing::durably);
-    saved_ = error == 0;
-    if (saved_ || warned_) return;
-    warned_ = true;
-    warn(path_, error);
+    file_.write([&] { return accept_json(result); });
   }
 
-  bool is_saved() const { return saved_; }
+  bool is_saved() const { return file_.complete(); }
 
   /// The same for the first time: throws Error(bad_config) where it cannot be written.
   void begin(const AcceptResult& result) {
     if (!is_kept()) return;
-    const int error = replace_file(path_, accept_json(result));
+    const int error = replace_file(path(), accept_json(result));
     if (error == 0) return;
-    if (!resumed_) std::remove(path_.c_str());
-    go_without(fmt::format("cannot write '{}': {}", path_, std::strerror(error)));
+    if (!resumed_) std::remove(path().c_str());
+    go_without(fmt::format("cannot write '{}': {}", path(), std::strerror(error)));
   }
 
  private:
@@ -154,15 +168,13 @@ class AcceptStore {
     if (asked_) throw_bad_config(why);
     say("warning: {}; the run goes on and keeps no results", why);
     lock_.reset();
-    path_.clear();
+    file_ = {};
   }
 
-  std::string path_;
+  OwnFile file_;
   bool resumed_;
   bool asked_;
   std::optional<ResultsLock> lock_;
-  bool saved_ = true;
-  bool warned_ = false;
 };
 
 /// Everything that accept writes, from before the first measurement to the verdict. For process 0 alone.
@@ -174,7 +186,7 @@ class AcceptEnd {
     if (!baseline.empty()) {
       for (const std::string_view file : split_text(baseline, ',')) add_baseline(std::string(file));
     }
-    if (!options.report.empty()) report_file_ = create_new_file(options.report, "--report").path;
+    if (!options.report.empty()) report_ = {create_new_file(options.report, "--report").path, Replacing::plainly};
     if (!options.save_baseline.empty()) baseline_file_ = create_new_file(options.save_baseline, "--save-baseline").path;
     files_.open(options.outputs, begun, "accept");
     write_report(begun);  // so that whatever ends the run leaves one that opens
@@ -196,11 +208,11 @@ class AcceptEnd {
   ExitCode finish(const AcceptResult& result, const std::string& results_file) {
     bool complete = write_stdout(accept_text(result));
     write_report(result);
-    complete = files_.write(result) && report_complete_ && complete;
+    complete = files_.write(result) && report_.complete() && complete;
     const bool good = result.outcome == Outcome::pass || result.outcome == Outcome::warn;
     if (!baseline_file_.empty() && good) {
       const int error = replace_file(baseline_file_, accept_json(result));
-      if (error != 0) warn(baseline_file_, error);
+      if (error != 0) write_stderr(write_warning(baseline_file_, error));
       complete = complete && error == 0;
     } else if (!baseline_file_.empty()) {
       std::remove(baseline_file_.c_str());
@@ -208,21 +220,19 @@ class AcceptEnd {
     }
     std::vector<std::string> written;
     if (!results_file.empty()) written.push_back("results: " + results_file);
-    if (!report_file_.empty()) written.push_back("report: " + report_file_);
+    if (report_.is_there()) written.push_back("report: " + report_.path());
     if (!written.empty()) say("{}", joined_words(written, ", "));
     const ExitCode code = exit_code(result.outcome, options_.strict);
     return complete || code != ExitCode::good ? code : ExitCode::internal;
   }
 
  private:
-  /// Writes --report. A disk that is full by now is told on stderr, once.
   void write_report(const AcceptResult& result) {
-    if (report_file_.empty()) return;
-    ReportData data;
-    add_accept(data, result);
-    const int error = replace_file(report_file_, report_html(data));
-    report_complete_ = error == 0;
-    if (error != 0 && !std::exchange(report_warned_, true)) warn(report_file_, error);
+    report_.write([&] {
+      ReportData data;
+      add_accept(data, result);
+      return report_html(data);
+    });
   }
 
   /// Of several files each is a launch, or as many as it tells, all of them as repetitions of the first.
@@ -240,8 +250,8 @@ class AcceptEnd {
     };
     if (more.plan.text != known.plan.text || more.backend != known.backend || ranks(more) != ranks(known)) {
       throw_bad_config(
-          fmt::format("--baseline {}: it is of another plan, backend or number of ranks than the first; give "
-                      "files of runs that did the same",
+          fmt::format("--baseline {}: it is of another plan, backend or number of ranks than the first; give files of "
+                      "runs that did the same",
                       file));
     }
     const auto one_launch = [](AcceptResult& result) {
@@ -260,29 +270,11 @@ class AcceptEnd {
   const AcceptOptions& options_;
   OutputFiles files_;
   std::optional<AcceptResult> baseline_;
-  std::string report_file_;
+  OwnFile report_;
   std::string baseline_file_;
-  bool report_complete_ = true;
-  bool report_warned_ = false;
 };
 
 using EngineClock = std::chrono::steady_clock;
-
-/// For what hours of repetitions make long, so that it takes at most a twentieth of the time.
-class AtTimes {
- public:
-  void operator()(const std::function<void()>& work) {
-    constexpr int kTimes = 20;
-    const auto begin = EngineClock::now();
-    if (begin < next_) return;
-    work();
-    const auto end = EngineClock::now();
-    next_ = end + kTimes * (end - begin);
-  }
-
- private:
-  EngineClock::time_point next_{};
-};
 
 AcceptResult begin_result(std::span<char*> args, const AcceptOptions& options, AcceptPlan plan) {
   AcceptResult result;
@@ -415,8 +407,11 @@ class Acceptance {
       if (!store_) continue;
       if (repetition == 0) {
         save();
-      } else {
-        save_at_times_([this] { save(); });
+      } else if (const auto begin = EngineClock::now(); begin >= next_save_) {
+        save();
+        // Hours of repetitions make it long: it takes at most a twentieth of the time.
+        const auto end = EngineClock::now();
+        next_save_ = end + 20 * (end - begin);
       }
       if (end_ && store_->is_saved()) runner_.keep(kept());
     }
@@ -479,7 +474,7 @@ class Acceptance {
   AcceptResult result_;
   std::optional<AcceptEnd> end_;
   std::optional<AcceptStore> store_;
-  AtTimes save_at_times_;
+  EngineClock::time_point next_save_{};
 };
 
 }  // namespace

@@ -1,17 +1,114 @@
 #pragma once
 
 #include "common/base/error.h"
+#include "common/base/options.h"
 #include "common/measure/result.h"
+#include "common/processes/child.h"
+#include "common/record/accept_plan.h"
 #include "common/record/accept_result.h"
-#include "driver/accept/accept_command.h"
-#include "driver/accept/accept_steps.h"
+#include "driver/formats/output_options.h"
 
+#include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace busbar {
+
+/// What the command line of `busbar accept` says.
+struct AcceptOptions {
+  std::string plan_file;  ///< or the name of a shipped plan
+  std::string launch;     ///< --launch; empty: this job is the one
+  std::optional<int> nranks;
+  std::string results;  ///< -J
+  std::string resume;
+  std::string report;
+  std::string baseline;
+  std::string save_baseline;
+  double baseline_margin = -1;  ///< -1: the judge's own
+  bool strict = false;
+  bool dry_run = false;
+  OutputOptions outputs;
+
+  /// Of the benchmarks' options those that hold for every cell: --backend, -T, --inject, --paranoid, -g, -t, --seed.
+  CommandLine line;
+
+  // For the ranks of a launch, which the launching busbar sets. ---------------------------------------------------
+  std::vector<std::string> part;  ///< ids of steps; empty: the whole plan
+  std::string part_results;       ///< where to leave what was measured
+  int repetition = 0;             ///< of repeat_for
+  double left_s = 0;              ///< of the plan's whole time; 0: no bound
+};
+
+/// The part that measures nothing: does a launch start at all?
+inline constexpr std::string_view kStartOnly = "start";
+
+/// The cell's options with those of the command line over them.
+Config config_of(const PlanCell& cell, const AcceptOptions& options);
+
+/// The plan in `text` under these options: all that can be wrong with it, or with them over it, is found here. Throws
+/// Error(bad_config).
+AcceptPlan checked_plan(const std::string& text, const AcceptOptions& options);
+
+/// The words by which a launch gets the same benchmarks' options.
+std::vector<std::string> passed_on(const AcceptOptions& options);
+
+/// The plan's text: of the file, or where there is none of the shipped plan of that name. Throws Error(bad_config).
+std::string read_plan_text(const std::string& file);
+
+/// What is measured once and kept. Cells of a stage share its time, so that a run cut short loses a stage at most.
+struct AcceptStep {
+  Stage stage = Stage::doctor;
+  int cell = -1;   ///< index in the plan; -1 for doctor and pairs
+  std::string id;  ///< "doctor", "pairs", "whole/all_reduce"
+};
+
+/// The plan's steps in the order of its stages.
+std::vector<AcceptStep> steps_of(const AcceptPlan& plan);
+
+/// A step of this id in the plan; throws Error(bad_config).
+AcceptStep find_step(const AcceptPlan& plan, const std::string& id);
+
+/// About how long a step measures [s]; the start of a launch not counted.
+double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step);
+
+/// Steps that can share a launch, because they are of one stage and want the same environment.
+struct AcceptPart {
+  Stage stage = Stage::doctor;
+  std::vector<AcceptStep> steps;
+  EnvironmentSettings environment;
+};
+std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<AcceptStep>& steps);
+
+/// What a reader must know where max-time was over before these steps.
+std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late);
+
+/// ", and up to 4 min more where a host looks slow": what the pairs may take beside max-time; empty: nothing.
+std::string looks_allowance(const AcceptPlan& plan);
+
+/// What --dry-run prints: steps, criteria, time.
+std::string accept_dry_run(const AcceptPlan& plan, bool launches);
+
+/// What an interrupted run of the same plan measured becomes part of `result`, which has just begun.
+void take_over(AcceptResult& result, AcceptResult earlier);
+
+/// One more look at the pairs: of all looks the worst finding stands, with every look's culprits where several failed,
+/// so that a fault that comes and goes is not forgotten; one that could not tell gives way to one that could.
+void add_located(AcceptResult& result, AcceptResult::Located look);
+
+/// The repetition in which a resumed run goes on: the last one of which anything was measured.
+int last_repetition(const AcceptResult& result);
+
+/// Whether the resumed run has this step of this repetition already. Steps without cells (doctor, pairs) are told for
+/// repetition 0 alone.
+bool is_measured(const AcceptResult& result, const AcceptStep& step, int repetition);
+
+/// What a launch measured becomes part of the whole: hosts, cells, doctor rows, counters, finished steps.
+void add_part(AcceptResult& whole, AcceptResult part);
 
 class Job;
 
@@ -70,5 +167,24 @@ ExitCode run_accept_launches(std::span<char*> args, const AcceptOptions& options
 /// Tells the cell of `row` with that placement which ranks hold wrong data, and whom they blame. `group_ranks`: the
 /// group's ranks as the job counts them.
 void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, Cell& cell);
+
+/// Whom a launcher's (or our own) last words blame, with PROCESS_DEAD, HOST_UNREACHABLE or ERROR and the line; empty
+/// where they name nobody. From a failed launch's stderr: Open MPI's "process rank 4 with PID 123 on node node2 exited
+/// on signal 9", "lost communication with a remote daemon ... on node node2", srun's "error: node2: task 4: Killed",
+/// our "error: rank 3 on node1, ...". `hosts`: those of the launch, as far as known; a host named in a complaint about
+/// a daemon, a connection or a host name is blamed where it is the only one. Pure.
+StageFailure blame_by_launcher(std::string_view text, const std::vector<std::string>& hosts);
+
+/// What is known of a launch beside how it ended.
+struct FailedLaunch {
+  double timeout_s = 0;
+  std::filesystem::file_time_type started;  ///< hang reports from then on are its own
+  std::vector<std::string> hosts;           ///< of the launch, as far as known
+};
+
+/// Why a launch did not end well and who is to blame: from its hang report (hang-JOBID.json here or in the temporary
+/// folder; one that its stderr names, or of a job on its hosts only), else from the launcher's last words. The stage is
+/// left to the caller.
+StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launch);
 
 }  // namespace busbar

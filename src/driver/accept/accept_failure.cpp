@@ -1,11 +1,10 @@
-#include "driver/accept/accept_failure.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/watch/hang_json.h"
-#include "driver/launch/launched_run.h"
+#include "driver/accept/accept_engine.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

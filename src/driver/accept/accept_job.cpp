@@ -3,6 +3,7 @@
 #include "common/base/lists.h"
 #include "common/base/packed_fields.h"
 #include "common/base/say.h"
+#include "common/base/sequences.h"
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/buffer_plan.h"
@@ -16,9 +17,7 @@
 #include "common/record/accept_fields.h"
 #include "common/record/accept_result.h"
 #include "common/statistics/interval.h"
-#include "driver/accept/accept_command.h"
 #include "driver/accept/accept_engine.h"
-#include "driver/accept/accept_steps.h"
 #include "driver/accept/platform.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/compare/rounds.h"
@@ -43,17 +42,15 @@
 namespace busbar {
 namespace {
 
-/// What measuring needs of the job.
-struct AcceptJobContext {
-  Job& job;
-  const AcceptOptions& options;
-  bool environment_is_set;  ///< by the launch: nothing to set per communicator
-};
-
 /// What one step measured; complete on process 0.
 struct CellResults {
   std::vector<Cell> cells;
   std::vector<SkippedCell> skipped;
+
+  void add(CellResults more) {
+    std::ranges::move(more.cells, std::back_inserter(cells));
+    std::ranges::move(more.skipped, std::back_inserter(skipped));
+  }
 };
 
 void visit_fields(auto&& visit, CellResults& r) { BUSBAR_ALL_FIELDS(visit, r, cells, skipped); }
@@ -77,10 +74,10 @@ std::vector<int> world_ranks(const Comm& world, const Comm& group, int local_ran
   return ranks;
 }
 
-std::unique_ptr<Backend> open_for(const AcceptJobContext& context, const PlanCell& cell, const Config& config,
-                                  const Comm& group) {
-  const Comm& world = context.job.world();
-  if (cell.environment.empty() || context.environment_is_set) return open_backend(config, world, group).backend;
+std::unique_ptr<Backend> open_for(const AcceptOptions& options, const PlanCell& cell, const Config& config,
+                                  const Comm& world, const Comm& group) {
+  const bool is_set = !options.part.empty();  // by the launch
+  if (cell.environment.empty() || is_set) return open_backend(config, world, group).backend;
   const Variant variant{"plan", cell.environment};
   OpenedVariant opened = open_variant(variant, *cell.collective, config, world, group);
   if (!opened.backend) throw AgreedError(ExitCode::bad_config, fmt::format("cell {}: {}", cell.name, opened.why_not));
@@ -135,23 +132,11 @@ class CoreWait {
   double waited_s_ = waited_for_core_s();
 };
 
-std::vector<SkippedCell> skipped_of(const PlanCell& cell, Stage stage, const std::string& scope, const Plan& plan) {
-  std::vector<SkippedCell> skipped;
-  for (const Skip& skip : plan.skipped) {
-    skipped.push_back(
-        {cell.name, stage, scope, std::string(name(skip.dtype)), std::string(redop_text(skip.op)), skip.reason});
-  }
-  return skipped;
-}
-
 /// What the groups' first processes hold, together on process 0 of the world.
 CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
   CellResults all;
   for (const std::string& bytes : world.gather(is_root ? pack_fields(mine) : "")) {
-    if (bytes.empty()) continue;
-    CellResults of_group = unpack_fields<CellResults>(bytes);
-    std::ranges::move(of_group.cells, std::back_inserter(all.cells));
-    std::ranges::move(of_group.skipped, std::back_inserter(all.skipped));
+    if (!bytes.empty()) all.add(unpack_fields<CellResults>(bytes));
   }
   return all;
 }
@@ -162,22 +147,25 @@ class OpenCell {
  public:
   /// Collective over the world; throws AgreedError where all processes fail alike, anything else where the job must be
   /// aborted.
-  OpenCell(const AcceptJobContext& context, const PlanCell& cell, Stage stage, int repetition, int number)
-      : job_(context.job),
+  OpenCell(Job& job, const AcceptOptions& options, const PlanCell& cell, Stage stage, int repetition, int number)
+      : job_(job),
         cell_(cell),
         stage_(stage),
         repetition_(repetition),
         number_(number),
-        config_(config_of(cell, context.options)),
+        config_(config_of(cell, options)),
         comm_((begin(Phase::initialization, "opening the communicator"),
                stage == Stage::per_host ? world().split_by_host() : world().split(0))),
-        opened_(job_.adopt(open_for(context, cell, config_, comm_))),
+        opened_(job_.adopt(open_for(options, cell, config_, world(), comm_))),
         group_{comm_, scope_of(stage), world_ranks(world(), comm_, static_cast<int>(backend().local_ranks().size())),
                count_nodes(comm_)} {
     const Traffic traffic = agree_on_traffic(world(), *cell.collective, config_);
     const Backend::MemoryLimit limit = least_memory(world(), backend(), *cell.collective);
     plan_ = agree_on_plan(world(), comm_, config_, *cell.collective, backend(), traffic, limit);
-    results_.skipped = skipped_of(cell, stage, group_.scope, plan_);
+    results_.skipped = mapped(plan_.skipped, [&](const Skip& skip) {
+      return SkippedCell{
+          cell.name, stage, group_.scope, std::string(name(skip.dtype)), std::string(redop_text(skip.op)), skip.reason};
+    });
     free_bytes_ = static_cast<double>(limit.bytes_per_rank);
     const std::size_t unalign = static_cast<std::size_t>(config_.unalign) * sizeof(double);
     bytes_ = world().max(static_cast<double>(arena_bytes(largest_message(plan_), unalign)));
@@ -253,9 +241,7 @@ class OpenCell {
 /// next minute is worth as much as the time that it saw. `left_s` [s] bounds all but the first look at each size of a
 /// cell that has begun, and none but the first begins after it: the others are closed. Agreed, 0: no bound. Collective
 /// over the world.
-CellResults measure_in_turn(const AcceptJobContext& context, std::vector<std::unique_ptr<OpenCell>>& cells,
-                            double left_s) {
-  const Comm& world = context.job.world();
+CellResults measure_in_turn(const Comm& world, std::vector<std::unique_ptr<OpenCell>>& cells, double left_s) {
   double max_time_s = 0;
   for (const auto& cell : cells) max_time_s += cell->max_time_s();
   if (left_s > 0) max_time_s = std::min(max_time_s, left_s);
@@ -279,9 +265,7 @@ CellResults measure_in_turn(const AcceptJobContext& context, std::vector<std::un
   CellResults results;
   for (const auto& cell : cells) {
     for (Cell& m : cell->results().cells) m.core_wait = waited;
-    CellResults of_cell = gather(world, cell->results(), cell->is_root());
-    std::ranges::move(of_cell.cells, std::back_inserter(results.cells));
-    std::ranges::move(of_cell.skipped, std::back_inserter(results.skipped));
+    results.add(gather(world, cell->results(), cell->is_root()));
   }
   return results;
 }
@@ -384,8 +368,7 @@ AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options, doubl
 /// Steps by all ranks of this job together; process 0 writes.
 class RankSteps : public StepRunner {
  public:
-  RankSteps(const AcceptOptions& options, Job& job)
-      : options_(options), job_(job), world_(job.world()), context_{job, options, !options.part.empty()} {}
+  RankSteps(const AcceptOptions& options, Job& job) : options_(options), job_(job), world_(job.world()) {}
 
   double agree(double mine) const override { return world_.max(job_.is_root() ? mine : 0); }
   void on_root(const std::function<void()>& work) const override { on_process0(world_, work); }
@@ -406,9 +389,7 @@ class RankSteps : public StepRunner {
           fmt::format("MPI threads: {} ({} was asked for)", name(granted_mpi_threads()), name(of_all.mpi_threads)));
     }
     {
-      std::vector<const Collective*> collectives;
-      for (const PlanCell& cell : result.plan.cells) collectives.push_back(cell.collective);
-      const OpenedJobBackend opened = job_.open(config, world_, collectives);
+      const OpenedJobBackend opened = job_.open(config, world_, mapped(result.plan.cells, &PlanCell::collective));
       result.backend = opened.backend->traits().name;
       result.library = opened.backend->library_version();
       result.hosts = describe_hosts(world_, *opened.backend);
@@ -466,7 +447,7 @@ class RankSteps : public StepRunner {
                                    double left_s) {
     const Stage stage = pending.front().stage;
     std::vector<std::unique_ptr<OpenCell>> cells;
-    std::vector<SkippedCell> skipped;
+    CellResults measured;
     std::vector<std::string> ids, opened_ids;
     double bytes = 0;
     for (const AcceptStep& step : pending) {
@@ -474,26 +455,24 @@ class RankSteps : public StepRunner {
       const PlanCell& cell = result.plan.cells.at(static_cast<std::size_t>(step.cell));
       const std::string why = why_not_here(cell, traits_of(result.backend));
       if (why.empty()) {
-        auto opened = std::make_unique<OpenCell>(context_, cell, stage, repetition, static_cast<int>(cells.size()));
+        const int number = static_cast<int>(cells.size());
+        auto opened = std::make_unique<OpenCell>(job_, options_, cell, stage, repetition, number);
         bytes += opened->bytes();
         if (!cells.empty() && bytes > opened->free_bytes()) break;
         cells.push_back(std::move(opened));
         opened_ids.push_back(step.id);
       } else {
-        skipped.push_back({cell.name, stage, "all", "", "", why});
+        measured.skipped.push_back({cell.name, stage, "all", "", "", why});
       }
       tell(step, repetition);
       ids.push_back(step.id);
     }
-    CellResults measured;
-    if (!cells.empty()) measured = measure_in_turn(context_, cells, left_s);
+    if (!cells.empty()) measured.add(measure_in_turn(world_, cells, left_s));
     const auto late = std::span(opened_ids).subspan(cells.size());
     std::erase_if(ids, [&](const std::string& id) { return std::ranges::find(late, id) != late.end(); });
     while (!cells.empty()) cells.pop_back();
     std::ranges::move(measured.cells, std::back_inserter(result.cells));
-    if (repetition > 0) return ids;
-    std::ranges::move(skipped, std::back_inserter(result.skipped));
-    std::ranges::move(measured.skipped, std::back_inserter(result.skipped));
+    if (repetition == 0) std::ranges::move(measured.skipped, std::back_inserter(result.skipped));
     return ids;
   }
 
@@ -505,7 +484,6 @@ class RankSteps : public StepRunner {
   const AcceptOptions& options_;
   Job& job_;
   const Comm& world_;
-  AcceptJobContext context_;
   std::optional<SearchCounters> counters_;  ///< from before the first step on
 };
 

@@ -2,17 +2,14 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
+#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/processes/child.h"
 #include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
-#include "driver/accept/accept_command.h"
 #include "driver/accept/accept_engine.h"
-#include "driver/accept/accept_failure.h"
-#include "driver/accept/accept_steps.h"
-#include "driver/launch/launch_template.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -47,7 +44,6 @@ std::size_t count_word(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size() && words[i] != "{cmd}"; ++i) {
     if (contains(kCountOptions, words[i])) return i + 1;
   }
-
   return words.size();
 }
 
@@ -68,8 +64,7 @@ class AcceptLauncher {
         host_file_(fs::absolute(results + ".hosts").string()),
         words_(split_command(options.launch)),
         hosts_(launch_hosts(words_)) {
-    if (words_.empty())
-      throw Error(ExitCode::bad_config, "--launch is empty; give it a command such as \"mpirun -n 16\"");
+    if (words_.empty()) throw_bad_config("--launch is empty; give it a command such as \"mpirun -n 16\"");
     const std::size_t count = count_word(words_);
     if (options.nranks) {
       nranks_ = *options.nranks;
@@ -90,9 +85,7 @@ class AcceptLauncher {
   }
 
   struct Work {
-    Stage stage = Stage::doctor;
-    std::vector<std::string> ids;
-    std::vector<std::pair<std::string, std::string>> environment;
+    AcceptPart part;
     int repetition = 0;
     double timeout_s = 60;
     double left_s = 0;
@@ -117,11 +110,10 @@ class AcceptLauncher {
       }
     }
     if (child.good() && part.results) return part;
-    std::vector<std::string> known;
-    for (const LaunchHost& host : hosts_) known.push_back(host.name);
+    std::vector<std::string> known = mapped(hosts_, &LaunchHost::name);
     for (const AcceptResult::Host& host : seen_) known.push_back(host.name);
     part.failure = explain_failure(child, {.timeout_s = work.timeout_s, .started = started, .hosts = known});
-    part.failure->stage = work.stage;
+    part.failure->stage = work.part.stage;
     if (child.good()) part.failure->text = unreadable.empty() ? kNoResultsHere : unreadable;
     return part;
   }
@@ -146,7 +138,10 @@ class AcceptLauncher {
   /// Hosts on which not even a launch that measures nothing starts, found by halving; empty where all start together,
   /// where nothing starts at all, and where the command names no hosts: the first part's launch then tells.
   std::vector<std::string> hosts_that_do_not_start() {
-    const std::vector<std::string> hosts = hosts_left();
+    std::vector<std::string> hosts;
+    for (const LaunchHost& host : hosts_) {
+      if (!excluded_.contains(host.name)) hosts.push_back(host.name);
+    }
     if (hosts.size() < 2) return {};
     std::vector<std::string> dead;
     find_dead(hosts, dead);
@@ -161,11 +156,11 @@ class AcceptLauncher {
 
  private:
   std::vector<std::string> command(const Work& work, const std::set<std::string>& excluded) const {
-    std::vector<std::string> program = environment_words(work.environment);
+    std::vector<std::string> program = environment_words(work.part.environment);
     program.push_back(program_beside("busbar").string());
     program.emplace_back("accept");
     program.push_back(plan_word(options_.plan_file));
-    program.push_back(fmt::format("--part={}", fmt::join(work.ids, ",")));
+    program.push_back(fmt::format("--part={}", fmt::join(mapped(work.part.steps, &AcceptStep::id), ",")));
     program.push_back("--part-results=" + part_file_);
     program.push_back(fmt::format("--repetition={}", work.repetition));
     if (work.left_s > 0) program.push_back(fmt::format("--left={:.0f}", std::max(1.0, work.left_s)));
@@ -198,7 +193,7 @@ class AcceptLauncher {
       if (!contains(hosts, host.name)) others.insert(host.name);
     }
     Work work;
-    work.ids = {std::string(kStartOnly)};
+    work.part.steps = {{Stage::doctor, -1, std::string(kStartOnly)}};
     return launch_child(command(work, others), start_timeout_s(hosts.size())).good();
   }
 
@@ -211,14 +206,6 @@ class AcceptLauncher {
     const auto middle = hosts.begin() + static_cast<std::ptrdiff_t>(hosts.size() / 2);
     find_dead({hosts.begin(), middle}, dead);
     find_dead({middle, hosts.end()}, dead);
-  }
-
-  std::vector<std::string> hosts_left() const {
-    std::vector<std::string> hosts;
-    for (const LaunchHost& host : hosts_) {
-      if (!excluded_.contains(host.name)) hosts.push_back(host.name);
-    }
-    return hosts;
   }
 
   const AcceptOptions& options_;
@@ -310,23 +297,14 @@ class LaunchedSteps : public StepRunner {
   }
 
   std::vector<std::string> run_part(AcceptResult& result, const AcceptPart& part, int repetition, double left_s) {
-    AcceptLauncher::Work work{.stage = part.stage,
-                              .ids = {},
-                              .environment = part.environment,
-                              .repetition = repetition,
-                              .timeout_s = 0,
-                              .left_s = left_s};
     double measuring_s = 0;
-    for (const AcceptStep& step : part.steps) {
-      work.ids.push_back(step.id);
-      measuring_s += estimate_step_s(result.plan, step);
-    }
-    work.timeout_s = launch_timeout_s(result.plan, part.stage, measuring_s);
-    say("{}{}: about {}{}", fmt::join(work.ids, ", "), repetition > 0 ? fmt::format(", repetition {}", repetition) : "",
+    for (const AcceptStep& step : part.steps) measuring_s += estimate_step_s(result.plan, step);
+    const std::vector<std::string> ids = mapped(part.steps, &AcceptStep::id);
+    say("{}{}: about {}{}", fmt::join(ids, ", "), repetition > 0 ? fmt::format(", repetition {}", repetition) : "",
         format_duration(measuring_s), part.stage == Stage::pairs ? looks_allowance(result.plan) : "");
     LaunchedPart launched;
     try {
-      launched = launcher_->run(work);
+      launched = launcher_->run({part, repetition, launch_timeout_s(result.plan, part.stage, measuring_s), left_s});
     } catch (const Interrupted&) {
       take_over_part(result, launcher_->part_file());
       throw;
@@ -337,7 +315,7 @@ class LaunchedSteps : public StepRunner {
       finished = launched.results->done;
       add_part(result, std::move(*launched.results));
     }
-    if (!launched.failure) return finished.empty() ? work.ids : finished;
+    if (!launched.failure) return finished.empty() ? ids : finished;
     return fail(result, part, std::move(*launched.failure), std::move(finished));
   }
 

@@ -1,11 +1,11 @@
-#include "driver/accept/accept_steps.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
 #include "common/statistics/stop_rule.h"
+#include "driver/accept/accept_engine.h"
 #include "driver/compare/launch_rounds.h"
 
 #include <fmt/format.h>
@@ -31,10 +31,8 @@ std::size_t halves_of(const PlanCell& cell) {
   return planned_cells(cell.config, *cell.collective) * (cell.config.placement == Placements::both ? 2 : 1);
 }
 
-std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : settings) words.push_back(name + "=" + value);
-  return fmt::format("{}", fmt::join(words, " "));
+std::string settings_text(const EnvironmentSettings& settings) {
+  return joined_words(mapped(settings, [](const auto& setting) { return setting.first + "=" + setting.second; }));
 }
 
 std::string describe(const AcceptPlan& plan, const AcceptStep& step) {
@@ -77,7 +75,7 @@ AcceptStep find_step(const AcceptPlan& plan, const std::string& id) {
     if (step.id == id) return std::move(step);
   }
   if (id == name(Stage::pairs)) return {Stage::pairs, -1, id};
-  throw Error(ExitCode::bad_config, fmt::format("the plan has no step {}", in_quotes(id)));
+  throw_bad_config(fmt::format("the plan has no step {}", in_quotes(id)));
 }
 
 double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {
@@ -96,8 +94,7 @@ double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {
 std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<AcceptStep>& steps) {
   std::vector<AcceptPart> parts;
   for (const AcceptStep& step : steps) {
-    const auto environment =
-        step.cell < 0 ? std::vector<std::pair<std::string, std::string>>{} : cell_of(plan, step).environment;
+    const auto environment = step.cell < 0 ? EnvironmentSettings{} : cell_of(plan, step).environment;
     const bool same = !parts.empty() && parts.back().stage == step.stage && parts.back().environment == environment;
     if (!same) parts.push_back({step.stage, {}, environment});
     parts.back().steps.push_back(step);
@@ -106,10 +103,8 @@ std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<Accep
 }
 
 std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late) {
-  std::vector<std::string> ids;
-  for (const AcceptStep& step : late) ids.push_back(step.id);
   return fmt::format("max-time {} was over before {}: raise it, or ask for fewer sizes",
-                     format_duration(plan.max_time_s), fmt::join(ids, ", "));
+                     format_duration(plan.max_time_s), fmt::join(mapped(late, &AcceptStep::id), ", "));
 }
 
 std::string looks_allowance(const AcceptPlan& plan) {
@@ -152,14 +147,10 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   std::ranges::move(from, std::back_inserter(to));
 }
 
-/// Of cells that were measured twice, because a launch was cut short after them, the later stands.
-bool is_same(const Cell& a, const Cell& b) { return same_cell(a, b) && a.repetition == b.repetition; }
-
 /// A step that is not done leaves nothing: it is measured again.
 void drop_unfinished(AcceptResult& result) {
   const auto is_done = [&](Stage stage, const std::string& cell) {
-    const std::string id = std::string(name(stage)) + "/" + cell;
-    return contains(result.done, id);
+    return contains(result.done, fmt::format("{}/{}", name(stage), cell));
   };
   std::erase_if(result.cells, [&](const Cell& m) { return !is_done(*m.stage, m.cell); });
   std::erase_if(result.skipped, [&](const SkippedCell& s) { return !is_done(s.stage, s.cell); });
@@ -260,24 +251,19 @@ void add_part(AcceptResult& whole, AcceptResult part) {
         std::ranges::any_of(whole.hosts, [&](const AcceptResult::Host& h) { return h.name == host.name; });
     if (!known) whole.hosts.push_back(std::move(host));
   }
-  for (std::string& remark : part.remarks) {
-    if (!contains(whole.remarks, remark)) {
-      whole.remarks.push_back(std::move(remark));
-    }
-  }
+  for (const std::string& remark : part.remarks) add_once(whole.remarks, remark);
   append(whole.inits, part.inits);
   if (!part.doctor.empty()) whole.doctor = std::move(part.doctor);
   append(whole.counters, part.counters);
   whole.counters_read = whole.counters_read || part.counters_read;
+  // Of cells that were measured twice, because a launch was cut short after them, the later stands.
   for (Cell& m : part.cells) {
-    std::erase_if(whole.cells, [&](const Cell& old) { return is_same(old, m); });
+    std::erase_if(whole.cells, [&](const Cell& old) { return same_cell(old, m) && old.repetition == m.repetition; });
     whole.cells.push_back(std::move(m));
   }
   append(whole.skipped, part.skipped);
   if (part.located) add_located(whole, std::move(*part.located));
-  for (std::string& id : part.done) {
-    if (!contains(whole.done, id)) whole.done.push_back(std::move(id));
-  }
+  for (const std::string& id : part.done) add_once(whole.done, id);
 }
 
 }  // namespace busbar

@@ -1,7 +1,6 @@
-#include "driver/accept/accept_text.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
@@ -16,6 +15,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -51,6 +51,16 @@ bool failed(const AcceptResult& result, Criterion criterion) {
   });
 }
 
+/// The text of the first `most` of a list, and how many are left out.
+template <class List, class TextOf>
+std::string first_of(const List& list, std::size_t most, std::string_view kind, TextOf text_of) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) text += text_of(list[i]);
+  return list.size() <= most ? text : fmt::format("{}  ... and {} more{}\n", text, list.size() - most, kind);
+}
+
+constexpr std::string_view kInJson = "; the JSON file (-J) has all";
+
 /// Who is to blame, a line each: what was located, what hung or crashed, slow ranks, and the hosts that failed criteria
 /// name. Empty where nobody is.
 std::string culprits_text(const AcceptResult& result) {
@@ -61,8 +71,6 @@ std::string culprits_text(const AcceptResult& result) {
       if (culprit.outcome == Outcome::fail)
         text += wrapped("culprit: " + describe(culprit, result.located->units), 2, 11);
     }
-  }
-  if (is_verdict) {
     for (const auto& slow : result.located->slow_ranks) {
       if (slow.outcome == Outcome::fail) text += wrapped("culprit: " + slow.text, 2, 11);
     }
@@ -73,15 +81,11 @@ std::string culprits_text(const AcceptResult& result) {
                     2, 11);
   }
   constexpr std::size_t kMostHosts = 6;
-  const auto hosts = blamed(result);
-  for (std::size_t i = 0; i < std::min(hosts.size(), kMostHosts); ++i) {
-    text += wrapped(fmt::format("blamed: {}: {}", hosts[i].first, fmt::join(hosts[i].second, ", ")), 2, 10);
-  }
-  if (hosts.size() > kMostHosts) {
-    text += fmt::format("  ... and {} more hosts: look for what they share before replacing any\n",
-                        hosts.size() - kMostHosts);
-  }
-  return text;
+  return text +
+         first_of(blamed(result), kMostHosts, " hosts: look for what they share before replacing any",
+                  [](const auto& host) {
+                    return wrapped(fmt::format("blamed: {}: {}", host.first, fmt::join(host.second, ", ")), 2, 10);
+                  });
 }
 
 /// The one thing to do first, by what failed; empty after a pass.
@@ -119,22 +123,7 @@ constexpr std::size_t kMostRows = 48;  // two screens
 /// Measurements of the same, on several groups of ranks or again later.
 using Alike = std::vector<const Cell*>;
 
-std::vector<Alike> rows_of(const AcceptResult& result) {
-  std::vector<Alike> rows;
-  std::map<std::tuple<Stage, std::string, std::string, std::string, std::uint64_t, bool>, std::size_t> at;
-  for (const Cell& c : result.cells) {
-    const auto [found, is_new] = at.try_emplace({*c.stage, c.cell, c.dtype, c.op, c.nbytes, c.in_place}, rows.size());
-    if (is_new) rows.emplace_back();
-    rows[found->second].push_back(&c);
-  }
-  return rows;
-}
-
-double middle(const Alike& alike, double Cell::*value) {
-  std::vector<double> values;
-  for (const Cell* c : alike) values.push_back(c->*value);
-  return median(values);
-}
+double middle(const Alike& alike, double Cell::*value) { return median(mapped(alike, value)); }
 
 /// "8 hosts, slowest node3: 320 us", "5 times".
 std::string of_several(const Alike& alike) {
@@ -163,22 +152,17 @@ std::string wrong_text(const Alike& alike) {
   return std::to_string(wrong);
 }
 
-/// Widths of the columns that depend on what was measured.
-struct Widths {
-  std::size_t cell = 4;
-  std::size_t type = 4;
-};
-
 std::string type_of(const Cell& c) { return c.op == "none" ? c.dtype : c.dtype + ' ' + c.op; }
 
-std::string row_text(const Alike& alike, const Widths& widths) {
+/// `cell`, `type`: widths of the columns that depend on what was measured.
+std::string row_text(const Alike& alike, std::size_t cell, std::size_t type) {
   const Cell& c = *alike.front();
   const bool is_alone = alike.size() == 1 && c.interval_s;
-  const std::string row = fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(*c.stage),
-                                      c.cell, widths.cell, type_of(c), widths.type, format_bytes(c.nbytes),
-                                      place(c.in_place), fit_number(1e6 * middle(alike, &Cell::median_s), 9),
-                                      is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
-                                      fit_number(middle(alike, &Cell::busbw), 8), wrong_text(alike));
+  const std::string row =
+      fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(*c.stage), c.cell, cell, type_of(c),
+                  type, format_bytes(c.nbytes), place(c.in_place), fit_number(1e6 * middle(alike, &Cell::median_s), 9),
+                  is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
+                  fit_number(middle(alike, &Cell::busbw), 8), wrong_text(alike));
   const std::string more = of_several(alike);
   if (more.empty()) return row + '\n';
   if (row.size() + 2 + more.size() <= kColumns) return fmt::format("{}  {}\n", row, more);
@@ -189,21 +173,17 @@ std::string row_text(const Alike& alike, const Widths& widths) {
 /// its interval, busbw, wrong elements. Of several hosts or repetitions the median, and of hosts the slowest too. Empty
 /// where nothing was measured.
 std::string measured_text(const AcceptResult& result) {
-  const std::vector<Alike> rows = rows_of(result);
+  const auto rows = grouped(
+      result.cells, [](const Cell& c) { return std::tie(c.stage, c.cell, c.dtype, c.op, c.nbytes, c.in_place); });
   if (rows.empty()) return {};
-  Widths widths;
-  for (const Alike& alike : rows) {
-    widths.cell = std::max(widths.cell, std::min<std::size_t>(alike.front()->cell.size(), 24));
-    widths.type = std::max(widths.type, type_of(*alike.front()).size());
+  std::size_t cell = 4, type = 4;
+  for (const auto& [key, alike] : rows) {
+    cell = std::max(cell, std::min<std::size_t>(alike.front()->cell.size(), 24));
+    type = std::max(type, type_of(*alike.front()).size());
   }
-  std::string text =
-      fmt::format("\nmeasured\n  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}\n", "stage", "cell",
-                  widths.cell, "type", widths.type, "size", "place", "time[us]", "+-%", "busbw", "#wrong");
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) text += row_text(rows[i], widths);
-  if (rows.size() > kMostRows) {
-    text += fmt::format("  ... and {} more; the JSON file (-J) has all\n", rows.size() - kMostRows);
-  }
-  return text;
+  std::string text = fmt::format("\nmeasured\n  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}\n", "stage",
+                                 "cell", cell, "type", type, "size", "place", "time[us]", "+-%", "busbw", "#wrong");
+  return text + first_of(rows, kMostRows, kInJson, [&](const auto& row) { return row_text(row.second, cell, type); });
 }
 
 constexpr std::size_t kMostShown = 12;  // groups of rows of one outcome
@@ -243,59 +223,39 @@ std::string where(const CriterionResult& c) {
   return text;
 }
 
-/// Rows that differ in nothing but the host, as one.
-struct Group {
-  const CriterionResult* first = nullptr;
-  std::vector<std::string> scopes;
-  std::vector<std::string> hosts;
-  std::size_t rows = 0;
-};
-
-std::vector<Group> groups_of(const AcceptResult& result, Outcome outcome) {
-  std::vector<Group> groups;
-  std::map<std::tuple<Criterion, Stage, std::string, std::uint64_t, bool>, std::size_t> at;
-  for (const CriterionResult& c : result.criteria) {
-    if (c.outcome != outcome) continue;
-    const bool per_host = c.stage == Stage::per_host;
-    const auto [found, is_new] =
-        per_host ? at.try_emplace({c.criterion, c.stage, c.cell, c.nbytes, c.in_place}, groups.size())
-                 : std::pair(at.end(), true);
-    if (is_new) groups.emplace_back().first = &c;
-    Group& group = is_new ? groups.back() : groups[found->second];
-    ++group.rows;
-    add_once(group.scopes, c.scope);
-    for (const std::string& host : c.hosts) add_once(group.hosts, host);
+/// Of rows that differ in nothing but the host.
+std::string group_text(const std::vector<const CriterionResult*>& rows) {
+  std::vector<std::string> scopes, hosts;
+  for (const CriterionResult* row : rows) {
+    add_once(scopes, row->scope);
+    for (const std::string& host : row->hosts) add_once(hosts, host);
   }
-  return groups;
-}
-
-std::string group_text(const Group& group) {
-  const CriterionResult& c = *group.first;
-  const std::string scope = group.scopes == std::vector<std::string>{"all"} ? "" : compress_hosts(group.scopes);
+  const CriterionResult& c = *rows.front();
+  const std::string scope = scopes == std::vector<std::string>{"all"} ? "" : compress_hosts(scopes);
   const std::string outcome = name(c.outcome);
   std::string place = where(c);
   if (!place.empty()) place.insert(0, ", ");
   std::string text = wrapped(fmt::format("{}{}{}{}", name(c.criterion), place, scope.empty() ? "" : ", " + scope,
-                                         group.hosts.empty() ? "" : " -> " + compress_hosts(group.hosts)),
+                                         hosts.empty() ? "" : " -> " + compress_hosts(hosts)),
                              16, 16);
   text.replace(2, outcome.size(), outcome);
   std::string found = c.found;
   if (!c.wanted.empty()) found += fmt::format("{}wanted {}", found.empty() ? "" : "; ", c.wanted);
   if (!c.source.empty() && c.source != kFromPlan) found += fmt::format(" ({})", c.source);
-  if (!found.empty()) text += wrapped(group.rows > 1 ? fmt::format("{}: {}", c.scope, found) : found, 16, 16);
+  if (!found.empty()) text += wrapped(rows.size() > 1 ? fmt::format("{}: {}", c.scope, found) : found, 16, 16);
   if (!c.reason.empty()) text += wrapped(c.reason, 16, 16);
   return text;
 }
 
 std::string section(const AcceptResult& result, Outcome outcome, const char* title) {
-  const std::vector<Group> groups = groups_of(result, outcome);
+  auto groups = grouped(result.criteria, [](const CriterionResult& c) {
+    const CriterionResult* const alone = c.stage == Stage::per_host ? nullptr : &c;
+    return std::tuple(c.outcome, c.criterion, c.stage, c.cell, c.nbytes, c.in_place, alone);
+  });
+  std::erase_if(groups, [&](const auto& group) { return group.second.front()->outcome != outcome; });
   if (groups.empty()) return {};
-  std::string text = fmt::format("\n{}\n", title);
-  for (std::size_t i = 0; i < std::min(groups.size(), kMostShown); ++i) text += group_text(groups[i]);
-  if (groups.size() > kMostShown) {
-    text += fmt::format("  ... and {} more; the JSON file (-J) has all\n", groups.size() - kMostShown);
-  }
-  return text;
+  return fmt::format("\n{}\n", title) +
+         first_of(groups, kMostShown, kInJson, [](const auto& group) { return group_text(group.second); });
 }
 
 std::string run_text(const AcceptResult& result) {
@@ -341,26 +301,16 @@ std::string stages_text(const AcceptResult& result) {
 }
 
 std::string skips_text(const AcceptResult& result) {
-  std::vector<std::pair<std::string, std::size_t>> reasons;
-  for (const CriterionResult& c : result.criteria) {
-    if (c.outcome != Outcome::skip) continue;
-    const std::string reason =
-        fmt::format("{}: {}", c.criterion == Criterion::doctor ? c.cell : std::string(name(c.criterion)), c.reason);
-    const auto found = std::ranges::find_if(reasons, [&](const auto& r) { return r.first == reason; });
-    if (found == reasons.end()) {
-      reasons.emplace_back(reason, 1);
-    } else {
-      ++found->second;
-    }
-  }
+  auto reasons = grouped(result.criteria, [](const CriterionResult& c) {
+    if (c.outcome != Outcome::skip) return std::string();
+    return fmt::format("{}: {}", c.criterion == Criterion::doctor ? c.cell : std::string(name(c.criterion)), c.reason);
+  });
+  std::erase_if(reasons, [](const auto& reason) { return reason.first.empty(); });
   if (reasons.empty()) return {};
-  std::ranges::stable_sort(reasons, [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::string text = "\nskipped\n";
-  for (std::size_t i = 0; i < std::min(reasons.size(), kMostShown); ++i) {
-    text += wrapped(fmt::format("{} x {}", reasons[i].second, reasons[i].first), 2, 6);
-  }
-  if (reasons.size() > kMostShown) text += fmt::format("  ... and {} more reasons\n", reasons.size() - kMostShown);
-  return text;
+  std::ranges::stable_sort(reasons, std::greater{}, [](const auto& reason) { return reason.second.size(); });
+  return "\nskipped\n" + first_of(reasons, kMostShown, " reasons", [](const auto& reason) {
+           return wrapped(fmt::format("{} x {}", reason.second.size(), reason.first), 2, 6);
+         });
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include "common/backends/backend_traits.h"
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/statistics/interval.h"
-#include "driver/accept/judge_parts.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/formats/result_formats.h"
@@ -208,7 +208,7 @@ void judge_counters(const AcceptResult& result, CriterionResults& criteria) {
   criteria.back().wanted = "unmoved";
 }
 
-void judge_platform(const AcceptResult& result, const PlatformView& view, CriterionResults& criteria) {
+void judge_platform(const AcceptResult& result, const RecognisedPlatform& view, CriterionResults& criteria) {
   const std::string& asked = result.plan.platform;
   const bool named = !asked.empty() && asked != "auto";
   const bool on_gpus = traits_of(result.backend).memory == MemoryKind::gpu;
@@ -243,8 +243,7 @@ double total_s(const AcceptResult::Init& init) { return init.create_s + init.fir
 
 /// Of one launch its own time is all there is to know; of several, theirs are the interval.
 Estimate init_of(const std::vector<AcceptResult::Init>& inits) {
-  std::vector<double> times_s;
-  for (const AcceptResult::Init& init : inits) times_s.push_back(total_s(init));
+  const std::vector<double> times_s = mapped(inits, total_s);
   const bool known = std::ranges::all_of(times_s, [](double t) { return std::isfinite(t); });
   if (times_s.empty() || !known) return {.value = std::nan(""), .interval = {}};
   const auto [least, most] = std::ranges::minmax_element(times_s);
@@ -272,12 +271,6 @@ void judge_init(const AcceptResult& result, CriterionResults& criteria) {
   criteria.back().wanted = bound_text(*result.plan.init, false, time_text);
 }
 
-void judge_nodes(const AcceptResult& result, CriterionResults& criteria) {
-  judge_doctor(result, criteria);
-  judge_pairs(result, criteria);
-  judge_counters(result, criteria);
-}
-
 /// That something ran, and on what, is not a judgement of it.
 bool is_judgement(const CriterionResult& c) {
   return c.outcome != Outcome::skip &&
@@ -291,27 +284,28 @@ Outcome outcome_of(const CriterionResults& criteria) {
   return outcome;
 }
 
-PlatformView view_of(const AcceptResult& result, const std::vector<Platform>& platforms) {
+RecognisedPlatform view_of(const AcceptResult& result, const std::vector<Platform>& platforms) {
   if (result.plan.platform.empty()) return {nullptr, "the plan expects no platform"};
-  const RecognisedPlatform found = recognise_platform(platforms, result.hosts);
-  return {found.platform, found.reason};
+  return recognise_platform(platforms, result.hosts);
 }
 
 }  // namespace
 
 void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platforms, const AcceptResult* baseline) {
-  const PlatformView view = view_of(result, platforms);
+  const RecognisedPlatform view = view_of(result, platforms);
   result.platform = view.platform != nullptr ? view.platform->name : "";
   const std::vector<CellSeries> all = series_of(result);
   CriterionResults criteria;
   judge_completion(result, all, criteria);
   judge_platform(result, view, criteria);
   judge_init(result, criteria);
-  judge_nodes(result, criteria);
+  judge_doctor(result, criteria);
+  judge_pairs(result, criteria);
+  judge_counters(result, criteria);
   for (const CellSeries& series : all) {
     judge_cell(result, view, series, criteria);
-    judge_over_time(series, criteria);
-    judge_ranks(series, criteria);
+    if (series.plan->criteria.drift) criteria.push_back(judge_drift(series));
+    if (series.plan->criteria.rank_spread) criteria.push_back(judge_ranks(series));
   }
   judge_hosts(all, criteria);
   judge_baseline(result, all, baseline, criteria);

@@ -1,6 +1,7 @@
+#include "common/base/sequences.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/trend.h"
-#include "driver/accept/judge_parts.h"
+#include "driver/accept/judge_acceptance.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,29 +13,34 @@
 
 namespace busbar {
 
-void judge_over_time(const CellSeries& series, CriterionResults& criteria) {
-  if (!series.plan->criteria.drift) return;
-  const Bound& bound = *series.plan->criteria.drift;
-  CriterionResult c = criterion_for(series, Criterion::drift);
+namespace {
+
+/// What the plan bounds as a share, of which more is worse.
+CriterionResult bounded_share(const CellSeries& series, Criterion criterion, const Bound& bound) {
+  CriterionResult c = criterion_for(series, criterion);
   c.wanted = bound_text(bound, false, share_text);
   c.source = kFromPlan;
+  return c;
+}
+
+}  // namespace
+
+CriterionResult judge_drift(const CellSeries& series) {
+  const Bound& bound = *series.plan->criteria.drift;
+  CriterionResult c = bounded_share(series, Criterion::drift, bound);
   std::vector<double> times;
   for (const Cell* m : series.repetitions) {
     if (std::isfinite(m->median_s) && m->median_s > 0) times.push_back(m->median_s);
   }
   constexpr std::size_t kFewest = 9;
   if (times.size() < kFewest) {
-    c.outcome = Outcome::skip;
-    c.reason = fmt::format("{} repetitions are too few to tell a drift, {} needed", times.size(), kFewest);
-    criteria.push_back(std::move(c));
-    return;
+    return skipped(std::move(c),
+                   fmt::format("{} repetitions are too few to tell a drift, {} needed", times.size(), kFewest));
   }
   const std::span<const double> all(times);
   const std::size_t third = times.size() / 3;
   const double drift = median(all.last(third)) / median(all.first(third)) - 1;
-  std::vector<double> logs;
-  for (const double time_s : times) logs.push_back(std::log(time_s));
-  const double p = trend_p(logs);
+  const double p = trend_p(mapped(times, [](double time_s) { return std::log(time_s); }));
   c.found = fmt::format("{:+.1f} % over {} repetitions (trend p = {:.2g})", drift * 100, times.size(), p);
   // Without a trend the thirds differ by noise.
   if (p < 0.01) {
@@ -45,7 +51,7 @@ void judge_over_time(const CellSeries& series, CriterionResults& criteria) {
     c.outcome = verdict.outcome;
     c.reason = verdict.reason;
   }
-  criteria.push_back(std::move(c));
+  return c;
 }
 
 namespace {
@@ -55,12 +61,6 @@ struct HostTime {
   Estimate time;
   double core_wait = 0;
 };
-
-std::vector<double> times_of(const std::vector<HostTime>& hosts) {
-  std::vector<double> times;
-  for (const HostTime& h : hosts) times.push_back(h.time.value);
-  return times;
-}
 
 /// Of two, nobody knows which is as it should be: the lesser one shows what is possible.
 double ordinary(const std::vector<double>& values) {
@@ -75,13 +75,6 @@ Estimate shortfall(const Estimate& time, double ordinary_s) {
   return e;
 }
 
-/// What the ordinary host's ranks wait for cores. Where only one host's do, other work on it is what makes it slow.
-double ordinary_wait(const std::vector<HostTime>& hosts) {
-  std::vector<double> waits;
-  for (const HostTime& h : hosts) waits.push_back(h.core_wait);
-  return ordinary(waits);
-}
-
 /// Beyond how many robust deviations one of so many healthy hosts lies in at most 1 of 200 cells: the slowest of many
 /// is far from the middle without being sick.
 double usual_reach(std::size_t hosts) { return std::max(3.0, normal_quantile(1 - 0.005 / static_cast<double>(hosts))); }
@@ -93,9 +86,8 @@ double usual_spread(const std::vector<HostTime>& hosts, double ordinary_s) {
   constexpr double kHealthy = 0.03;
   constexpr double kAsHosts = 4;
   constexpr std::size_t kFew = 8;
-  std::vector<double> deviations;
-  for (const HostTime& h : hosts) deviations.push_back(std::abs(std::log(h.time.value / ordinary_s)));
-  const double spread = 1.4826 * median(deviations);
+  const double spread =
+      1.4826 * median(mapped(hosts, [&](const HostTime& h) { return std::abs(std::log(h.time.value / ordinary_s)); }));
   if (hosts.size() < 3 || hosts.size() >= kFew) return spread;
   const double degrees = static_cast<double>(hosts.size()) - 2;
   return std::sqrt((kAsHosts * kHealthy * kHealthy + degrees * spread * spread) / (kAsHosts + degrees));
@@ -108,11 +100,10 @@ double outlier_at(const std::vector<HostTime>& hosts, double spread) {
 
 /// From which shortfall on a FAIL is told of a host that is known as well as the median host.
 double told_from(const std::vector<HostTime>& hosts, double fail, double spread) {
-  std::vector<double> low;  // ends of intervals, of the value
-  for (const HostTime& h : hosts) {
-    low.push_back(h.time.precise ? 1 : h.time.interval ? h.time.interval->low / h.time.value : 0.5);
-  }
-  return std::max(1 - (1 - fail) * median(low), 1 - std::exp(-outlier_at(hosts, spread)));
+  const double low = median(mapped(hosts, [](const HostTime& h) {  // end of the interval, of the value
+    return h.time.precise ? 1 : h.time.interval ? h.time.interval->low / h.time.value : 0.5;
+  }));
+  return std::max(1 - (1 - fail) * low, 1 - std::exp(-outlier_at(hosts, spread)));
 }
 
 /// The worst verdict, and who got it.
@@ -149,26 +140,20 @@ BoundVerdict doubt_hosts_in_turns(BoundVerdict verdict, const Estimate& slowest,
   return verdict;
 }
 
-void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionResults& criteria) {
+CriterionResult judge_group(const CellSeries& like, std::vector<HostTime> hosts) {
   const Bound& bound = *like.plan->criteria.host_spread;
-  CriterionResult c = criterion_for(like, Criterion::host_spread);
+  CriterionResult c = bounded_share(like, Criterion::host_spread, bound);
   c.scope = "all";
-  c.wanted = bound_text(bound, false, share_text);
-  c.source = kFromPlan;
   std::erase_if(hosts, [](const HostTime& h) { return !(std::isfinite(h.time.value) && h.time.value > 0); });
-  if (hosts.size() < 2) {
-    c.outcome = Outcome::skip;
-    c.reason = "there is only one host, and none to compare it with";
-    criteria.push_back(c);
-    return;
-  }
-  const double ordinary_s = ordinary(times_of(hosts));
+  if (hosts.size() < 2) return skipped(std::move(c), "there is only one host, and none to compare it with");
+  const double ordinary_s = ordinary(mapped(hosts, [](const HostTime& h) { return h.time.value; }));
   std::ranges::sort(hosts, [](const auto& a, const auto& b) { return a.time.value > b.time.value; });
   c.found = fmt::format("slowest: {} {} below {} {} hosts ({}, usual {})", hosts.front().host,
                         share_text(shortfall(hosts.front().time, ordinary_s).value),
                         hosts.size() == 2 ? "the faster of" : "the median of", hosts.size(),
                         time_text(hosts.front().time.value), time_text(ordinary_s));
-  const double wait = ordinary_wait(hosts);
+  // Where only one host's ranks wait for cores, other work on it is what makes it slow.
+  const double wait = ordinary(mapped(hosts, &HostTime::core_wait));
   const double spread = usual_spread(hosts, ordinary_s);
   if (bound.fail && !takes_turns(wait)) {
     c.found += fmt::format("; a FAIL can be told from {} on", share_text(told_from(hosts, *bound.fail, spread)));
@@ -185,36 +170,30 @@ void judge_group(const CellSeries& like, std::vector<HostTime> hosts, CriterionR
   if (c.hosts.size() == 1 && takes_turns(worst.hosts.front().core_wait)) {
     add_reason(fmt::format("there {}", core_wait_text(worst.hosts.front().core_wait)));
   }
-  criteria.push_back(std::move(c));
+  return c;
 }
 
 }  // namespace
 
 void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria) {
-  const auto key = [](const Cell& m) { return std::tie(m.cell, m.dtype, m.op, m.nbytes, m.in_place); };
-  std::vector<std::pair<const CellSeries*, std::vector<HostTime>>> groups;
-  std::map<decltype(key(std::declval<Cell>())), std::size_t> at;
-  for (const CellSeries& s : all) {
-    if (!s.plan->criteria.host_spread || s.first().stage != Stage::per_host) continue;
-    const auto [found, is_new] = at.try_emplace(key(s.first()), groups.size());
-    if (is_new) groups.push_back({&s, {}});
-    groups[found->second].second.push_back({s.first().scope, time_of(s), core_wait_of(s.repetitions)});
+  const auto without_host = [](const CellSeries& s) {
+    const Cell& m = s.first();
+    return std::tie(m.stage, m.cell, m.dtype, m.op, m.nbytes, m.in_place);
+  };
+  for (const auto& [like, group] : grouped(all, without_host)) {
+    const CellSeries& first = *group.front();
+    if (!first.plan->criteria.host_spread || first.first().stage != Stage::per_host) continue;
+    criteria.push_back(judge_group(first, mapped(group, [](const CellSeries* s) {
+                                     return HostTime{s->first().scope, time_of(*s), core_wait_of(s->repetitions)};
+                                   })));
   }
-  for (auto& [like, hosts] : groups) judge_group(*like, std::move(hosts), criteria);
 }
 
-void judge_ranks(const CellSeries& series, CriterionResults& criteria) {
+CriterionResult judge_ranks(const CellSeries& series) {
   const Cell& m = *series.repetitions.back();
-  if (!series.plan->criteria.rank_spread) return;
   const Bound& bound = *series.plan->criteria.rank_spread;
-  CriterionResult c = criterion_for(series, Criterion::rank_spread);
-  c.wanted = bound_text(bound, false, share_text);
-  c.source = kFromPlan;
-  const auto skip = [&](const char* why) {
-    c.outcome = Outcome::skip;
-    c.reason = why;
-    criteria.push_back(c);
-  };
+  CriterionResult c = bounded_share(series, Criterion::rank_spread, bound);
+  const auto skip = [&](const char* why) { return skipped(std::move(c), why); };
   constexpr std::uint64_t kFewestSamples = 20;
   if (m.ranks.size() < 3) return skip("fewer than three ranks whose arrivals are known");
   if (m.shared_cores) return skip("ranks share cores, the scheduler chooses who is late");
@@ -244,12 +223,10 @@ void judge_ranks(const CellSeries& series, CriterionResults& criteria) {
   } else if (c.outcome != Outcome::pass) {
     c.hosts = {last.host};
   }
-  criteria.push_back(std::move(c));
+  return c;
 }
 
 namespace {
-
-CellIdentity key_of(const CellSeries& s) { return identity(s.first()); }
 
 /// What else may have made a difference.
 std::vector<std::string> differences(const AcceptResult& now, const AcceptResult& then) {
@@ -359,14 +336,10 @@ CriterionResult compare_series(const CellSeries& now, bool launched, const CellS
                                const Bound& margin, const std::string& source) {
   CriterionResult c = criterion_for(now, Criterion::baseline);
   c.source = source;
-  const auto skip = [&](std::string reason) {
-    c.outcome = Outcome::skip;
-    c.reason = std::move(reason);
-    return c;
-  };
-  if (then == nullptr) return skip("not in the baseline");
+  if (then == nullptr) return skipped(std::move(c), "not in the baseline");
   if (then->first().nranks != now.first().nranks) {
-    return skip(fmt::format("the baseline has {} ranks, not {}", then->first().nranks, now.first().nranks));
+    return skipped(std::move(c),
+                   fmt::format("the baseline has {} ranks, not {}", then->first().nranks, now.first().nranks));
   }
   const LaunchTimes before = launch_times(*then, then_launched);
   const LaunchTimes after = launch_times(now, launched);
@@ -403,12 +376,12 @@ void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& a
     return;
   }
   const std::vector<CellSeries> before = series_of(*baseline);
-  std::map<decltype(key_of(before.front())), const CellSeries*> known;
-  for (const CellSeries& s : before) known.emplace(key_of(s), &s);
+  std::map<CellIdentity, const CellSeries*> known;
+  for (const CellSeries& s : before) known.emplace(identity(s.first()), &s);
   const std::string source = fmt::format("baseline of {}", baseline->start_time);
   std::size_t compared = 0;
   for (const CellSeries& s : all) {
-    const auto found = known.find(key_of(s));
+    const auto found = known.find(identity(s.first()));
     criteria.push_back(compare_series(s, !result.launch.empty(), found == known.end() ? nullptr : found->second,
                                       !baseline->launch.empty(), result.plan.baseline_margin, source));
     compared += criteria.back().outcome == Outcome::skip ? 0 : 1;

@@ -1,11 +1,10 @@
-#include "driver/accept/plan_cell.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "driver/accept/read_accept_plan.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
@@ -51,14 +50,6 @@ std::string read_name(const YamlValue& value) {
   return name;
 }
 
-CellMemory read_memory(const YamlValue& value) {
-  const std::string text = value.text();
-  if (text == "any") return CellMemory::any;
-  if (text == "gpu") return CellMemory::gpu;
-  if (text == "host") return CellMemory::host;
-  value.fail_unknown("memory", text, {"any", "gpu", "host"});
-}
-
 void read_environment(const YamlValue& map, PlanCell& cell) {
   map.each([&](const YamlValue& value) {
     const std::string name(value.key);
@@ -73,6 +64,83 @@ void read_environment(const YamlValue& map, PlanCell& cell) {
       known->second = text;
     }
   });
+}
+
+using ParseNumber = double (*)(const std::string&);
+
+double share(const std::string& text) { return parse_fraction(text); }
+
+double positive(double value) {
+  if (value > 0) return value;
+  throw_bad_config("must be above 0");
+}
+
+double positive_duration(const std::string& text) { return positive(parse_duration(text)); }
+
+/// A number of a criterion's, whom complaints name too.
+template <class Number>
+YamlKey part_of(const YamlValue& criterion, std::string_view name, Number& into, ParseNumber parse) {
+  return {name, [&criterion, name, &into, parse](const YamlValue& value) {
+            into = value.as(fmt::format("{}: {}", criterion.key, name)).parsed(parse);
+          }};
+}
+
+/// One number is what FAILs; a map may say what WARNs too, and whatever else the criterion has.
+Bound read_bound(const YamlValue& value, ParseNumber parse, bool larger_is_worse,
+                 const std::vector<YamlKey>& more = {}) {
+  if (!value.node.IsMap()) return {std::nullopt, value.parsed(parse)};
+  Bound bound;
+  std::vector<YamlKey> keys{part_of(value, "warn", bound.warn, parse), part_of(value, "fail", bound.fail, parse)};
+  keys.insert(keys.end(), more.begin(), more.end());
+  value.read(keys);
+  if (!bound.warn && !bound.fail) value.fail(fmt::format("{}: give warn, fail or both", value.key));
+  if (!bound.warn || !bound.fail) return bound;
+  if (larger_is_worse ? *bound.warn > *bound.fail : *bound.warn < *bound.fail) {
+    value.fail(
+        fmt::format("{0}: warn is beyond fail, so it could never warn: {0} fails {1} {2} and must warn before that",
+                    value.key, larger_is_worse ? "above" : "below", *bound.fail));
+  }
+  return bound;
+}
+
+/// A criterion that is on or off.
+bool read_word(const YamlValue& value, std::string_view on) {
+  const std::string text = value.text();
+  if (text != on && text != "ignore") {
+    value.fail(fmt::format("{}: {} is not a criterion; choose from: {} ignore", value.key, in_quotes(text), on));
+  }
+  return text == on;
+}
+
+void read_busbw(const YamlValue& value, Criteria& c) {
+  c.busbw.reset();
+  c.busbw_expected = value.node.IsScalar() && value.node.Scalar() == "expected";
+  if (!c.busbw_expected) c.busbw = read_bound(value, parse_gigabytes, false);
+}
+
+void read_ceiling_bound(const YamlValue& value, Criteria& c) {
+  c.ceiling_busbw = 0;
+  c.of_ceiling = read_bound(value, share, false, {part_of(value, "of", c.ceiling_busbw, parse_gigabytes)});
+}
+
+void read_criteria(const YamlValue& map, Criteria& c) {
+  const auto shares = [](std::string_view key, std::optional<Bound>& bound) {
+    return YamlKey{key, [key, &bound](const YamlValue& value) { bound = read_share_bound(value.as(key)); }};
+  };
+  const auto word = [](std::string_view key, std::string_view on, bool& is_on) {
+    return YamlKey{key, [on, &is_on](const YamlValue& value) { is_on = read_word(value, on); }};
+  };
+  map.read({{"busbw", [&](const YamlValue& value) { read_busbw(value, c); }},
+            {"ceiling", [&](const YamlValue& value) { read_ceiling_bound(value, c); }},
+            {"latency", [&](const YamlValue& value) { c.latency = read_time_bound(value); }},
+            word("wrong", "0", c.wrong),
+            shares("time-spread", c.time_spread),
+            shares("dips", c.dips),
+            shares("drift", c.drift),
+            shares("host-spread", c.host_spread),
+            shares("rank-spread", c.rank_spread),
+            word("counters", "unmoved", c.counters)},
+           "criterion");
 }
 
 bool has_sizes(const YAML::Node& node) {
@@ -95,6 +163,12 @@ void read_option(const YamlValue& value, bool is_default, PlanCell& cell, std::v
 
 }  // namespace
 
+double parse_gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }
+
+Bound read_share_bound(const YamlValue& value) { return read_bound(value, share, true); }
+
+Bound read_time_bound(const YamlValue& value) { return read_bound(value, positive_duration, true); }
+
 const Collective* read_collective(const YamlValue& value) {
   const std::string name = value.text();
   if (const Collective* found = find_collective(name)) return found;
@@ -102,19 +176,19 @@ const Collective* read_collective(const YamlValue& value) {
 }
 
 std::vector<Stage> read_stages(const YamlValue& value) {
-  constexpr std::array kAll{Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
   std::vector<Stage> stages;
   for (const std::string& word : value.texts()) {
-    const auto found = std::ranges::find_if(kAll, [&](Stage s) { return canonical_key(word) == name(s); });
-    if (found == kAll.end()) value.fail_unknown("stage", word, {"doctor", "per-host", "pairs", "whole"});
-    if (contains(stages, *found)) value.fail(fmt::format("stages: {} is given twice", word));
-    stages.push_back(*found);
+    const auto stage = from_word<Stage>(kStageWords, canonical_key(word));
+    if (!stage) value.fail_unknown("stage", word, {kStageWords.begin(), kStageWords.end()});
+    if (contains(stages, *stage)) value.fail(fmt::format("stages: {} is given twice", word));
+    stages.push_back(*stage);
   }
   if (stages.empty()) value.fail("stages: the list is empty; choose from: doctor per-host pairs whole");
   return stages;
 }
 
 PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_default) {
+  constexpr std::array<std::string_view, 3> kMemoryWords{"any", "gpu", "host"};
   PlanCell cell = defaults;
   cell.line = map.line();
   if (!map.node.IsMap()) map.fail("a cell is a map: write lines such as 'collective: all_reduce'");
@@ -129,7 +203,7 @@ PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_
     } else if (key == "stages") {
       cell.stages = read_stages(value);
     } else if (key == "memory") {
-      cell.memory = read_memory(value);
+      cell.memory = static_cast<CellMemory>(value.word(kMemoryWords));
     } else if (key == "env") {
       read_environment(value, cell);
     } else if (key == "criteria") {
@@ -141,99 +215,6 @@ PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_
   map.as("cell").checked([&] { check_size_conflict(names); });
   if (!is_default && cell.collective == nullptr) map.fail("a cell without collective: name one");
   return cell;
-}
-
-namespace {
-
-using ParseNumber = std::function<double(const std::string&)>;
-
-struct Field {
-  std::string name;
-  ParseNumber parse;
-  std::function<void(double)> set;
-};
-
-double share(const std::string& text) { return parse_fraction(text); }
-
-double positive(double value) {
-  if (value > 0) return value;
-  throw Error(ExitCode::bad_config, "must be above 0");
-}
-
-double gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }
-
-double positive_duration(const std::string& text) { return positive(parse_duration(text)); }
-
-/// One number is what FAILs; a map may say what WARNs too, and whatever else the criterion has.
-Bound read_bound(const YamlValue& value, const ParseNumber& parse, bool larger_is_worse,
-                 const std::vector<Field>& more = {}) {
-  if (!value.node.IsMap()) return {std::nullopt, value.parsed(parse)};
-  Bound bound;
-  std::vector<YamlKey> keys;
-  const auto add = [&](std::string_view name, const ParseNumber& how, const std::function<void(double)>& set) {
-    keys.push_back({name, [&value, name, how, set](const YamlValue& at) {
-                      set(at.as(fmt::format("{}: {}", value.key, name)).parsed(how));
-                    }});
-  };
-  add("warn", parse, [&](double number) { bound.warn = number; });
-  add("fail", parse, [&](double number) { bound.fail = number; });
-  for (const Field& field : more) add(field.name, field.parse, field.set);
-  value.read(keys);
-  if (!bound.warn && !bound.fail) value.fail(fmt::format("{}: give warn, fail or both", value.key));
-  if (!bound.warn || !bound.fail) return bound;
-  if (larger_is_worse ? *bound.warn > *bound.fail : *bound.warn < *bound.fail) {
-    value.fail(
-        fmt::format("{0}: warn is beyond fail, so it could never warn: {0} fails {1} {2} and must warn before "
-                    "that",
-                    value.key, larger_is_worse ? "above" : "below", *bound.fail));
-  }
-  return bound;
-}
-
-/// A criterion that is on or off.
-bool read_word(const YamlValue& value, std::string_view on) {
-  const std::string text = value.text();
-  if (text != on && text != "ignore") {
-    value.fail(fmt::format("{}: {} is not a criterion; choose from: {} ignore", value.key, in_quotes(text), on));
-  }
-  return text == on;
-}
-
-void read_busbw(const YamlValue& value, Criteria& c) {
-  c.busbw.reset();
-  c.busbw_expected = value.node.IsScalar() && value.node.Scalar() == "expected";
-  if (!c.busbw_expected) c.busbw = read_bound(value, gigabytes, false);
-}
-
-void read_ceiling_bound(const YamlValue& value, Criteria& c) {
-  c.ceiling_busbw = 0;
-  c.of_ceiling = read_bound(value, share, false, {{"of", gigabytes, [&](double busbw) { c.ceiling_busbw = busbw; }}});
-}
-
-}  // namespace
-
-Bound read_share_bound(const YamlValue& value) { return read_bound(value, share, true); }
-
-Bound read_time_bound(const YamlValue& value) { return read_bound(value, positive_duration, true); }
-
-void read_criteria(const YamlValue& map, Criteria& c) {
-  const auto shares = [](std::string_view key, std::optional<Bound>& bound) {
-    return YamlKey{key, [key, &bound](const YamlValue& value) { bound = read_share_bound(value.as(key)); }};
-  };
-  const auto word = [](std::string_view key, std::string_view on, bool& is_on) {
-    return YamlKey{key, [on, &is_on](const YamlValue& value) { is_on = read_word(value, on); }};
-  };
-  map.read({{"busbw", [&](const YamlValue& value) { read_busbw(value, c); }},
-            {"ceiling", [&](const YamlValue& value) { read_ceiling_bound(value, c); }},
-            {"latency", [&](const YamlValue& value) { c.latency = read_time_bound(value); }},
-            word("wrong", "0", c.wrong),
-            shares("time-spread", c.time_spread),
-            shares("dips", c.dips),
-            shares("drift", c.drift),
-            shares("host-spread", c.host_spread),
-            shares("rank-spread", c.rank_spread),
-            word("counters", "unmoved", c.counters)},
-           "criterion");
 }
 
 }  // namespace busbar

@@ -3,11 +3,11 @@
 #include "common/backends/backend.h"
 #include "common/backends/backend_traits.h"
 #include "common/base/embedded_file.h"
-#include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
-#include "driver/accept/plan_cell.h"
+#include "driver/accept/read_accept_plan.h"
 #include "driver/doctor/nccl_settings.h"
 
 #include <fmt/format.h>
@@ -22,28 +22,11 @@
 namespace busbar {
 namespace {
 
-double read_gbs(const YamlValue& value) {
-  const double busbw = value.parsed([](const std::string& text) { return parse_double(text, 0); });
-  if (!(busbw > 0)) value.fail(fmt::format("{}: must be above 0", value.key));
-  return busbw;
-}
+int parse_count(const std::string& text) { return parse_int(text, 1, 1 << 20); }
 
-int read_count(const YamlValue& value) {
-  return value.parsed([](const std::string& text) { return parse_int(text, 1, 1 << 20); });
-}
-
-std::string read_network(const YamlValue& value) {
-  static const std::vector<std::string> kNetworks{"ib", "roce", "efa", "tcpxo", "mnnvl", "ethernet"};
-  std::string name = value.text();
-  if (!contains(kNetworks, name)) value.fail_unknown("network", name, kNetworks);
-  return name;
-}
-
-FigureKind read_kind(const YamlValue& value) {
-  const std::string text = value.text();
-  const auto kind = from_word<FigureKind>(kFigureWords, text);
-  if (!kind) value.fail_unknown("kind", text, {kFigureWords.begin(), kFigureWords.end()});
-  return *kind;
+YamlKey network_key(std::string& into) {
+  static constexpr std::array<std::string_view, 6> kNetworks{"ib", "roce", "efa", "tcpxo", "mnnvl", "ethernet"};
+  return {"network", [&into](const YamlValue& value) { into = kNetworks[value.word(kNetworks)]; }};
 }
 
 /// "8G", or [8G, 16G] for all sizes from the first to the last.
@@ -61,14 +44,14 @@ PlatformEntry read_entry(const YamlValue& map) {
   PlatformEntry e;
   std::optional<FigureKind> kind;
   map.read({{"collective", [&](const YamlValue& v) { e.collective = read_collective(v)->name; }},
-            {"nodes", [&](const YamlValue& v) { e.nodes_min = e.nodes_max = read_count(v); }},
-            {"ranks", [&](const YamlValue& v) { e.nranks = read_count(v); }},
-            {"network", [&](const YamlValue& v) { e.network = read_network(v); }},
+            {"nodes", [&](const YamlValue& v) { e.nodes_min = e.nodes_max = v.parsed(parse_count); }},
+            key_of("ranks", e.nranks, parse_count),
+            network_key(e.network),
             {"sizes", [&](const YamlValue& v) { read_sizes(v, e); }},
-            {"algorithm", [&](const YamlValue& v) { e.algorithm = v.text(); }},
-            {"busbw", [&](const YamlValue& v) { e.busbw = read_gbs(v); }},
-            {"kind", [&](const YamlValue& v) { kind = read_kind(v); }},
-            {"source", [&](const YamlValue& v) { e.source = v.text(); }}});
+            key_of("algorithm", e.algorithm),
+            key_of("busbw", e.busbw, parse_gigabytes),
+            {"kind", [&](const YamlValue& v) { kind = static_cast<FigureKind>(v.word(kFigureWords)); }},
+            key_of("source", e.source)});
   // A number that nobody can be asked about is not an expectation.
   if (e.source.empty()) map.fail("a number without source");
   if (!kind) map.fail("a number without kind: measured or threshold");
@@ -79,11 +62,11 @@ PlatformEntry read_entry(const YamlValue& map) {
 
 PlatformCeiling read_ceiling(const YamlValue& map) {
   PlatformCeiling c;
-  map.read({{"network", [&](const YamlValue& v) { c.network = read_network(v); }},
+  map.read({network_key(c.network),
             {"collective", [&](const YamlValue& v) { c.collective = read_collective(v)->name; }},
-            {"algorithm", [&](const YamlValue& v) { c.algorithm = v.text(); }},
-            {"busbw", [&](const YamlValue& v) { c.busbw = read_gbs(v); }},
-            {"source", [&](const YamlValue& v) { c.source = v.text(); }}});
+            key_of("algorithm", c.algorithm),
+            key_of("busbw", c.busbw, parse_gigabytes),
+            key_of("source", c.source)});
   if (c.source.empty()) map.fail("a number without source");
   if (c.algorithm.empty() || c.busbw <= 0) map.fail("algorithm and busbw are needed");
   return c;
@@ -91,9 +74,9 @@ PlatformCeiling read_ceiling(const YamlValue& map) {
 
 void read_root(const YamlValue& root, Platform& p) {
   root.read({{"schema", check_yaml_schema},
-             {"gpu", [&](const YamlValue& v) { p.gpu = v.text(); }},
-             {"gpu-not", [&](const YamlValue& v) { p.gpu_not = v.texts(); }},
-             {"gpus-per-node", [&](const YamlValue& v) { p.gpus_per_node = read_count(v); }},
+             key_of("gpu", p.gpu),
+             key_of("gpu-not", p.gpu_not),
+             key_of("gpus-per-node", p.gpus_per_node, parse_count),
              {"ceilings",
               [&](const YamlValue& list) {
                 list.each_item([&](const YamlValue& v) { p.ceilings.push_back(read_ceiling(v)); });
@@ -117,11 +100,7 @@ Platform read_platform(std::string_view text, const std::string& file_name) {
 }
 
 std::vector<Platform> shipped_platforms() {
-  std::vector<Platform> platforms;
-  for (const EmbeddedFile& file : embedded_platforms()) {
-    platforms.push_back(read_platform(file.text, std::string(file.name)));
-  }
-  return platforms;
+  return mapped(embedded_platforms(), [](const EmbeddedFile& f) { return read_platform(f.text, std::string(f.name)); });
 }
 
 namespace {
@@ -202,25 +181,19 @@ Expected expected_busbw(const Platform& platform, const std::string& network, co
     const PlatformEntry*& best = e.algorithm.empty() ? any : same_word(e.algorithm, cell.algorithm) ? ran : other;
     if (says_more(&e, best)) best = &e;
   }
-  const PlatformEntry* found = ran != nullptr ? ran : any;
-  const auto expectation = [](const PlatformEntry& e) { return Expectation{e.busbw, e.kind, e.source}; };
-  Expected expected;
-  if (found != nullptr) {
-    expected.expectation = expectation(*found);
-  } else if (other == nullptr) {
-    expected.reason = why_nothing(platform, network, cell);
-  } else if (!names_algorithm(cell.algorithm)) {
-    expected.reason =
-        fmt::format("the algorithm that ran is not known, and {}'s numbers are per algorithm", platform.name);
-  } else {
-    expected.reason = fmt::format("{}, with {}", why_nothing(platform, network, cell), cell.algorithm);
+  if (const PlatformEntry* found = ran != nullptr ? ran : any) {
+    const bool is_better = other != nullptr && names_algorithm(cell.algorithm) && other->kind == FigureKind::measured &&
+                           other->busbw > found->busbw;
+    return {found, is_better ? other : nullptr, {}};
   }
-  if (found != nullptr && other != nullptr && names_algorithm(cell.algorithm) && other->kind == FigureKind::measured &&
-      other->busbw > found->busbw) {
-    expected.better = expectation(*other);
-    expected.better_algorithm = other->algorithm;
+  std::string reason = why_nothing(platform, network, cell);
+  if (other != nullptr) {
+    reason =
+        names_algorithm(cell.algorithm)
+            ? fmt::format("{}, with {}", reason, cell.algorithm)
+            : fmt::format("the algorithm that ran is not known, and {}'s numbers are per algorithm", platform.name);
   }
-  return expected;
+  return {nullptr, nullptr, std::move(reason)};
 }
 
 Ceiling ceiling_busbw(const Platform& platform, const std::string& network, const Cell& cell) {

@@ -21,13 +21,6 @@ enum class FigureKind : std::uint8_t {
 inline constexpr std::array<std::string_view, 2> kFigureWords{"measured", "threshold"};
 constexpr std::string_view name(FigureKind kind) { return word(kFigureWords, kind); }
 
-/// What a plan expects of one cell at one size.
-struct Expectation {
-  double busbw = 0;  ///< [1e9 B/s]
-  FigureKind kind = FigureKind::measured;
-  std::string source;  ///< printed with the verdict
-};
-
 /// What is known to be reached on a platform, by number of nodes, network, collective, size and algorithm.
 struct PlatformEntry {
   int nodes_min = 1;
@@ -40,7 +33,7 @@ struct PlatformEntry {
   std::string algorithm;  ///< "RING", "NVLS", ...; empty: any
   double busbw = 0;       ///< [1e9 B/s]
   FigureKind kind = FigureKind::measured;
-  std::string source;
+  std::string source;  ///< printed with the verdict
 };
 
 /// What links allow an algorithm: inside a node, or between nodes over a network.
@@ -79,10 +72,9 @@ RecognisedPlatform recognise_platform(const std::vector<Platform>& platforms,
 
 /// What a measured cell should reach, or why nobody says; nothing of this is guessed.
 struct Expected {
-  std::optional<Expectation> expectation;  ///< of the algorithm that ran
-  std::optional<Expectation> better;       ///< of another algorithm that reaches more there
-  std::string better_algorithm;
-  std::string reason;  ///< where there is none
+  const PlatformEntry* of_ran = nullptr;  ///< of the algorithm that ran; into the platform
+  const PlatformEntry* better = nullptr;  ///< of another algorithm that reaches more there
+  std::string reason;                     ///< where there is none
 };
 Expected expected_busbw(const Platform& platform, const std::string& network, const Cell& cell);
 

@@ -4,11 +4,11 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "common/measure/plan.h"
-#include "driver/accept/plan_cell.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/compare/variants.h"
 
@@ -27,11 +27,10 @@ constexpr std::size_t kMaxCells = 500;
 constexpr std::size_t kMaxPlanRows = 20'000;
 
 std::string read_platform_name(const YamlValue& value) {
-  const std::string text = value.text();
-  std::vector<std::string> valid{"auto", "none"};
-  for (const EmbeddedFile& file : embedded_platforms()) valid.emplace_back(file.name.substr(0, file.name.rfind('.')));
-  if (!contains(valid, text)) value.fail_unknown("platform", text, valid);
-  return text == "none" ? "" : text;
+  std::vector<std::string_view> valid{"auto", "none"};
+  for (const EmbeddedFile& file : embedded_platforms()) valid.push_back(file.name.substr(0, file.name.rfind('.')));
+  const std::string_view platform = valid[value.word(valid)];
+  return std::string(platform == "none" ? "" : platform);
 }
 
 std::string read_baseline(const YamlValue& value) {
@@ -118,8 +117,7 @@ void read_cells(const YamlValue& cells, const PlanCell& defaults, AcceptPlan& pl
     total += rows(at, cell) * cell.stages.size();
     if (total > kMaxPlanRows) {
       at.fail(
-          fmt::format("more than {} rows to judge so far: a plan names the sizes that matter, with stepfactor or "
-                      "sizes",
+          fmt::format("more than {} rows to judge so far: a plan names the sizes that matter, with stepfactor or sizes",
                       kMaxPlanRows));
     }
   }
@@ -137,8 +135,8 @@ void check_expectations(const YamlValue& root, const AcceptPlan& plan) {
   for (const PlanCell& cell : plan.cells) {
     if (!cell.criteria.busbw_expected || !plan.platform.empty()) continue;
     root.fail(
-        fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to "
-                    "auto or a name, or give busbw a number",
+        fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to auto or a "
+                    "name, or give busbw a number",
                     cell.name));
   }
 }
@@ -206,24 +204,20 @@ std::string text_of(const Criteria& c) {
 
 /// Everything that a cell may set.
 std::string text_of(const Config& c) {
-  std::vector<int> ops, dtypes;
-  for (Op op : c.ops) ops.push_back(static_cast<int>(op));
-  for (DType dtype : c.dtypes) dtypes.push_back(static_cast<int>(dtype));
+  const auto number = [](auto word) { return static_cast<int>(word); };
   return fmt::format(
-      "{} {} {} {} {} op {} dtype {} root {} {} placement {} check {} warmup {} unalign {} register {} "
-      "timeout {} stat {} {} {} {} {}{}{}",
-      c.minbytes, c.maxbytes, c.stepbytes, c.stepfactor, c.sizes, ops, dtypes, c.root, c.all_roots,
-      static_cast<int>(c.placement), c.check, c.warmup_iters, c.unalign, c.local_register, c.timeout_s, c.rel_ci,
-      c.min_time_s, c.max_time_s, c.cell_time_s, c.epochs,
+      "{} {} {} {} {} op {} dtype {} root {} {} placement {} check {} warmup {} unalign {} register {} timeout {} stat "
+      "{} {} {} {} {}{}{}",
+      c.minbytes, c.maxbytes, c.stepbytes, c.stepfactor, c.sizes, mapped(c.ops, number), mapped(c.dtypes, number),
+      c.root, c.all_roots, static_cast<int>(c.placement), c.check, c.warmup_iters, c.unalign, c.local_register,
+      c.timeout_s, c.rel_ci, c.min_time_s, c.max_time_s, c.cell_time_s, c.epochs,
       // Results of before there was a choice go on being resumed.
       c.buffers == BufferUse::reuse ? " buffers reuse" : "",
       c.pattern == PingpongPattern::latency ? "" : fmt::format(" pattern {} {}", name(c.pattern), c.window));
 }
 
 std::vector<std::string> names(const std::vector<Stage>& stages) {
-  std::vector<std::string> list;
-  for (Stage stage : stages) list.emplace_back(name(stage));
-  return list;
+  return mapped(stages, [](Stage stage) { return std::string(name(stage)); });
 }
 
 std::string text_of(const PlanCell& cell) {
@@ -265,10 +259,9 @@ void check_environment_needs(const AcceptPlan& plan, bool has_launch) {
     for (const auto& [name, value] : cell.environment) {
       if (rereads_per_communicator(name)) continue;
       const std::string_view other = setting_in_one_job(name);
-      throw Error(
-          ExitCode::bad_config,
-          fmt::format("{}:{}: cell {}: env: {} is read once per process, so a job cannot set it for one cell: "
-                      "run with --launch \"mpirun -n {{ranks}} {{cmd}}\"{}; one job can set: {}",
+      throw_bad_config(
+          fmt::format("{}:{}: cell {}: env: {} is read once per process, so a job cannot set it for one cell: run with "
+                      "--launch \"mpirun -n {{ranks}} {{cmd}}\"{}; one job can set: {}",
                       plan.file, cell.line, cell.name, name, other.empty() ? "" : fmt::format(", or set {}", other),
                       fmt::join(settings_of_communicators(), " ")));
     }

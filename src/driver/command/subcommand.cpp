@@ -54,12 +54,11 @@ std::string own_options_help(std::span<const OwnOption> own) {
 void refuse_shared_options(const CommandLine& line, std::string_view subcommand, std::string_view but) {
   for (const Setting& setting : line.settings) {
     if (setting.option->long_name == but) continue;
-    throw Error(ExitCode::bad_config,
-                fmt::format("{} has no meaning in {}, which measures nothing; `busbar {} --help` lists what has",
-                            label(*setting.option), subcommand, subcommand));
+    throw_bad_config(fmt::format("{} has no meaning in {}, which measures nothing; `busbar {} --help` lists what has",
+                                 label(*setting.option), subcommand, subcommand));
   }
   if (!line.config_file.empty()) {
-    throw Error(ExitCode::bad_config, fmt::format("--config has no meaning in {}, which measures nothing", subcommand));
+    throw_bad_config(fmt::format("--config has no meaning in {}, which measures nothing", subcommand));
   }
 }
 
@@ -69,6 +68,17 @@ std::string only_output_file(const CommandLine& line, std::string_view subcomman
   std::string file;
   for (const Setting& setting : line.settings) file = setting.text;
   return file;
+}
+
+std::string parse_file_name(std::string_view text) {
+  if (text.empty()) throw_bad_config("the file name is empty");
+  return std::string(text);
+}
+
+double parse_below_half(std::string_view text, std::string_view wanted) {
+  const double fraction = parse_fraction(text);
+  if (fraction >= 0.5) throw_bad_config(fmt::format("{} is not {}", in_quotes(text), wanted));
+  return fraction;
 }
 
 namespace {

@@ -49,6 +49,19 @@ void refuse_shared_options(const CommandLine& line, std::string_view subcommand,
 /// The file of -J; empty: none. All others are refused.
 std::string only_output_file(const CommandLine& line, std::string_view subcommand);
 
+/// What sets a field to the text of an option, or to what `parse` makes of it.
+inline auto into(std::string& field) {
+  return [&field](std::string_view text) { field = text; };
+}
+template <class Value>
+auto into(Value& field, Value (*parse)(std::string_view)) {
+  return [&field, parse](std::string_view text) { field = parse(text); };
+}
+
+/// A file's name, which is not empty, and a fraction below a half, which is `wanted`. Throw Error(bad_config).
+std::string parse_file_name(std::string_view text);
+double parse_below_half(std::string_view text, std::string_view wanted);
+
 /// The lines of a help text for a subcommand's own options, as --help of the benchmarks lays them out.
 std::string own_options_help(std::span<const OwnOption> own);
 

@@ -9,7 +9,7 @@
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/processes/collectively.h"
-#include "driver/compare/verify_emitted.h"
+#include "driver/compare/emit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,42 +33,29 @@ void add_collectives(CompareOptions& options, std::string_view list) {
   }
 }
 
-double parse_delta(std::string_view text) {
-  const double delta = parse_fraction(text);
-  if (delta >= 0.5) throw_bad_config(fmt::format("{} is not a band below 50 %, such as 2%", in_quotes(text)));
-  return delta;
-}
-
-std::string file_name(std::string_view text) {
-  if (text.empty()) throw_bad_config("the file name is empty");
-  return std::string(text);
-}
-
-/// The options of compare alone; their values go into `options`.
-std::vector<OwnOption> own_options(CompareOptions& options) {
+/// The options of compare alone; their values go into `o`.
+std::vector<OwnOption> own_options(CompareOptions& o) {
   using Text = std::string_view;
   return {
       {"vary", "NAME=V1,V2", "a setting and the values to try; several: all combinations",
-       [&](Text t) { options.vary.push_back(parse_vary(t)); }},
+       [&](Text t) { o.vary.push_back(parse_vary(t)); }},
       {"delta", "X%", "differences within this band are none; 2% as a rule",
-       [&](Text t) { options.delta = parse_delta(t); }},
-      {"refine", "", "measure between the sizes where the lead changes, down to 10 %",
-       [&](Text) { options.refine = true; }},
-      {"launch", "COMMAND", "give each variant launches of its own, started so", [&](Text t) { options.launch = t; }},
+       [&](Text t) { o.delta = parse_below_half(t, "a band below 50 %, such as 2%"); }},
+      {"refine", "", "measure between the sizes where the lead changes, down to 10 %", [&](Text) { o.refine = true; }},
+      {"launch", "COMMAND", "give each variant launches of its own, started so", into(o.launch)},
       {"launches", "N", "with --launch: launches of each variant, 8 as a rule",
-       [&](Text t) { options.launches = parse_int(t, 6, 1000); }},
+       [&](Text t) { o.launches = parse_int(t, 6, 1000); }},
       {"launch-timeout", "SECONDS", "end a launch that takes longer, and go on without its variant",
-       [&](Text t) { options.launch_timeout_s = parse_duration(t); }},
+       into(o.launch_timeout_s, parse_duration)},
       {"emit-tuner", "FILE.csv", "write the best settings as a decision table of NCCL's tuner",
-       [&](Text t) { options.emit_tuner = file_name(t); }},
+       into(o.emit_tuner, parse_file_name)},
       {"emit-ompi-rules", "FILE", "write the best algorithms as Open MPI's rules file",
-       [&](Text t) { options.emit_ompi_rules = file_name(t); }},
-      {"emit-env", "FILE", "write the single best setting as environment variables",
-       [&](Text t) { options.emit_env = file_name(t); }},
+       into(o.emit_ompi_rules, parse_file_name)},
+      {"emit-env", "FILE", "write the single best setting as environment variables", into(o.emit_env, parse_file_name)},
       {"verify", "", "with an emitted file: launch again with and without it, and tell the gain",
-       [&](Text) { options.verify = true; }},
+       [&](Text) { o.verify = true; }},
       {"verify-file", "FILE", "compare nothing; launch with and without this emitted file, tell the gain",
-       [&](Text t) { options.verify_file = file_name(t); }},
+       into(o.verify_file, parse_file_name)},
   };
 }
 
@@ -95,10 +82,10 @@ void refuse_meaningless(const Configured& configured) {
        "show-algo", "show-prediction", "report_timestamps"});
   for (const std::string& name : configured.set_by_user) {
     if (!contains(kMeaningless, name)) continue;
-    throw_bad_config(fmt::format(
-        "--{} has no meaning in compare, which takes as many rounds as it needs to tell the variants apart: "
-        "leave it out (--max-time and --cell-time bound it)",
-        name));
+    throw_bad_config(
+        fmt::format("--{} has no meaning in compare, which takes as many rounds as it needs to tell the variants "
+                    "apart: leave it out (--max-time and --cell-time bound it)",
+                    name));
   }
   if (configured.config.placement == Placements::both)
     throw_bad_config("compare measures one placement: --placement out or in");
@@ -196,13 +183,12 @@ std::string compare_help() {
 /// What --launch would make of these options is not for ranks of a job.
 void check_in_one_job(const CompareOptions& options) {
   if (!options.launch.empty() && !options.verify) {
-    throw Error(ExitCode::bad_config,
-                "--launch starts jobs itself: start busbar without a launcher (only for --verify "
-                "may it say how to launch again)");
+    throw_bad_config(
+        "--launch starts jobs itself: start busbar without a launcher (only for --verify may it say how to launch "
+        "again)");
   }
   if (!options.verify_file.empty()) {
-    throw Error(ExitCode::bad_config,
-                "--verify-file starts jobs itself: start busbar without a launcher, with --launch");
+    throw_bad_config("--verify-file starts jobs itself: start busbar without a launcher, with --launch");
   }
   check_vary_in_one_job(options.vary);
 }

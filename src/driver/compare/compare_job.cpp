@@ -1,4 +1,5 @@
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/runner.h"
@@ -138,8 +139,7 @@ class TargetRuns {
 
   /// All `cases` in every round, in an order of its own.
   void measure(Comparison& comparison, const Target& target, std::span<const Case> cases) {
-    std::vector<Race> races;
-    for (const Case& c : cases) races.push_back(rounds_.start(c, target.variants.size()));
+    auto races = mapped(cases, [&](const Case& c) { return rounds_.start(c, target.variants.size()); });
     const std::uint64_t stream = races.front().number << 32U;
     std::vector<std::size_t> running(races.size());
     std::iota(running.begin(), running.end(), std::size_t{0});
@@ -160,8 +160,7 @@ class TargetRuns {
       rounds_.allocate(set, largest_message(target.plan));
       const double opened_s = rounds_.agree_on_now();
       if (round == 0) most = affordable_rounds(opened_s - begun_s, config_.max_time_s - opened_s);
-      std::vector<Backend*> backends;
-      for (const OpenedVariant& o : set.opened) backends.push_back(o.backend.get());
+      const auto backends = mapped(set.opened, [](const OpenedVariant& o) { return o.backend.get(); });
       std::size_t visits_left = running.size() * static_cast<std::size_t>(most - round) +
                                 cases_left_ * static_cast<std::size_t>(kLooks.back());
       job_.guarded(rounds_.step(), backends, [&] {
@@ -231,9 +230,9 @@ RunInfo describe_compare(std::span<char*> args, const Config& config, const Back
 void check_compare_options(const CompareOptions& options, int nnodes) {
   check_emission(options);
   if (options.verify && options.launch.empty() && nnodes > 1) {
-    throw Error(ExitCode::bad_config,
-                "--verify of a job on several hosts needs --launch with the command that starts "
-                "it, such as \"mpirun -n 16 --hostfile hosts\"");
+    throw_bad_config(
+        "--verify of a job on several hosts needs --launch with the command that starts it, such as \"mpirun -n 16 "
+        "--hostfile hosts\"");
   }
 }
 

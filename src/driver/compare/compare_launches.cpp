@@ -4,6 +4,7 @@
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
+#include "common/base/sequences.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
@@ -15,10 +16,8 @@
 #include "driver/compare/emit.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/compare/variants.h"
-#include "driver/compare/verify_emitted.h"
 #include "driver/history/history.h"
-#include "driver/launch/launch_template.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -42,31 +41,26 @@ std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, co
   std::vector<LaunchedVariant> launched;
   for (Variant& v : variants) {
     std::vector<std::string> prefix = environment_words(variant_environment(v, collective));
-    launched.push_back({std::move(v), std::move(prefix)});
+    launched.push_back({std::move(v), std::move(prefix), {}, {}});
   }
   return launched;
 }
 
-bool is_set(const Configured& configured, std::string_view name) {
-  const auto& names = configured.set_by_user;
-  return contains(names, name);
-}
+bool limits_time(const Configured& configured) { return contains(configured.set_by_user, "max-time"); }
 
 /// Of one launch, so that all end by --max-time where the user set it [s].
 double measure_time(const Configured& configured, int launches, std::size_t cells) {
-  if (!is_set(configured, "max-time")) return measuring_time_s(cells);
+  if (!limits_time(configured)) return measuring_time_s(cells);
   constexpr double kLeast = 0.2;
   const double share = configured.config.max_time_s / launches - kLaunchOverhead;
   if (share >= kLeast) return std::min(share, measuring_time_s(cells));
-  throw Error(ExitCode::bad_config,
-              fmt::format("--max-time {}: that is too little for {} launches; give it {}, or vary fewer values",
-                          format_duration(configured.config.max_time_s), launches,
-                          format_duration(launches * (kLaunchOverhead + kLeast))));
+  throw_bad_config(fmt::format("--max-time {}: that is too little for {} launches; give it {}, or vary fewer values",
+                               format_duration(configured.config.max_time_s), launches,
+                               format_duration(launches * (kLaunchOverhead + kLeast))));
 }
 
 std::string header(const RunFile& run, const LaunchSeries& series, double delta) {
-  std::vector<std::string> labels;
-  for (const LaunchedVariant& v : series.variants) labels.push_back(v.variant.label);
+  const auto labels = mapped(series.variants, [](const LaunchedVariant& v) { return v.variant.label; });
   std::string text =
       fmt::format("# busbar version {} compare backend={} library={}\n", BUSBAR_VERSION, run.backend, run.library);
   text += fmt::format("# cadence: {}; a time is {}\n", run.cadence, run.estimand);
@@ -180,7 +174,7 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   }
   say("{} launches, about {}", planned, format_duration(total_s));
   if (config.dry_run) return show_commands(all);
-  const double bound_s = is_set(configured, "max-time") ? config.max_time_s : 3 * total_s;
+  const double bound_s = limits_time(configured) ? config.max_time_s : 3 * total_s;
   const auto deadline =
       std::chrono::steady_clock::now() +
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(bound_s));
@@ -190,23 +184,22 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   std::optional<CompareReporter> reporter;
   for (LaunchSeries& series : all) {
     series.deadline = deadline;
-    SeriesResult result;
     try {
-      result = run_series(series, folder);
+      run_series(series, folder);
     } catch (const Interrupted& e) {
       if (!reporter) throw;
       throw Interrupted(e.signal(), reporter->kept());
     }
     std::vector<Comparison> tables =
-        compare_runs(*series.collective, result.variants, options.delta, config.placement == Placements::in);
+        compare_runs(*series.collective, series.variants, options.delta, config.placement == Placements::in);
     if (!reporter) {
-      const RunFile& first = result.variants.front().runs.front();
+      const RunFile& first = series.variants.front().runs.front();
       info = describe_launches(args, first, series, config);
       reporter.emplace(true, *info, options.delta, nullptr);
       reporter->begin(header(first, series, options.delta));
     }
     for (Comparison& c : tables) {
-      for (ComparedCase& at : c.cases) at.out_of_time = result.out_of_time;
+      for (ComparedCase& at : c.cases) at.out_of_time = series.out_of_time;
       reporter->add(c);
     }
   }

@@ -32,8 +32,8 @@ std::string ratio_fields(const VariantCell& cell) {
 
 std::string compare_csv_header() {
   return "collective,dtype,op,root,size_bytes,count,nranks,placement,variant,median_us,ratio,ratio_low,ratio_high,p,"
-         "adjusted_p,difference,wins,regret,wrong,rounds,out_of_time,dropped_early,algorithm,protocol,channels,"
-         "not_possible\n";
+         "adjusted_p,difference,wins,regret,wrong,rounds,out_of_time,dropped_early,algorithm,protocol,channels,not_"
+         "possible\n";
 }
 
 std::string compare_csv_lines(const Comparison& comparison) {

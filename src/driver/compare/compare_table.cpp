@@ -1,4 +1,5 @@
 #include "common/backends/backend.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
@@ -85,11 +86,6 @@ std::string title_lines(const std::vector<std::string>& names, const std::vector
   return text;
 }
 
-std::string regret_text(const ComparedCase& compared) {
-  if (compared.winner < 0) return "-";
-  return percent(compared.regret);
-}
-
 /// One block of the table: the variants from `first` on, `count` of them; winner and regret behind the last block.
 std::string block_text(const Comparison& comparison, std::size_t first, std::size_t count) {
   const std::size_t cell = cell_width(comparison);
@@ -113,8 +109,8 @@ std::string block_text(const Comparison& comparison, std::size_t first, std::siz
       text += fmt::format(" {:>{}}", cell_text(compared.variants[v]), cell);
     }
     if (last) {
-      text += fmt::format("  {:<{}} {:>{}}", winner_text(comparison, compared), kWinnerWidth, regret_text(compared),
-                          kRegretWidth);
+      text += fmt::format("  {:<{}} {:>{}}", winner_text(comparison, compared), kWinnerWidth,
+                          compared.winner < 0 ? "-" : percent(compared.regret), kRegretWidth);
     }
     text += "\n";
   }
@@ -180,12 +176,6 @@ std::string ran_text(const Comparison& comparison, const ComparedCase& compared,
   return text;
 }
 
-std::string wrong_lines(const Comparison& comparison) {
-  return by_range(comparison, "WRONG", [](const ComparedCase& c, std::size_t v) {
-    return c.variants[v].wrong == 0 ? "" : fmt::format("{} wrong elements", c.variants[v].wrong);
-  });
-}
-
 std::string fit_lines(const Comparison& comparison) {
   const auto fits = hockney_fits(comparison);
   std::string text;
@@ -222,15 +212,12 @@ std::string worst_regret_line(const Comparison& comparison) {
     if (c.winner > 0 && (worst == nullptr || c.regret > worst->regret)) worst = &c;
   }
   if (worst == nullptr) return "# the library's own choice is nowhere confidently beaten\n";
-  std::string text = fmt::format(
-      "# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
-      percent(worst->regret), format_bytes(worst->row_case.nbytes),
-      comparison.variants[static_cast<std::size_t>(worst->winner)].label, ratio_number(1 / (1 + worst->regret)));
-  std::vector<std::string> names;
-  for (const auto& [name, value] : comparison.variants[static_cast<std::size_t>(worst->winner)].settings) {
-    names.push_back(name);
-  }
-  const std::string hint = emission_hint(names);
+  const Variant& winner = comparison.variants[static_cast<std::size_t>(worst->winner)];
+  std::string text =
+      fmt::format("# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
+                  percent(worst->regret), format_bytes(worst->row_case.nbytes), winner.label,
+                  ratio_number(1 / (1 + worst->regret)));
+  const std::string hint = emission_hint(mapped(winner.settings, [](const auto& setting) { return setting.first; }));
   return hint.empty() ? text : text + fmt::format("# {}\n", hint);
 }
 
@@ -335,7 +322,9 @@ std::string comparison_text(const Comparison& comparison) {
   text += "#\n";
   for (const std::string& line : crossover_lines(comparison)) text += remark_lines(line);
   text += worst_regret_line(comparison);
-  text += wrong_lines(comparison);
+  text += by_range(comparison, "WRONG", [](const ComparedCase& c, std::size_t v) {
+    return c.variants[v].wrong == 0 ? "" : fmt::format("{} wrong elements", c.variants[v].wrong);
+  });
   text += by_range(comparison, "n/a", [](const ComparedCase& c, std::size_t v) { return c.variants[v].why_not; });
   text += by_range(comparison, "ran", [&](const ComparedCase& c, std::size_t v) { return ran_text(comparison, c, v); });
   text += fit_lines(comparison);

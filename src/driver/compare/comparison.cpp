@@ -1,6 +1,7 @@
 #include "driver/compare/comparison.h"
 
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/paired.h"
 
@@ -226,10 +227,9 @@ void conclude(Comparison& comparison) {
 }
 
 std::vector<NamedCrossover> named_crossovers(const Comparison& comparison) {
-  std::vector<std::vector<std::size_t>> leading;
-  for (const ComparedCase& c : comparison.cases) {
-    leading.push_back(leaders(c, comparison.delta, comparison.between_launches));
-  }
+  const auto leading = mapped(comparison.cases, [&](const ComparedCase& c) {
+    return leaders(c, comparison.delta, comparison.between_launches);
+  });
   const auto leads = [&](std::size_t v, std::uint64_t nbytes) {
     for (std::size_t i = 0; i < comparison.cases.size(); ++i) {
       if (comparison.cases[i].row_case.nbytes != nbytes) continue;

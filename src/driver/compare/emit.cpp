@@ -3,12 +3,13 @@
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "driver/compare/variants.h"
-#include "driver/launch/launch_template.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -201,17 +202,14 @@ std::string why_no_ompi_rules(std::span<const std::string> varied_names) {
   const std::string odd = first_not_in(kInRules, varied_names);
   if (odd.empty()) return {};
   return fmt::format(
-      "Open MPI's rules files hold algorithms and segment sizes, not {}; vary ompi.algorithm, or use "
-      "--emit-env",
-      odd);
+      "Open MPI's rules files hold algorithms and segment sizes, not {}; vary ompi.algorithm, or use --emit-env", odd);
 }
 
 std::string why_no_tuner_table(std::span<const std::string> varied_names) {
   const std::string odd = first_not_in(kInTable, varied_names);
   if (odd.empty()) return {};
   return fmt::format(
-      "NCCL's tuners choose algorithm, protocol and channels, not {}; vary NCCL_ALGO and NCCL_PROTO, or "
-      "use --emit-env",
+      "NCCL's tuners choose algorithm, protocol and channels, not {}; vary NCCL_ALGO and NCCL_PROTO, or use --emit-env",
       odd);
 }
 
@@ -233,8 +231,6 @@ std::string emission_hint(std::span<const std::string> varied_names) {
 }
 
 namespace {
-
-using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// Settings that name the collective when they become variables.
 bool of_one_collective(std::string_view name) {
@@ -326,7 +322,7 @@ bool faster_somewhere(const Group& group, std::size_t variant) {
 }
 
 /// NCCL's lists of two collectives are one list.
-void merge(Environment& all, const Environment& more) {
+void merge(EnvironmentSettings& all, const EnvironmentSettings& more) {
   for (const auto& [name, value] : more) {
     const auto found = std::ranges::find_if(all, [&, n = name](const auto& v) { return v.first == n; });
     if (found == all.end()) {
@@ -356,7 +352,7 @@ std::string describe(const Group& group) {
 
 BestSetting best_setting(std::span<const Comparison> comparisons) {
   BestSetting result;
-  Environment environment;
+  EnvironmentSettings environment;
   result.text = "# The single best setting that `busbar compare` found.\n";
   for (const Group& group : group(comparisons)) {
     const double delta = group.front()->delta;
@@ -425,8 +421,8 @@ std::vector<Emitted::Target> targets_of(Emitted::Kind kind, std::span<const Comp
 
 std::string nothing_gained(std::string_view option, const std::string& path) {
   return fmt::format(
-      "#\n# {} {}: not written, because nowhere is a gain confident and above the band: the library's own "
-      "choice stands\n",
+      "#\n# {} {}: not written, because nowhere is a gain confident and above the band: the library's own choice "
+      "stands\n",
       option, path);
 }
 
@@ -486,7 +482,7 @@ void emit_environment(const std::string& path, std::span<const Comparison> compa
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> environment_of_file(Emitted::Kind kind, const std::string& path) {
+EnvironmentSettings environment_of_file(Emitted::Kind kind, const std::string& path) {
   if (kind == Emitted::Kind::ompi_rules) {
     return {{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"}, {"OMPI_MCA_coll_tuned_dynamic_rules_filename", path}};
   }
@@ -505,8 +501,7 @@ void check_folder(const std::string& path, std::string_view option) {
 }
 
 void check_emission(const CompareOptions& options) {
-  std::vector<std::string> names;
-  for (const Varied& v : options.vary) names.push_back(v.name);
+  const std::vector<std::string> names = mapped(options.vary, &Varied::name);
   const auto check = [&](const std::string& path, std::string_view option, const std::string& why_not) {
     if (path.empty()) return;
     if (!why_not.empty()) throw_bad_config(fmt::format("{}: {}", option, why_not));

@@ -2,6 +2,8 @@
 
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/tuner_table.h"
+#include "common/base/config.h"
+#include "common/base/error.h"
 #include "driver/compare/compare.h"
 #include "driver/compare/comparison.h"
 
@@ -39,7 +41,7 @@ TunerTable tuner_rules(std::span<const Comparison> comparisons);
 /// to one collective (ompi.algorithm, NCCL_ALGO, ...) is chosen for each, what does not for all together.
 struct BestSetting {
   std::string text;  ///< comments, and `export NAME=VALUE` lines
-  std::vector<std::pair<std::string, std::string>> environment;
+  EnvironmentSettings environment;
   bool changes_anything = false;  ///< false: nothing is surely better than the library's own choice
 };
 BestSetting best_setting(std::span<const Comparison> comparisons);
@@ -58,8 +60,8 @@ std::string emission_hint(std::span<const std::string> varied_names);
 struct Emitted {
   enum class Kind : std::uint8_t { ompi_rules, tuner, environment };
   Kind kind = Kind::ompi_rules;
-  std::string path;                                              ///< absolute
-  std::vector<std::pair<std::string, std::string>> environment;  ///< of a launch that uses it
+  std::string path;                 ///< absolute
+  EnvironmentSettings environment;  ///< of a launch that uses it
   struct Target {
     const Collective* collective = nullptr;
     std::vector<std::uint64_t> sizes;  ///< where it changes something
@@ -80,6 +82,18 @@ void check_folder(const std::string& path, std::string_view option);
 std::vector<Emitted> emit_files(const CompareOptions& options, std::span<const Comparison> comparisons);
 
 /// The variables with which a launch uses the file.
-std::vector<std::pair<std::string, std::string>> environment_of_file(Emitted::Kind kind, const std::string& path);
+EnvironmentSettings environment_of_file(Emitted::Kind kind, const std::string& path);
+
+/// Our environment as it is now: to be asked before `busbar compare` sets anything in it.
+EnvironmentSettings read_user_environment();
+
+/// Launches with and without each file in turn (as a comparison between launches does), and prints for each size where
+/// the file changes something the gain with its interval, then a verdict. Also proves that what runs is changed: by the
+/// messages that Open MPI sends, by what NCCL says it ran; a file that changes nothing is called that. Returns good
+/// where every file pays or makes no difference, wrong_data where one is slower or changes nothing. Must not run while
+/// MPI is up. options.launch may be empty: then `mpirun -n RANKS --oversubscribe` of our MPI. Launches without a file
+/// keep what `user_environment` says of its variables. Throws Error, Interrupted.
+ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Config& config,
+                        const EnvironmentSettings& user_environment);
 
 }  // namespace busbar

@@ -3,13 +3,15 @@
 #include "collectives/dtype.h"
 #include "collectives/op.h"
 #include "common/base/error.h"
+#include "common/base/sequences.h"
+#include "common/base/text.h"
 #include "common/measure/plan.h"
 #include "common/output/progress.h"
 #include "common/processes/child.h"
 #include "common/statistics/distributions.h"
 #include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
-#include "driver/launch/launch_template.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,7 +35,7 @@ std::string why_missing(const RunFile& run, const Cell& like) {
   return "the launch did not measure this row";
 }
 
-VariantCell gather(const VariantRuns& of, const Cell& like) {
+VariantCell gather(const LaunchedVariant& of, const Cell& like) {
   VariantCell cell;
   cell.why_not = of.why_not;
   if (!cell.why_not.empty()) return cell;
@@ -88,8 +90,8 @@ bool same_table(const Case& a, const Case& b) { return a.dtype == b.dtype && a.o
 
 }  // namespace
 
-std::vector<Comparison> compare_runs(const Collective& collective, std::span<const VariantRuns> variants, double delta,
-                                     bool in_place) {
+std::vector<Comparison> compare_runs(const Collective& collective, std::span<const LaunchedVariant> variants,
+                                     double delta, bool in_place) {
   if (variants.empty() || variants.front().runs.empty()) {
     throw Error(ExitCode::not_possible,
                 "no launch without settings measured anything: there is nothing to compare with");
@@ -102,14 +104,14 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
   empty.nnodes = static_cast<int>(std::set<std::string>(first.hosts.begin(), first.hosts.end()).size());
   empty.delta = delta;
   empty.between_launches = true;
-  for (const VariantRuns& of : variants) {
+  for (const LaunchedVariant& of : variants) {
     empty.variants.push_back(of.variant);
     for (const RunFile& run : of.runs) {
       const std::string what = difference(first, run);
       if (what.empty()) continue;
-      throw Error(ExitCode::not_possible, fmt::format("the launches did not measure the same: {}; see that the launch "
-                                                      "command starts all alike",
-                                                      what));
+      throw Error(
+          ExitCode::not_possible,
+          fmt::format("the launches did not measure the same: {}; see that the launch command starts all alike", what));
     }
   }
 
@@ -125,7 +127,7 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
     std::vector<ComparedCase>& cases = comparisons.back().cases;
     // Sizes below one element per rank round to the same case.
     if (!cases.empty() && cases.back().row_case.nbytes == compared.row_case.nbytes) continue;
-    for (const VariantRuns& of : variants) compared.variants.push_back(gather(of, cell));
+    for (const LaunchedVariant& of : variants) compared.variants.push_back(gather(of, cell));
     judge_rounds(compared, delta, true);
     cases.push_back(std::move(compared));
   }
@@ -140,34 +142,24 @@ int launches_for(std::size_t cells) {
   return n;
 }
 
-namespace {
-
-constexpr int kMostSeed = 1'000'000'000;
-
-}  // namespace
-
-SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder) {
+void run_series(LaunchSeries& series, const LaunchFolder& folder) {
   TerminalLine line;
-  SeriesResult result;
-  for (const LaunchedVariant& v : series.variants) {
-    result.variants.push_back({.variant = v.variant, .runs = {}, .why_not = {}});
-  }
   std::vector<std::size_t> active(series.variants.size());
   std::iota(active.begin(), active.end(), std::size_t{0});
   const int planned = series.launches * static_cast<int>(active.size());
   int number = 0;
   for (int round = 0; round < series.launches; ++round) {
     if (std::chrono::steady_clock::now() >= series.deadline) {
-      result.out_of_time = true;
-      break;
+      series.out_of_time = true;
+      return;
     }
     for (const std::size_t v : turn_order(series.seed, 0, round, active)) {
-      VariantRuns& of = result.variants[v];
+      LaunchedVariant& of = series.variants[v];
       ++number;
       line.show(
           fmt::format("{}: launch {} of at most {}, {}", series.collective->name, number, planned, of.variant.label));
       const std::string results = folder.file(fmt::format("launch{}.json", number));
-      LaunchedRun outcome = launch_run(launch_words(series, series.variants[v], results, number), results,
+      LaunchedRun outcome = launch_run(launch_words(series, of, results, number), results,
                                        fmt::format("launch {}", number), series.timeout_s);
       if (outcome.run) {
         of.runs.push_back(std::move(*outcome.run));
@@ -175,8 +167,7 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder) 
       }
       if (v == 0) {
         throw Error(outcome.code,
-                    fmt::format("the launch of {} without settings failed, so there is nothing to compare "
-                                "with: {}",
+                    fmt::format("the launch of {} without settings failed, so there is nothing to compare with: {}",
                                 series.collective->name, outcome.why_not));
       }
       of.why_not = outcome.why_not;
@@ -184,11 +175,11 @@ SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder) 
       std::erase(active, v);
     }
   }
-  return result;
 }
 
 std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,
                                       const std::string& results, int number) {
+  constexpr int kMostSeed = 1'000'000'000;
   std::vector<std::string> command = variant.prefix;
   command.push_back(benchmark_program(*series.collective));
   for (std::string& word : benchmark_arguments(series.config)) command.push_back(std::move(word));
@@ -216,23 +207,13 @@ double measuring_time_s(std::size_t cells) {
   return std::max(0.5, kCell * static_cast<double>(cells));
 }
 
-namespace {
-
-template <class Value>
-std::string name_list(const std::vector<Value>& values) {
-  std::vector<std::string> names;
-  for (const Value value : values) names.emplace_back(name(value));
-  return fmt::format("{}", fmt::join(names, ","));
-}
-
-}  // namespace
-
 std::vector<std::string> benchmark_arguments(const Config& config) {
   const Config defaults;
   std::vector<std::string> words;
   const auto add = [&](std::string_view option, const auto& value) {
     words.push_back(fmt::format("--{}={}", option, value));
   };
+  const auto word_of = [](auto value) { return std::string(name(value)); };
   const auto add_unless = [&](std::string_view option, const auto& value, const auto& usual) {
     if (!(value == usual)) add(option, value);
   };
@@ -244,8 +225,8 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   } else {
     add("sizes", fmt::format("{}", fmt::join(config.sizes, ",")));
   }
-  add("datatype", name_list(config.dtypes));
-  add("op", name_list(config.ops));
+  add("datatype", joined_words(mapped(config.dtypes, word_of), ","));
+  add("op", joined_words(mapped(config.ops, word_of), ","));
   add("root", config.all_roots ? "all" : std::to_string(config.root));
   add("placement", word(kPlacementsWords, config.placement));
   add("backend", name(config.backend));

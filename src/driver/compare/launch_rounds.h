@@ -3,7 +3,7 @@
 #include "common/base/config.h"
 #include "common/record/read_run.h"
 #include "driver/compare/comparison.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <chrono>
 #include <cstdint>
@@ -14,34 +14,29 @@
 
 namespace busbar {
 
-/// What the launches of one variant brought.
-struct VariantRuns {
+/// A variant whose launches are told from others' by what stands before the program, and what they brought.
+struct LaunchedVariant {
   Variant variant;
-  std::vector<RunFile> runs;  ///< one per launch
-  std::string why_not;        ///< not empty: a launch failed, and how; its runs do not count
+  std::vector<std::string> prefix;  ///< "env", "NAME=VALUE"
+  std::vector<RunFile> runs;        ///< one per launch
+  std::string why_not;              ///< not empty: a launch failed, and how; its runs do not count
 };
 
 /// Launches as a comparison: one per type, operation and root, with one number per launch and size (its median), each
 /// pair of them one difference of logarithms, and Student's t. The first variant is the library's own choice. A row
 /// that a variant's launch did not measure is n/a there. Throws Error(not_possible) where the launches did not measure
 /// the same thing (ranks, backend, cadence), or the first variant measured nothing.
-std::vector<Comparison> compare_runs(const Collective& collective, std::span<const VariantRuns> variants, double delta,
-                                     bool in_place);
+std::vector<Comparison> compare_runs(const Collective& collective, std::span<const LaunchedVariant> variants,
+                                     double delta, bool in_place);
 
 /// Launches of each variant that `cells` comparisons need so that Holm's adjustment lets a difference pass that is
 /// twice what pairs of launches differ by (their standard deviation): its p by Student's t, times the cells, is at most
 /// 0.05. At least 6.
 int launches_for(std::size_t cells);
 
-/// A variant, and the words that stand before the program in its launches ("env", "NAME=VALUE").
-struct LaunchedVariant {
-  Variant variant;
-  std::vector<std::string> prefix;
-};
-
 /// Launches of one benchmark that alternate between variants.
 struct LaunchSeries {
-  std::string launch;         ///< the user's launch command (launch_template.h)
+  std::string launch;         ///< the user's launch command (launch_command)
   std::optional<int> nranks;  ///< for "{ranks}" in it
   const Collective* collective = nullptr;
   Config config;  ///< what is measured
@@ -51,18 +46,14 @@ struct LaunchSeries {
   double timeout_s = 60;   ///< of a launch, then it is killed
   std::uint64_t seed = 1;  ///< of the order
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();  ///< for a new round
-};
-
-struct SeriesResult {
-  std::vector<VariantRuns> variants;
-  bool out_of_time = false;  ///< the deadline came first
+  bool out_of_time = false;  ///< it came before the last round
 };
 
 /// Runs them: in each round every variant once, in random order, each second round the mirror image of the one before,
 /// so that drift hits all alike. A launch that fails takes its variant out, with the reason. Where it is the first
 /// variant's, there is nothing to compare with: throws Error with the launch's own exit code. Shows progress on a
 /// terminal. Throws Interrupted.
-SeriesResult run_series(const LaunchSeries& series, const LaunchFolder& folder);
+void run_series(LaunchSeries& series, const LaunchFolder& folder);
 
 /// The whole command of a launch that writes `results`; `number` enters its seed.
 std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,

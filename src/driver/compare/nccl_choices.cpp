@@ -1,10 +1,9 @@
-#include "driver/compare/nccl_choices.h"
-
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
+#include "driver/compare/variants.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,9 +30,8 @@ std::string find_name(std::string_view text, std::span<const std::string_view> n
   for (std::string_view name : names) {
     if (lower_case(name) == lower_case(bare)) return fmt::format("{}{}", all_but ? "^" : "", name);
   }
-  throw Error(ExitCode::bad_config,
-              fmt::format("NCCL has no {} {}{}; choose from: {}", what, in_quotes(text),
-                          did_you_mean(bare, {names.begin(), names.end()}), fmt::join(names, " ")));
+  throw_bad_config(fmt::format("NCCL has no {} {}{}; choose from: {}", what, in_quotes(text),
+                               did_you_mean(bare, {names.begin(), names.end()}), fmt::join(names, " ")));
 }
 
 /// Empty: the collective is made of sends and receives.

@@ -4,10 +4,10 @@
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "driver/compare/nccl_choices.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -111,24 +111,21 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
                                  name == kMpichAlgorithm ? "MPICH" : "Open MPI"));
   const auto names = [&](const auto& known, const auto& find) -> std::vector<std::string> {
     if (value != "all") return {std::string(find(known, value).name)};
-    std::vector<std::string> all;
-    for (const auto& algorithm : known.algorithms) all.emplace_back(algorithm.name);
-    return all;
+    return mapped(known.algorithms, [](const auto& algorithm) { return std::string(algorithm.name); });
   };
   return name == kMpichAlgorithm ? names(*of_mpich, find_mpich_algorithm) : names(*of_ompi, find_ompi_algorithm);
 }
 
 std::string value_label(const std::string& name, const std::string& value) {
-  if (name == "NCCL_ALGO" || name == "NCCL_PROTO" || name == kOmpiAlgorithm || name == kMpichAlgorithm) return value;
-  if (name == kGlooAlgorithm) return value;
+  constexpr std::array<std::string_view, 5> kAlone{"NCCL_ALGO", "NCCL_PROTO", kOmpiAlgorithm, kMpichAlgorithm,
+                                                   kGlooAlgorithm};
+  if (contains(kAlone, name)) return value;
   const std::string_view bare = name.starts_with("nccl.") ? std::string_view(name).substr(5) : std::string_view(name);
   return fmt::format("{}={}", bare, value);
 }
 
 std::string combined_label(const Variant& variant) {
-  std::vector<std::string> parts;
-  for (const auto& [name, value] : variant.settings) parts.push_back(value_label(name, value));
-  return fmt::format("{}", fmt::join(parts, "/"));
+  return joined_words(mapped(variant.settings, [](const auto& s) { return value_label(s.first, s.second); }), "/");
 }
 
 /// An algorithm that only exists with segments gets some, and the label says so.
@@ -277,8 +274,6 @@ std::optional<std::string> why_not(const Variant& variant, const Operation& op, 
 
 namespace {
 
-using Environment = std::vector<std::pair<std::string, std::string>>;
-
 /// "4M" as "4194304"; anything that is not digits and a unit stays.
 std::string in_bytes(const std::string& value) {
   const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
@@ -293,7 +288,14 @@ std::string in_bytes(const std::string& value) {
   }
 }
 
-void add_config_field(const std::string& name, const std::string& value, Environment& environment) {
+/// The field of ncclConfig_t that a setting "nccl.NAME" is; null where it is none.
+const NcclField* nccl_field(std::string_view setting) {
+  const auto is_it = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
+  const auto* field = std::ranges::find_if(kNcclFields, is_it);
+  return field == kNcclFields.end() ? nullptr : field;
+}
+
+void add_config_field(const std::string& name, const std::string& value, EnvironmentSettings& environment) {
   if (name == "nccl.ctas") {
     environment.emplace_back("NCCL_MIN_CTAS", value);
     environment.emplace_back("NCCL_MAX_CTAS", value);
@@ -303,19 +305,17 @@ void add_config_field(const std::string& name, const std::string& value, Environ
     environment.emplace_back("NCCL_NET", value);
     return;
   }
-  const auto* field =
-      std::ranges::find_if(kNcclFields, [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == name; });
-  if (field == kNcclFields.end() || field->variable.empty()) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
+  const NcclField* field = nccl_field(name);
+  if (field == nullptr || field->variable.empty()) {
+    throw_bad_config(fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
   }
   environment.emplace_back(field->variable, value);
 }
 
-void add_ompi_choice(const Variant& variant, const Collective& collective, Environment& environment) {
+void add_ompi_choice(const Variant& variant, const Collective& collective, EnvironmentSettings& environment) {
   const OmpiCollective* known = ompi_collective(collective.id);
   if (known == nullptr) {
-    throw Error(ExitCode::bad_config, fmt::format("Open MPI has no algorithms for {}", collective.name));
+    throw_bad_config(fmt::format("Open MPI has no algorithms for {}", collective.name));
   }
   const OmpiChoice choice = ompi_choice(variant, collective);
   const std::string stem = fmt::format("OMPI_MCA_coll_tuned_{}_algorithm", known->tuned_name);
@@ -324,10 +324,10 @@ void add_ompi_choice(const Variant& variant, const Collective& collective, Envir
   if (choice.segment_bytes > 0) environment.emplace_back(stem + "_segmentsize", std::to_string(choice.segment_bytes));
 }
 
-void add_mpich_choice(const Collective& collective, const std::string& value, Environment& environment) {
+void add_mpich_choice(const Collective& collective, const std::string& value, EnvironmentSettings& environment) {
   const MpichCollective* known = mpich_collective(collective.id);
   if (known == nullptr) {
-    throw Error(ExitCode::bad_config, fmt::format("MPICH has no algorithms for {}", collective.name));
+    throw_bad_config(fmt::format("MPICH has no algorithms for {}", collective.name));
   }
   environment.emplace_back(mpich_algorithm_variable(*known), find_mpich_algorithm(*known, value).name);
   environment.emplace_back(mpich_device_variable(*known), "0");
@@ -336,15 +336,13 @@ void add_mpich_choice(const Collective& collective, const std::string& value, En
 }  // namespace
 
 bool has_environment(std::string_view setting) {
-  if (setting == kGlooAlgorithm) return false;
-  const auto is_field = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
-  const auto* field = std::ranges::find_if(kNcclFields, is_field);
-  return setting != kDeviceKernel && (field == kNcclFields.end() || !field->variable.empty());
+  const NcclField* field = nccl_field(setting);
+  return setting != kGlooAlgorithm && setting != kDeviceKernel && (field == nullptr || !field->variable.empty());
 }
 
-Environment variant_environment(const Variant& variant, const Collective& collective) {
+EnvironmentSettings variant_environment(const Variant& variant, const Collective& collective) {
   constexpr std::string_view kOmpi = "ompi.";
-  Environment environment;
+  EnvironmentSettings environment;
   for (const auto& [name, value] : variant.settings) {
     if (name == kGlooAlgorithm) throw_bad_config("gloo.algorithm needs no launch of its own: vary it without --launch");
     if (name == kDeviceKernel) {

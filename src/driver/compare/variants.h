@@ -1,9 +1,11 @@
 #pragma once
 
+#include "common/backends/backend.h"
 #include "common/backends/backend_traits.h"
 #include "common/backends/gloo/gloo_algorithms.h"
 #include "common/backends/mpi/mpich_algorithms.h"
 #include "common/backends/mpi/ompi_algorithms.h"
+#include "common/processes/child.h"
 #include "driver/compare/comparison.h"
 
 #include <optional>
@@ -85,7 +87,23 @@ bool has_environment(std::string_view setting);
 /// OMPI_MCA_NAME; `nccl.FIELD` as the variable of that field of ncclConfig_t; NCCL_ALGO and NCCL_PROTO for the
 /// collective alone, because since NCCL 2.24 a collective for which nothing is left fails. Sizes such as 4M become
 /// bytes for NCCL, which reads 4 there. Throws Error(bad_config) for an algorithm or a field that there is not.
-std::vector<std::pair<std::string, std::string>> variant_environment(const Variant& variant,
-                                                                     const Collective& collective);
+EnvironmentSettings variant_environment(const Variant& variant, const Collective& collective);
+
+// What NCCL_ALGO and NCCL_PROTO can choose between, from NCCL 2.28's sources (src/init.cc, src/graph/tuning.cc,
+// src/device/generate.py). Pure: nothing of NCCL is needed.
+
+/// NCCL's spelling ("Ring", "^NVLS") of an algorithm or protocol in any case; a leading ^ means all but this one.
+/// Throws Error(bad_config) naming the choices.
+std::string nccl_algorithm_name(std::string_view text);
+std::string nccl_protocol_name(std::string_view text);
+
+/// The value that forces it for one collective alone: "allreduce:tree". The others keep what they had, because since
+/// NCCL 2.24 a collective for which nothing is left fails.
+std::string for_collective(const Collective& collective, std::string_view value);
+
+/// Why no kernel, or no NCCL, runs this; nothing where one may. `algorithm` and `protocol` are names as above, or empty
+/// where NCCL chooses.
+std::optional<std::string> nccl_why_not(const Operation& op, std::string_view algorithm, std::string_view protocol,
+                                        int nnodes, int ranks_per_node);
 
 }  // namespace busbar

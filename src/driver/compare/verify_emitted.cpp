@@ -1,5 +1,3 @@
-#include "driver/compare/verify_emitted.h"
-
 #include "common/backends/backend.h"
 #include "common/base/random_source.h"
 #include "common/base/say.h"
@@ -8,10 +6,10 @@
 #include "common/processes/child.h"
 #include "common/processes/launcher.h"
 #include "driver/compare/comparison.h"
+#include "driver/compare/emit.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/fingerprint/fingerprint_run.h"
-#include "driver/launch/launch_template.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,7 +31,7 @@ constexpr std::size_t kMostFingerprints = 4;  // each takes two launches
 struct VerifySettings {
   const CompareOptions& options;
   const Config& config;
-  const std::vector<std::pair<std::string, std::string>>& user_environment;
+  const EnvironmentSettings& user_environment;
 };
 
 /// What was seen of one file.
@@ -62,18 +60,16 @@ std::string launch_of(const VerifySettings& settings, int nranks) {
 
 /// The user's own environment: without what the file brings, and without what `busbar compare` set for itself.
 std::vector<std::string> words_without(const Emitted& file, const VerifySettings& settings) {
-  std::vector<std::string> unset, set;
-  for (const auto& variable : file.environment) {
+  std::vector<std::string> words{"env"}, set;
+  for (const auto& [name, value] : file.environment) {
     const auto& user = settings.user_environment;
-    const auto kept = std::ranges::find_if(user, [&](const auto& u) { return u.first == variable.first; });
+    const auto kept = std::ranges::find_if(user, [&, n = name](const auto& u) { return u.first == n; });
     if (kept == user.end()) {
-      unset.insert(unset.end(), {"-u", variable.first});
+      words.insert(words.end(), {"-u", name});
     } else {
       set.push_back(fmt::format("{}={}", kept->first, kept->second));
     }
   }
-  std::vector<std::string> words{"env"};
-  words.insert(words.end(), unset.begin(), unset.end());
   words.insert(words.end(), set.begin(), set.end());
   return words;
 }
@@ -88,8 +84,8 @@ LaunchSeries series_for(const Emitted& file, const Emitted::Target& target, cons
   series.config.stat = true;
   series.config.sizes = target.sizes;
   series.config.timeout_s = 0;
-  series.variants = {{{.label = "without", .settings = {}}, words_without(file, settings)},
-                     {{.label = "with", .settings = file.environment}, environment_words(file.environment)}};
+  series.variants = {{{"without", {}}, words_without(file, settings), {}, {}},
+                     {{"with", file.environment}, environment_words(file.environment), {}, {}}};
   const std::size_t cells = planned_cells(series.config, *target.collective);
   series.launches = std::max(kLaunches, launches_for(cells));
   series.measure_s = measuring_time_s(cells);
@@ -232,8 +228,7 @@ std::string prove(const Emitted& file, const VerifySettings& settings, Seen& see
     Fingerprinter fingerprinter(
         {.launch = launch_of(settings, file.nranks),
          .tmp = ".",
-         .launch_timeout_s = settings.options.launch_timeout_s > 0 ? settings.options.launch_timeout_s : 60,
-         .program = {}});
+         .launch_timeout_s = settings.options.launch_timeout_s > 0 ? settings.options.launch_timeout_s : 60});
     std::string text;
     for (const Emitted::Target& target : file.targets) {
       text += fingerprint_lines(fingerprinter, file, target, settings.config, seen);
@@ -264,8 +259,8 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(static_cast<int>(60 + 3 * total_s));
   for (LaunchSeries& series : all) {
     series.deadline = deadline;
-    const SeriesResult result = run_series(series, folder);
-    for (const Comparison& c : compare_runs(*series.collective, result.variants, settings.options.delta,
+    run_series(series, folder);
+    for (const Comparison& c : compare_runs(*series.collective, series.variants, settings.options.delta,
                                             series.config.placement == Placements::in)) {
       for (const ComparedCase& at : c.cases) print(row_text(c, at, settings.options.delta, seen));
       if (file.kind == Emitted::Kind::tuner) print(shown_lines(c, seen));
@@ -276,8 +271,8 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> read_user_environment() {
-  std::vector<std::pair<std::string, std::string>> user;
+EnvironmentSettings read_user_environment() {
+  EnvironmentSettings user;
   for (char** e = environ; *e != nullptr; ++e) {
     const std::string_view entry = *e;
     const std::size_t equals = entry.find('=');
@@ -287,7 +282,7 @@ std::vector<std::pair<std::string, std::string>> read_user_environment() {
 }
 
 ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Config& config,
-                        const std::vector<std::pair<std::string, std::string>>& user_environment) {
+                        const EnvironmentSettings& user_environment) {
   if (detect_launch().launched()) release_binding();
   const InterruptsHeld held;
   const LaunchFolder folder;

@@ -3,6 +3,7 @@
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
+#include "common/base/sequences.h"
 #include "common/base/suggest.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
@@ -30,9 +31,7 @@ namespace busbar {
 namespace {
 
 std::vector<std::string> names(CollectiveId id, const std::vector<OmpiChoice>& choices) {
-  std::vector<std::string> result;
-  for (const OmpiChoice& choice : choices) result.push_back(describe(id, choice));
-  return result;
+  return mapped(choices, [&](const OmpiChoice& choice) { return describe(id, choice); });
 }
 
 /// The other algorithms that send the same as this one, in words.
@@ -142,15 +141,14 @@ std::vector<OwnOption> own_options(Arguments& a) {
   using Text = std::string_view;
   return {
       {"launch", "COMMAND", "how to start the ranks; mpirun -n 4 as a rule. {cmd}: where the program goes",
-       [&](Text t) { a.run.launch = t; }},
+       into(a.run.launch)},
       {"algorithm", "NAME", "force this algorithm instead of looking at what is in force (all)",
        [&](Text t) { a.algorithm = t == "all" ? Text{} : t; }},
-      {"segmentsize", "BYTES", "with --algorithm: its segment size", [&](Text t) { a.segment_bytes = parse_bytes(t); }},
-      {"rules", "FILE", "start with this rules file, and without it beside", [&](Text t) { a.rules_file = t; }},
+      {"segmentsize", "BYTES", "with --algorithm: its segment size", into(a.segment_bytes, parse_bytes)},
+      {"rules", "FILE", "start with this rules file, and without it beside", into(a.rules_file)},
       {"tmp", "DIR", "folder for the ranks' counts; where ranks run on several hosts, all must see it",
-       [&](Text t) { a.run.tmp = t; }},
-      {"launch-timeout", "TIME", "of one launch; 60 s as a rule",
-       [&](Text t) { a.run.launch_timeout_s = parse_duration(t); }},
+       into(a.run.tmp)},
+      {"launch-timeout", "TIME", "of one launch; 60 s as a rule", into(a.run.launch_timeout_s, parse_duration)},
       {"probe", "CALLS", "for the launched ranks: be the probe",
        [&](Text t) { a.probe_calls = parse_int(t, 0, 1000000); }},
   };
@@ -312,8 +310,7 @@ int run(const Launch& launch, int argc, char** argv) {
   }
   if (launch.launched()) {
     throw_bad_config(
-        "start `busbar fingerprint` without a launcher: it starts its own ranks (--launch "
-        "\"mpirun -n 4\")");
+        "start `busbar fingerprint` without a launcher: it starts its own ranks (--launch \"mpirun -n 4\")");
   }
   return look(a);
 }

@@ -5,6 +5,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/read_file.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/session_job.h"
@@ -12,8 +13,7 @@
 #include "common/processes/child.h"
 #include "common/processes/collectively.h"
 #include "common/processes/session.h"
-#include "driver/launch/launch_template.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -68,11 +68,10 @@ SentMatrix per_call(const SentMatrix& with, const SentMatrix& without, int calls
       const bool fits = a.messages >= b.messages && a.nbytes >= b.nbytes && (a.messages - b.messages) % n == 0 &&
                         (a.nbytes - b.nbytes) % n == 0;
       if (!fits) {
-        throw Error(
-            ExitCode::inconclusive,
-            fmt::format("rank {} did not send the same to rank {} in each of {} calls ({} messages, {} bytes in "
-                        "all; without the calls {}, {}): no fingerprint",
-                        r, p, calls, a.messages, a.nbytes, b.messages, b.nbytes));
+        throw Error(ExitCode::inconclusive,
+                    fmt::format("rank {} did not send the same to rank {} in each of {} calls ({} messages, {} bytes "
+                                "in all; without the calls {}, {}): no fingerprint",
+                                r, p, calls, a.messages, a.nbytes, b.messages, b.nbytes));
       }
       result[r][p] = {(a.messages - b.messages) / n, (a.nbytes - b.nbytes) / n};
     }
@@ -133,9 +132,8 @@ std::vector<std::string> probe_environment(const fs::path& files, const Fingerpr
   return words;
 }
 
-std::vector<std::string> probe_command(const std::string& program, const FingerprintCase& c,
-                                       const FingerprintSetting& setting, int calls) {
-  std::vector<std::string> words{program, "fingerprint", std::string(c.collective->name)};
+std::vector<std::string> probe_command(const FingerprintCase& c, const FingerprintSetting& setting, int calls) {
+  std::vector<std::string> words{program_beside("busbar").string(), "fingerprint", std::string(c.collective->name)};
   words.insert(words.end(), {"--probe", std::to_string(calls), "--sizes", std::to_string(c.nbytes)});
   words.insert(words.end(), {"-d", std::string(name(c.dtype))});
   if (c.op) words.insert(words.end(), {"-o", std::string(name(*c.op))});
@@ -157,10 +155,6 @@ void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int n
 }
 
 }  // namespace
-
-Fingerprinter::Fingerprinter(FingerprintOptions options) : options_(std::move(options)), folder_(options_.tmp) {
-  if (options_.program.empty()) options_.program = program_beside("busbar").string();
-}
 
 void Fingerprinter::read_greeting(const ChildResult& result, const std::string& command) {
   if (!result.good()) {
@@ -187,15 +181,14 @@ void Fingerprinter::refuse_missing(const fs::path& file, int rank) const {
   }
   throw Error(
       ExitCode::not_possible,
-      fmt::format("rank {} of {} left no {} here: it writes on its own host; give --tmp a folder that all hosts "
-                  "share",
+      fmt::format("rank {} of {} left no {} here: it writes on its own host; give --tmp a folder that all hosts share",
                   rank, nranks_, file.string()));
 }
 
 SentMatrix Fingerprinter::launch(const FingerprintCase& c, const FingerprintSetting& setting, int calls) {
   const fs::path files = folder_.file(fmt::format("launch{}", launches_++));
   std::vector<std::string> command = probe_environment(files, setting);
-  for (std::string& word : probe_command(options_.program, c, setting, calls)) command.push_back(std::move(word));
+  for (std::string& word : probe_command(c, setting, calls)) command.push_back(std::move(word));
   const std::vector<std::string> argv = launch_command(options_.launch, std::nullopt, command);
   read_greeting(launch_child(argv, options_.launch_timeout_s), joined_words(argv));
 
@@ -234,8 +227,7 @@ std::vector<KnownFingerprint> measure_algorithms(Fingerprinter& fingerprinter, c
                                                  const std::vector<OmpiChoice>& more) {
   const OmpiCollective* collective = ompi_collective(c.collective->id);
   if (collective == nullptr) return {};
-  std::vector<OmpiChoice> choices;
-  for (const OmpiAlgorithm& algorithm : collective->algorithms) choices.push_back({algorithm.id, 0});
+  auto choices = mapped(collective->algorithms, [](const OmpiAlgorithm& a) { return OmpiChoice{a.id, 0}; });
   choices.insert(choices.end(), more.begin(), more.end());
   std::vector<KnownFingerprint> result;
   for (const OmpiChoice& choice : choices) {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/mpi/ompi_algorithms.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -61,7 +62,6 @@ struct FingerprintOptions {
   std::string launch = "mpirun -n 4";  ///< as launch_command takes it, without {ranks}
   std::string tmp;                     ///< folder for the ranks' files, which all hosts see; empty: the system's
   double launch_timeout_s = 60;        ///< of one launch
-  std::string program;                 ///< the `busbar` to launch; empty: the one beside this executable
 };
 
 /// Runs probes. Throws Error(not_possible) where this Open MPI has no monitoring, is none, or wrote its files
@@ -69,7 +69,7 @@ struct FingerprintOptions {
 /// Interrupted.
 class Fingerprinter {
  public:
-  explicit Fingerprinter(FingerprintOptions options);
+  explicit Fingerprinter(FingerprintOptions options) : options_(std::move(options)), folder_(options_.tmp) {}
 
   /// What each rank sends to each in one call: one launch, and one without a call where the setting is new.
   SentMatrix measure(const FingerprintCase& fingerprint_case, const FingerprintSetting& setting);
@@ -77,7 +77,6 @@ class Fingerprinter {
   int nranks() const { return nranks_; }
   const std::string& library() const { return library_; }  ///< "Open MPI 4.1.4"
   const std::string& shown() const { return shown_; }      ///< what --show-algo says of the last measured case
-  int launches() const { return launches_; }
 
  private:
   SentMatrix launch(const FingerprintCase& fingerprint_case, const FingerprintSetting& setting, int calls);

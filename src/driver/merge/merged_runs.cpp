@@ -4,6 +4,7 @@
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
@@ -64,24 +65,14 @@ void check(const std::vector<RunFile>& runs) {
 /// "Open MPI 4.1.4 (a.json), Open MPI 4.1.5 (b.json, c.json)"; empty where all are alike.
 template <class Of>
 std::string differing(const std::vector<RunFile>& runs, Of of) {
-  std::vector<std::string> values;
-  std::vector<std::vector<std::string>> files;
-  for (const RunFile& run : runs) {
-    const std::string value = of(run);
-    const auto found = std::ranges::find(values, value);
-    const auto at = static_cast<std::size_t>(found - values.begin());
-    if (found == values.end()) {
-      values.push_back(value);
-      files.emplace_back();
-    }
-    files[at].push_back(run.name);
-  }
+  const auto values = grouped(runs, of);
   if (values.size() < 2) return {};
-  std::vector<std::string> texts;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    texts.push_back(fmt::format("{} ({})", values[i], fmt::join(files[i], ", ")));
-  }
-  return fmt::format("{}", fmt::join(texts, "; "));
+  return joined_words(mapped(values,
+                             [](const auto& value) {
+                               return fmt::format("{} ({})", value.first,
+                                                  fmt::join(mapped(value.second, &RunFile::name), ", "));
+                             }),
+                      "; ");
 }
 
 std::string host_set(const RunFile& run) {
@@ -97,8 +88,7 @@ void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, s
     const auto [ratio, usual_s] = canary_ratio(runs, i, took_s).value_or(CanaryRatio{});
     if (ratio <= 1 + kCanaryBand && ratio >= 1 / (1 + kCanaryBand)) continue;
     odd.push_back(
-        fmt::format("launch {} ({}) ran on a machine {:.0f} % {}: its {} canary took {:.1f} us, the "
-                    "others' {:.1f} us",
+        fmt::format("launch {} ({}) ran on a machine {:.0f} % {}: its {} canary took {:.1f} us, the others' {:.1f} us",
                     i + 1, runs[i].name, 100 * (std::max(ratio, 1 / ratio) - 1), ratio > 1 ? "slower" : "faster", what,
                     1e6 * *(runs[i].*took_s), 1e6 * usual_s));
   }
@@ -128,34 +118,27 @@ std::string near_in_time(const std::vector<RunFile>& runs) {
   const std::size_t apart = bursts(starts_s, kApart).back() + 1;
   if (2 * apart > runs.size() + 1) return {};
   return fmt::format(
-      "{} launches began within {:.0f} s: they saw hardly more than {} of the machine, and the interval "
-      "is of that time; leave {:.0f} s between launches",
+      "{} launches began within {:.0f} s: they saw hardly more than {} of the machine, and the interval is of that "
+      "time; leave {:.0f} s between launches",
       runs.size(), starts_s.back() - starts_s.front(), counted(apart, "state"), kApart);
 }
 
 /// One line for each kind of disturbance: with many launches a busy machine disturbs them all alike.
 void tell_disturbances(const std::vector<RunFile>& runs, std::vector<std::string>& warnings) {
-  struct Kind {
-    std::string name, first;
-    std::set<std::size_t> launches;
+  struct Flag {
+    std::size_t launch;
+    std::string text;
   };
-  std::vector<Kind> kinds;
+  std::vector<Flag> flags;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string& flag : runs[i].flags) {
-      const std::string kind = flag.substr(0, flag.find(':'));
-      const std::string told = fmt::format("launch {} ({}) was disturbed: {}", i + 1, runs[i].name, flag);
-      const auto known = std::ranges::find_if(kinds, [&](const Kind& k) { return k.name == kind; });
-      if (known == kinds.end()) {
-        kinds.push_back({kind, told, {i}});
-      } else {
-        known->launches.insert(i);
-      }
-    }
+    for (const std::string& flag : runs[i].flags) flags.push_back({i, flag});
   }
-  for (const Kind& kind : kinds) {
-    const std::size_t others = kind.launches.size() - 1;
-    warnings.push_back(
-        others == 0 ? kind.first : fmt::format("{}; {} more of {} by {}", kind.first, others, runs.size(), kind.name));
+  for (const auto& [kind, alike] : grouped(flags, [](const Flag& f) { return f.text.substr(0, f.text.find(':')); })) {
+    const auto [first, text] = *alike.front();
+    const auto launches = mapped(alike, &Flag::launch);
+    const std::size_t others = std::set<std::size_t>(launches.begin(), launches.end()).size() - 1;
+    const std::string told = fmt::format("launch {} ({}) was disturbed: {}", first + 1, runs[first].name, text);
+    warnings.push_back(others == 0 ? told : fmt::format("{}; {} more of {} by {}", told, others, runs.size(), kind));
   }
 }
 
@@ -342,50 +325,32 @@ std::string merged_json(const MergedRuns& merged) {
 
 namespace {
 
-struct MergeOptions {
-  std::vector<std::string> files;
-  std::string output_file;
-  double launch_cost_s = 2;
-  bool help = false;
-};
-
-std::vector<OwnOption> own_options(MergeOptions& options) {
-  return {{"launch-cost", "SECONDS", "what a launch costs beside measuring, for the best number of epochs; 2 as a rule",
-           [&](std::string_view text) { options.launch_cost_s = parse_duration(text); }}};
-}
-
-std::string merge_help() {
-  MergeOptions unused;
+std::string merge_help(std::span<const OwnOption> own) {
   return "usage: busbar merge FILE.json FILE.json ... [-J OUT.json]\n\n"
          "Combines launches of the same benchmark, each written by --stat -J: the median over launches with the\n"
          "interval that only launches can give, what varies between and within them, and whether the machine was the\n"
          "same.\n\n" +
-         own_options_help(own_options(unused)) +
+         own_options_help(own) +
          "  -J, --output_file FILE.json         also write it as JSON; an existing file is kept, FILE.json.0 is "
          "written\n"
          "\nExit code 7: wrong data in a launch.\n";
 }
 
-MergeOptions read_options(int argc, char** argv) {
-  MergeOptions options;
-  CommandLine line = scan_arguments(argc, argv, own_options(options));
-  options.files = std::move(line.words);
-  options.help = line.asks_help();
-  options.output_file = only_output_file(line, "merge");
-  return options;
-}
-
 int merge(int argc, char** argv, bool is_root) {
-  const MergeOptions options = read_options(argc, argv);
+  double launch_cost_s = 2;
+  const std::vector<OwnOption> own{{"launch-cost", "SECONDS",
+                                    "what a launch costs beside measuring, for the best number of epochs; 2 as a rule",
+                                    into(launch_cost_s, parse_duration)}};
+  const CommandLine line = scan_arguments(argc, argv, own);
+  const std::string output_file = only_output_file(line, "merge");
   if (!is_root) return 0;
-  if (options.help) {
-    fmt::print("{}", merge_help());
+  if (line.asks_help()) {
+    fmt::print("{}", merge_help(own));
     return 0;
   }
-  std::vector<RunFile> runs;
-  for (const std::string& file : options.files) runs.push_back(read_run(read_file(file, "the run file"), file));
-  const MergedRuns merged = merge_runs(std::move(runs), options.launch_cost_s);
-  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", merged_json(merged));
+  const auto read = [](const std::string& file) { return read_run(read_file(file, "the run file"), file); };
+  const MergedRuns merged = merge_runs(mapped(line.words, read), launch_cost_s);
+  if (!output_file.empty()) write_new_file(output_file, "-J", merged_json(merged));
   if (!write_stdout(merged_text(merged))) {
     throw Error(ExitCode::internal, "stdout takes no more output; the table is incomplete");
   }

@@ -12,8 +12,7 @@
 #include "common/processes/child.h"
 #include "common/processes/launcher.h"
 #include "driver/command/subcommand.h"
-#include "driver/launch/launch_template.h"
-#include "driver/launch/launched_run.h"
+#include "driver/launch/launching.h"
 #include "driver/repeat/repeated_runs.h"
 
 #include <fmt/format.h>
@@ -49,13 +48,13 @@ std::vector<OwnOption> own_options(RepeatOptions& o) {
   return {
       {"launches", "N", "launches at most; 10 as a rule", [&](Text t) { o.launches = parse_int(t, 2, 1000); }, 'n'},
       {"spaced", "TIME", "from one start to the next at least so long, as 60s: launches in a row share what drifts",
-       [&](Text t) { o.spaced_s = parse_duration(t); }},
+       into(o.spaced_s, parse_duration)},
       {"rel-ci", "X%", "stop after 6, 8 or 10 launches where every row's interval is +-X % or narrower",
-       [&](Text t) { o.rel_ci = parse_fraction(t); }},
+       into(o.rel_ci, parse_fraction)},
       {"keep", "DIR", "leave each launch's -J in DIR; the same command with the same DIR goes on where it was ended",
-       [&](Text t) { o.keep = t; }},
+       into(o.keep)},
       {"launch-timeout", "TIME", "a launch that takes longer is ended, and the series with it; 1h as a rule",
-       [&](Text t) { o.timeout_s = parse_duration(t); }}};
+       into(o.timeout_s, parse_duration)}};
 }
 
 std::string repeat_help() {
@@ -67,8 +66,7 @@ std::string repeat_help() {
          "end.\n\n" +
          own_options_help(own_options(unused)) +
          "  -J, --output_file FILE.json         also write the result as JSON; an existing file is kept, FILE.json.0 "
-         "is "
-         "written\n"
+         "is written\n"
          "\nExit codes: 0; 7: wrong data in a launch; that of a launch that failed.\n";
 }
 

@@ -1,6 +1,7 @@
 #include "driver/repeat/repeated_runs.h"
 
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
@@ -38,12 +39,6 @@ LogMoments moments(const std::vector<double>& logs) {
   return m;
 }
 
-std::vector<double> logs_of(const std::vector<double>& times) {
-  std::vector<double> logs;
-  for (const double time : times) logs.push_back(std::log(time));
-  return logs;
-}
-
 /// As merge takes it: without --stat a launch tells one time per row, which is then its only epoch. Named by its start:
 /// its file is none that anybody knows.
 RunFile for_merge(RunFile run) {
@@ -75,7 +70,7 @@ double LaunchMean::half_width() const {
 }
 
 LaunchMean launch_mean(const std::vector<double>& medians_s, double level) {
-  const LogMoments m = moments(logs_of(medians_s));
+  const LogMoments m = moments(mapped(medians_s, [](double time_s) { return std::log(time_s); }));
   LaunchMean result{.time_s = std::exp(m.mean), .interval_s = {}};
   if (medians_s.size() < 2) return result;
   const double half = student_t_quantile(1 - level / 2, static_cast<int>(medians_s.size()) - 1) * m.sd /

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+/// What `of` (a function or a member) makes of each item of a list.
+template <class List, class Of>
+auto mapped(const List& list, Of of) {
+  std::vector<std::decay_t<std::invoke_result_t<Of&, decltype(*std::begin(list))>>> result;
+  for (const auto& item : list) result.push_back(std::invoke(of, item));
+  return result;
+}
+
+/// The items of a list that must outlive this, put together by what `key_of` makes of them: {key, pointers to items},
+/// in the order in which the keys are met.
+template <class List, class KeyOf>
+auto grouped(const List& list, KeyOf key_of) {
+  using Key = std::decay_t<std::invoke_result_t<KeyOf&, decltype(*std::begin(list))>>;
+  std::vector<std::pair<Key, std::vector<decltype(&*std::begin(list))>>> groups;
+  std::map<Key, std::size_t> at;
+  for (const auto& item : list) {
+    const auto [found, is_new] = at.try_emplace(std::invoke(key_of, item), groups.size());
+    if (is_new) groups.push_back({found->first, {}});
+    groups[found->second].second.push_back(&item);
+  }
+  return groups;
+}
+
+}  // namespace busbar
