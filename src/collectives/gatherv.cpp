@@ -5,7 +5,6 @@ namespace busbar {
 const Collective kGatherv{
     .id = CollectiveId::gatherv,
     .name = "gatherv",
-    .has_op = false,
     .has_root = true,
     .count = traffic_count,
     .extents =

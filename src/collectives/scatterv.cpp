@@ -5,7 +5,6 @@ namespace busbar {
 const Collective kScatterv{
     .id = CollectiveId::scatterv,
     .name = "scatterv",
-    .has_op = false,
     .has_root = true,
     .count = traffic_count,
     .extents =

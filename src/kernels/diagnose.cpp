@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <set>
 
@@ -75,16 +74,8 @@ const Block* block_at(const WrongData& data, std::size_t at) {
   return nullptr;
 }
 
-/// What element `at` of the window holds.
-std::uint64_t element_at(const WrongData& data, std::size_t at) {
-  const std::size_t width = size_of(data.pattern.dtype);
-  std::uint64_t bits = 0;  // little-endian, as everything that CUDA runs on
-  std::memcpy(&bits, static_cast<const unsigned char*>(data.recv) + (at - data.first) * width, width);
-  return bits;
-}
-
 Sample sample_at(const WrongData& data, const Block& block, std::size_t at) {
-  Sample sample{at, &block, element_at(data, at), 0};
+  Sample sample{at, &block, load_bits(data.recv, at - data.first, size_of(data.pattern.dtype)), 0};
   sample.want = element_bits(data.pattern, block.source, sample.index());
   return sample;
 }
@@ -353,28 +344,6 @@ DataDiagnosis undetermined(const Case& c) {
 }
 
 }  // namespace
-
-std::string_view name(Cause cause) {
-  switch (cause) {
-    case Cause::undetermined:
-      return "undetermined";
-    case Cause::missing_contribution:
-      return "missing_contribution";
-    case Cause::doubled_contribution:
-      return "doubled_contribution";
-    case Cause::stale:
-      return "stale";
-    case Cause::shifted:
-      return "shifted";
-    case Cause::wrong_source:
-      return "wrong_source";
-    case Cause::guard_overwritten:
-      return "guard_overwritten";
-    case Cause::bit_flips:
-      return "bit_flips";
-  }
-  return "?";
-}
 
 DataDiagnosis diagnose(const WrongData& wrong) {
   const Evidence evidence = collect_evidence(wrong);

@@ -296,8 +296,7 @@ std::string choose_address(const Addresses& addresses, const Get& get,
   if (chosen == nullptr) chosen = first_of(addresses, usual);
   if (chosen == nullptr) chosen = first_of(addresses, [](const InterfaceAddress& a) { return !is_loopback(a.ip); });
   if (chosen == nullptr) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("other hosts cannot reach this one: its interfaces are {}", choices(addresses)));
+    throw_not_possible(fmt::format("other hosts cannot reach this one: its interfaces are {}", choices(addresses)));
   }
   return chosen->ip;
 }

@@ -68,9 +68,8 @@ void cap(Plan& plan, const Config& config, const Backend::MemoryLimit& limit) {
   const std::uint64_t last = last_size(config);
   plan.maxbytes = std::min(last, most);
   if (first > most) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("not enough memory for the first size: {}; lower -b or start fewer ranks per host",
-                            need_words(config, limit, first)));
+    throw_not_possible(fmt::format("not enough memory for the first size: {}; lower -b or start fewer ranks per host",
+                                   need_words(config, limit, first)));
   }
   if (plan.maxbytes < last) {
     plan.cap_arithmetic = fmt::format("Reducing maxBytes to {} due to memory limitation: {}", plan.maxbytes,
@@ -156,9 +155,10 @@ std::vector<std::optional<Op>> ops_of(const Config& config, const Collective& co
 void check_matrix_fits(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit) {
   for (const Case& c : plan.cases) {
     if (c.nbytes <= largest_that_fits(config, limit)) continue;
-    throw Error(ExitCode::not_possible, fmt::format("not enough memory for the alltoallv matrix: {}; scale it down "
-                                                    "(NCCL_TESTS_ALLTOALLV_MATRIX_SCALE) or start fewer ranks per host",
-                                                    need_words(config, limit, c.nbytes)));
+    throw_not_possible(
+        fmt::format("not enough memory for the alltoallv matrix: {}; scale it down "
+                    "(NCCL_TESTS_ALLTOALLV_MATRIX_SCALE) or start fewer ranks per host",
+                    need_words(config, limit, c.nbytes)));
   }
 }
 

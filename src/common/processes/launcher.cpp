@@ -216,18 +216,17 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_v
 void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char** argv) {
   constexpr const char* kGuard = "BUSBAR_STARTED_ITSELF";
   if (std::getenv(kGuard) != nullptr) {
-    throw Error(
-        ExitCode::not_possible,
+    throw_not_possible(
         fmt::format("mpirun was started for this program but does not tell it its rank: it belongs to another MPI; "
                     "start `mpirun -n {} {}` of the right one without -g and -t",
                     nranks, argv[0]));
   }
   const fs::path mpirun = find_mpirun();
   if (mpirun.empty()) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("-g and -t without a launcher need mpirun for {} ranks, and there is none beside the MPI "
-                            "library or in PATH; install it, or start one rank per process",
-                            nranks));
+    throw_not_possible(
+        fmt::format("-g and -t without a launcher need mpirun for {} ranks, and there is none beside the MPI "
+                    "library or in PATH; install it, or start one rank per process",
+                    nranks));
   }
   std::vector<std::string> args(argv, argv + argc);
   std::error_code unknown;
@@ -241,7 +240,7 @@ void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char*
   for (std::string& word : command) raw.push_back(word.data());
   raw.push_back(nullptr);
   execv(raw[0], raw.data());
-  throw Error(ExitCode::not_possible, fmt::format("cannot execute {}: {}", mpirun.string(), std::strerror(errno)));
+  throw_not_possible(fmt::format("cannot execute {}: {}", mpirun.string(), std::strerror(errno)));
 }
 
 }  // namespace busbar

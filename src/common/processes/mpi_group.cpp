@@ -153,7 +153,7 @@ std::unique_ptr<SmallBarrier> MpiGroup::small_barrier() { return std::make_uniqu
 
 MPI_Comm handle(const Comm& comm) {
   const auto* group = dynamic_cast<const MpiGroup*>(&comm.group());
-  if (group == nullptr) throw Error(ExitCode::not_possible, "the processes have no MPI communicator");
+  if (group == nullptr) throw_not_possible("the processes have no MPI communicator");
   return group->comm();
 }
 

@@ -1,6 +1,7 @@
 #include "common/backends/gloo/gloo_algorithms.h"
 
 #include "common/backends/backend.h"
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 
@@ -23,33 +24,11 @@ std::vector<std::string> gloo_algorithms(const Collective& collective, std::stri
   return {std::string(value)};
 }
 
-std::string_view shown_gloo_algorithm(CollectiveId id, GlooAlgorithm all_reduce) {
-  switch (id) {
-    case CollectiveId::all_reduce:
-      return all_reduce == GlooAlgorithm::ring    ? "ring"
-             : all_reduce == GlooAlgorithm::bcube ? "bcube"
-                                                  : kDefaultAlgorithm;
-    case CollectiveId::reduce_scatter:
-      return "halving_doubling";
-    case CollectiveId::sendrecv:
-    case CollectiveId::hypercube:
-    case CollectiveId::pingpong:
-      return "-";
-    case CollectiveId::all_gather:
-    case CollectiveId::broadcast:
-    case CollectiveId::reduce:
-    case CollectiveId::alltoall:
-    case CollectiveId::alltoallv:
-    case CollectiveId::gather:
-    case CollectiveId::scatter:
-    case CollectiveId::all_gatherv:
-    case CollectiveId::reduce_scatterv:
-    case CollectiveId::gatherv:
-    case CollectiveId::scatterv:
-    case CollectiveId::barrier:
-      break;
-  }
-  return kDefaultAlgorithm;
+std::string_view shown_gloo_algorithm(const Collective& collective, GlooAlgorithm all_reduce) {
+  if (only_transfers(collective)) return "-";
+  if (collective.id == CollectiveId::reduce_scatter) return "halving_doubling";
+  if (collective.id != CollectiveId::all_reduce || all_reduce == GlooAlgorithm::unspecified) return kDefaultAlgorithm;
+  return all_reduce == GlooAlgorithm::ring ? "ring" : "bcube";
 }
 
 }  // namespace busbar

@@ -20,6 +20,6 @@ std::vector<std::string> gloo_algorithms(const Collective& collective, std::stri
 GlooAlgorithm find_gloo_algorithm(std::string_view name);
 
 /// What --show-algo says where all_reduce was asked for by `all_reduce`: Gloo itself tells nothing.
-std::string_view shown_gloo_algorithm(CollectiveId id, GlooAlgorithm all_reduce);
+std::string_view shown_gloo_algorithm(const Collective& collective, GlooAlgorithm all_reduce);
 
 }  // namespace busbar

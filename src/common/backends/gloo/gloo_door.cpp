@@ -26,8 +26,7 @@ const GlooModule& load_gloo() {
   for (const fs::path& path : {folder / kFile, installed / kFile}) {
     if (fs::exists(path, unknown)) return load_gloo(path.string());
   }
-  throw Error(
-      ExitCode::not_possible,
+  throw_not_possible(
       fmt::format("--backend gloo: there is no {} in {} or {}: install Gloo's headers (Debian: libgloo-dev) and "
                   "build busbar again, {}",
                   kFile, folder.string(), installed.string(), kOrMpi));
@@ -37,16 +36,13 @@ const GlooModule& load_gloo(const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
-    throw Error(ExitCode::not_possible,
-                fmt::format("--backend gloo: {} cannot be loaded ({}): install Gloo (Debian: libgloo0), {}", kFile,
-                            why != nullptr ? why : path, kOrMpi));
+    throw_not_possible(fmt::format("--backend gloo: {} cannot be loaded ({}): install Gloo (Debian: libgloo0), {}",
+                                   kFile, why != nullptr ? why : path, kOrMpi));
   }
   const auto* module = static_cast<const GlooModule*>(dlsym(handle, kGlooSymbol));
   if (module == nullptr || module->border != kGlooBorder) {
-    throw Error(
-        ExitCode::not_possible,
-        fmt::format("--backend gloo: {} is of another busbar than this program: install both from one build, {}", path,
-                    kOrMpi));
+    throw_not_possible(fmt::format(
+        "--backend gloo: {} is of another busbar than this program: install both from one build, {}", path, kOrMpi));
   }
   return *module;
 }
@@ -82,13 +78,12 @@ std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, cons
 void check_gloo_options(const Config& config, int nprocesses) {
   const int per_process = config.nthreads * config.ngpus;
   if (per_process != 1) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("the gloo backend runs one rank per process: instead of -t {} -g {}, use mpirun -n {}",
-                            config.nthreads, config.ngpus, static_cast<long long>(nprocesses) * per_process));
+    throw_not_possible(
+        fmt::format("the gloo backend runs one rank per process: instead of -t {} -g {}, use mpirun -n {}",
+                    config.nthreads, config.ngpus, static_cast<long long>(nprocesses) * per_process));
   }
   if (config.nonblocking) {
-    throw Error(
-        ExitCode::not_possible,
+    throw_not_possible(
         "--nonblocking calls MPI's nonblocking functions, and Gloo has none: leave it out, or use --backend mpi");
   }
   const char* option = config.cudagraph > 0               ? "-G/--cudagraph"
@@ -100,9 +95,10 @@ void check_gloo_options(const Config& config, int nprocesses) {
                        : config.ranks_per_gpu > 1         ? "--ranks-per-gpu"
                                                           : nullptr;
   if (option == nullptr) return;
-  throw Error(ExitCode::not_possible, fmt::format("{} is for GPUs, and the gloo backend measures host memory: leave it "
-                                                  "out, or use --backend nccl on a machine with GPUs",
-                                                  option));
+  throw_not_possible(
+      fmt::format("{} is for GPUs, and the gloo backend measures host memory: leave it "
+                  "out, or use --backend nccl on a machine with GPUs",
+                  option));
 }
 
 }  // namespace busbar

@@ -1,4 +1,4 @@
-#include "common/backends/dtype_and_op.h"
+#include "kernels/dtype_and_op.h"
 #include "common/backends/gloo/gloo_backend.h"
 #include "kernels/host_reduce.h"
 

@@ -1,6 +1,6 @@
 #include "common/backends/mpi/mpi_collectives.h"
 
-#include "common/backends/dtype_and_op.h"
+#include "kernels/dtype_and_op.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "kernels/host_reduce.h"
@@ -505,40 +505,11 @@ std::optional<std::string> why_not_nonblocking(const Operation& op) {
 
 RunCollective how_to_run(CollectiveId id) {
   switch (id) {
-    case CollectiveId::all_reduce:
-      return all_reduce;
-    case CollectiveId::all_gather:
-      return all_gather;
-    case CollectiveId::reduce_scatter:
-      return reduce_scatter;
-    case CollectiveId::broadcast:
-      return broadcast;
-    case CollectiveId::reduce:
-      return reduce;
-    case CollectiveId::alltoall:
-      return alltoall;
-    case CollectiveId::alltoallv:
-      return alltoallv;
-    case CollectiveId::gather:
-      return gather;
-    case CollectiveId::scatter:
-      return scatter;
-    case CollectiveId::sendrecv:
-      return sendrecv;
-    case CollectiveId::hypercube:
-      return hypercube;
-    case CollectiveId::pingpong:
-      return pingpong;
-    case CollectiveId::all_gatherv:
-      return all_gatherv;
-    case CollectiveId::reduce_scatterv:
-      return reduce_scatterv;
-    case CollectiveId::gatherv:
-      return gatherv;
-    case CollectiveId::scatterv:
-      return scatterv;
-    case CollectiveId::barrier:
-      return barrier;
+#define BUSBAR_CASE(name, Name) \
+  case CollectiveId::name:      \
+    return name;
+    BUSBAR_COLLECTIVES(BUSBAR_CASE)
+#undef BUSBAR_CASE
   }
   return nullptr;
 }

@@ -79,7 +79,7 @@ Value parse(const std::string& name, MPI_Datatype type, const std::string& given
   if (type == MPI_UNSIGNED) return number<unsigned>(name, text);
   if (type == MPI_UNSIGNED_LONG) return number<unsigned long>(name, text);
   if (type == MPI_UNSIGNED_LONG_LONG) return number<unsigned long long>(name, text);
-  throw Error(ExitCode::not_possible, fmt::format("{} is not a number: it is not changed here", name));
+  throw_not_possible(fmt::format("{} is not a number: it is not changed here", name));
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ void start_mpi_tool() {
   if (MPI_Initialized(&initialized) == MPI_SUCCESS && initialized != 0) MPI_Query_thread(&level);
   int provided = 0;
   if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
-    throw Error(ExitCode::not_possible, "this MPI library offers no tool interface (MPI_T)");
+    throw_not_possible("this MPI library offers no tool interface (MPI_T)");
   }
 }
 
@@ -125,14 +125,14 @@ std::optional<std::string> read_mpi_variable(const std::string& name) {
 
 void write_mpi_variable(const std::string& name, const std::string& value) {
   const std::optional<Variable> v = find(name);
-  if (!v) throw Error(ExitCode::not_possible, fmt::format("this MPI library has no variable {}", in_quotes(name)));
+  if (!v) throw_not_possible(fmt::format("this MPI library has no variable {}", in_quotes(name)));
   const Handle handle(*v);
   const Value raw = parse(name, v->type, value);
   if (handle && handle.count() == 1 && MPI_T_cvar_write(handle.get(), raw.data()) == MPI_SUCCESS) return;
-  throw Error(ExitCode::not_possible,
-              fmt::format("this MPI library does not let {} be set to {} at run time: set it at launch "
-                          "(--mca {} {})",
-                          name, in_quotes(value), name, printable(value)));
+  throw_not_possible(
+      fmt::format("this MPI library does not let {} be set to {} at run time: set it at launch "
+                  "(--mca {} {})",
+                  name, in_quotes(value), name, printable(value)));
 }
 
 std::string mpi_variable_description(const std::string& name) {

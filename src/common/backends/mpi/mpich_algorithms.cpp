@@ -169,20 +169,19 @@ std::string requested_mpich_algorithm(const Operation& op, bool many_hosts) {
 MpichRequest::MpichRequest(const Collective& collective, std::string_view algorithm) {
   const MpichCollective* known = mpich_collective(collective.id);
   if (known == nullptr) {
-    throw Error(ExitCode::not_possible, why_no_algorithms(collective) + ": there is no algorithm to choose");
+    throw_not_possible(why_no_algorithms(collective) + ": there is no algorithm to choose");
   }
   start_mpi_tool();
   algorithm_variable_ = mpich_algorithm_variable(*known);
   device_variable_ = mpich_device_variable(*known);
   if (!read_mpi_variable(algorithm_variable_)) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("{} has no {}: it is not MPICH", mpi_library_version(), algorithm_variable_));
+    throw_not_possible(fmt::format("{} has no {}: it is not MPICH", mpi_library_version(), algorithm_variable_));
   }
   const MpichAlgorithm wanted = find_mpich_algorithm(*known, algorithm);
   const int number = mpich_algorithm_number(*known, mpi_variable_description(algorithm_variable_), wanted.name);
   if (number < 0) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("{} has no {} algorithm {}", mpi_library_version(), lower_case(known->name), wanted.name));
+    throw_not_possible(
+        fmt::format("{} has no {} algorithm {}", mpi_library_version(), lower_case(known->name), wanted.name));
   }
   number_ = std::to_string(number);
 }

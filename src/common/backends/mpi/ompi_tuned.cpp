@@ -36,12 +36,12 @@ void add(std::map<int, Sizes>& sorted, const OmpiRule& rule) {
   const OmpiCollective* known = ompi_collective(rule.collective);
   const std::string_view name = collective(rule.collective).name;
   if (known == nullptr) {
-    throw Error(ExitCode::not_possible, fmt::format("Open MPI's rules files know no {}", name));
+    throw_not_possible(fmt::format("Open MPI's rules files know no {}", name));
   }
   if (rule.comm_size < 1 || rule.algorithm < 0 || rule.from_bytes > LONG_MAX || rule.segment_bytes > INT_MAX) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("a rules file cannot hold {} on {} ranks from {} bytes: algorithm {}, segments of {} bytes",
-                            name, rule.comm_size, rule.from_bytes, rule.algorithm, rule.segment_bytes));
+    throw_not_possible(
+        fmt::format("a rules file cannot hold {} on {} ranks from {} bytes: algorithm {}, segments of {} bytes", name,
+                    rule.comm_size, rule.from_bytes, rule.algorithm, rule.segment_bytes));
   }
   if (!sorted[known->rule_id][rule.comm_size].emplace(rule.from_bytes, rule).second) {
     throw Error(ExitCode::internal,
@@ -275,7 +275,7 @@ int resolve_algorithm(const OmpiCollective& known, const std::string& text) {
   const OmpiAlgorithm found = find_ompi_algorithm(known, text);
   const bool offered = names.empty() || std::ranges::any_of(names, [&](const auto& n) { return n.first == found.id; });
   if (offered) return found.id;
-  throw Error(ExitCode::not_possible, fmt::format("this Open MPI has no {} algorithm {}", known.tuned_name, text));
+  throw_not_possible(fmt::format("this Open MPI has no {} algorithm {}", known.tuned_name, text));
 }
 
 /// Why nothing can be forced for this collective here; empty where it can.
@@ -364,7 +364,7 @@ TunedSettings::TunedSettings(const Collective& collective,
   if (settings.empty()) return;
   const TunedState state = read_tuned_state();
   if (const std::string why = why_not_forced(state, collective, nranks); !why.empty()) {
-    throw Error(ExitCode::not_possible, why);
+    throw_not_possible(why);
   }
   const OmpiCollective& known = *ompi_collective(collective.id);
   for (const auto& [name, value] : settings) {

@@ -98,8 +98,7 @@ std::vector<int> choose_devices(const DeviceRequest& request) {
   const int first = first_device(request);
   const int last = first + request.per_process - 1;
   if (first < 0 || last >= request.visible) {
-    throw Error(
-        ExitCode::not_possible,
+    throw_not_possible(
         fmt::format("process {} of this host needs GPU{} {}, but {} usable here: start fewer processes per host, "
                     "lower -t or -g, or check {}",
                     request.local_rank, first == last ? "" : "s",

@@ -36,19 +36,9 @@ std::string_view nccl_function(CollectiveId id) {
     case CollectiveId::reduce:
     case CollectiveId::reduce_scatterv:
       return "Reduce";
-    case CollectiveId::alltoall:
-    case CollectiveId::alltoallv:
-    case CollectiveId::gather:
-    case CollectiveId::scatter:
-    case CollectiveId::sendrecv:
-    case CollectiveId::hypercube:
-    case CollectiveId::pingpong:
-    case CollectiveId::gatherv:
-    case CollectiveId::scatterv:
-    case CollectiveId::barrier:
+    default:
       return {};
   }
-  return {};
 }
 
 /// The text after `mark` up to the next blank, and moves past it.

@@ -27,21 +27,19 @@ namespace {
 
 void require_possible(const Config& config) {
   if (config.nonblocking) {
-    throw Error(
-        ExitCode::not_possible,
+    throw_not_possible(
         "--nonblocking calls MPI's nonblocking functions, and NCCL's calls never block (-C 1 times them): leave it "
         "out, or use --backend mpi");
   }
   if (config.stream_null && config.cudagraph > 0) {
-    throw Error(ExitCode::not_possible, "CUDA cannot capture the NULL stream in a graph: drop -y or -G");
+    throw_not_possible("CUDA cannot capture the NULL stream in a graph: drop -y or -G");
   }
   if (config.stream_null && config.cta_policy == 2 && config.local_register == 2) {
     // cudaMemcpyBatchAsync, by which NCCL starts them, refuses the legacy default stream.
-    throw Error(ExitCode::not_possible,
-                "copy engines (-x 2 over windows, -R 2) take no NULL stream: drop -y, -x or -R");
+    throw_not_possible("copy engines (-x 2 over windows, -R 2) take no NULL stream: drop -y, -x or -R");
   }
   if (config.blocking > 0 && config.cudagraph > 0) {
-    throw Error(ExitCode::not_possible, "-z waits after each operation, which a graph cannot: drop -z or -G");
+    throw_not_possible("-z waits after each operation, which a graph cannot: drop -z or -G");
   }
 }
 
@@ -49,13 +47,12 @@ void require_possible(const Config& config) {
 std::optional<CollectiveId> device_collective(const Config& config, const Collective* collective) {
   if (config.device_implementation == 0) return std::nullopt;
   if (collective == nullptr || device_kernel_name(collective->id, config.device_implementation).empty()) {
-    throw Error(ExitCode::not_possible,
-                "device API kernels (-D) run in all_reduce_perf and alltoall_perf: leave out -D");
+    throw_not_possible("device API kernels (-D) run in all_reduce_perf and alltoall_perf: leave out -D");
   }
   if (config.ranks_per_gpu > 1) {
-    throw Error(ExitCode::not_possible,
-                "device API kernels (-D) wait for each other, and those of one GPU run in turn: leave out -D or "
-                "--ranks-per-gpu");
+    throw_not_possible(
+        "device API kernels (-D) wait for each other, and those of one GPU run in turn: leave out -D or "
+        "--ranks-per-gpu");
   }
   return collective->id;
 }
@@ -89,7 +86,7 @@ NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& con
     if (place.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
     lanes_ = std::vector<Lane>(config.nthreads);
     const LocalGpus gpus = local_gpus();
-    if (gpus.count == 0) throw Error(ExitCode::not_possible, gpus.problem);
+    if (gpus.count == 0) throw_not_possible(gpus.problem);
     set_up_locals(choose_devices({.local_rank = place.local_rank,
                                   .per_process = per_process,
                                   .visible = gpus.count,
@@ -116,16 +113,16 @@ void NcclBackend::prepare_device_kernels() const {
         prepare_device_collective(*device_collective_, config_.device_implementation, &resident));
     if (error == cudaErrorNoKernelImageForDevice) {
       const int capability = compute_capability(l.device);
-      throw Error(ExitCode::not_possible,
-                  fmt::format("device API kernels (-D) are built for compute capability 9.0 and newer, and GPU {} has "
-                              "{}.{}: leave out -D",
-                              l.device, capability / 10, capability % 10));
+      throw_not_possible(
+          fmt::format("device API kernels (-D) are built for compute capability 9.0 and newer, and GPU {} has "
+                      "{}.{}: leave out -D",
+                      l.device, capability / 10, capability % 10));
     }
     BUSBAR_CUDA(error);
     if (config_.device_cta_count > resident) {
-      throw Error(ExitCode::not_possible,
-                  fmt::format("-V {}: the blocks wait for each other, and GPU {} runs {} of them at once; lower -V",
-                              config_.device_cta_count, l.device, resident));
+      throw_not_possible(
+          fmt::format("-V {}: the blocks wait for each other, and GPU {} runs {} of them at once; lower -V",
+                      config_.device_cta_count, l.device, resident));
     }
   }
 }
@@ -136,13 +133,11 @@ void NcclBackend::require_all_in_reach(const Comm& world) const {
     for (const Local& l : locals_) {
       const int reached = ranks_in_reach(*nccl_, l.comm);
       if (reached == nranks_) continue;
-      throw Error(
-          ExitCode::not_possible,
-          fmt::format("-D {}: {} needs GPUs that all load and store in each other's memory (NVLink), and rank {} "
-                      "reaches {} of {}: measure fewer ranks, or leave out -D",
-                      config_.device_implementation,
-                      device_kernel_name(*device_collective_, config_.device_implementation), l.rank, reached,
-                      nranks_));
+      throw_not_possible(fmt::format(
+          "-D {}: {} needs GPUs that all load and store in each other's memory (NVLink), and rank {} "
+          "reaches {} of {}: measure fewer ranks, or leave out -D",
+          config_.device_implementation, device_kernel_name(*device_collective_, config_.device_implementation), l.rank,
+          reached, nranks_));
     }
   });
 }

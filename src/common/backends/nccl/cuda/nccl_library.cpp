@@ -37,8 +37,8 @@ std::string library_path() {
 void* open_library() {
   if (void* handle = dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
   const char* why = dlerror();
-  throw Error(ExitCode::not_possible,
-              fmt::format("the NCCL library cannot be loaded ({}): {}", why != nullptr ? why : kLibraryName, remedy()));
+  throw_not_possible(
+      fmt::format("the NCCL library cannot be loaded ({}): {}", why != nullptr ? why : kLibraryName, remedy()));
 }
 
 template <class Function>
@@ -50,7 +50,7 @@ template <class Function>
 void find(void* handle, const char* name, Function& function) {
   find_if_there(handle, name, function);
   if (function == nullptr) {
-    throw Error(ExitCode::not_possible, fmt::format("the NCCL library found lacks {}: {}", name, remedy()));
+    throw_not_possible(fmt::format("the NCCL library found lacks {}: {}", name, remedy()));
   }
 }
 
@@ -73,11 +73,11 @@ std::shared_ptr<const NcclLibrary> load_nccl() {
   auto nccl = std::make_shared<NcclLibrary>();
   find(handle, "ncclGetVersion", nccl->GetVersion);
   if (nccl->GetVersion(&nccl->version) != ncclSuccess) {
-    throw Error(ExitCode::not_possible, fmt::format("the NCCL library found does not tell its version: {}", remedy()));
+    throw_not_possible(fmt::format("the NCCL library found does not tell its version: {}", remedy()));
   }
   if (nccl->version < kMinNcclVersion) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("the NCCL library found is {}, too old: {}", nccl_version_text(nccl->version), remedy()));
+    throw_not_possible(
+        fmt::format("the NCCL library found is {}, too old: {}", nccl_version_text(nccl->version), remedy()));
   }
   find_all(handle, *nccl);
   return nccl;
