@@ -241,7 +241,6 @@ class Backend {
   virtual ShownAlgorithm observe_end(const Operation& /*op*/) { return {}; }
 
   // CUDA graphs (-G). ------------------------------------------------------------------------------------------------
-  virtual bool has_graphs() const { return false; }
   virtual void capture_begin(int /*lane*/) {}
   virtual void capture_end(int /*lane*/) {}  ///< instantiates what was captured
   virtual void replay(int /*lane*/) {}

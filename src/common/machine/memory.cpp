@@ -52,10 +52,7 @@ HostMemory free_host_memory(const fs::path& root) {
   if (!available_kib) {
     throw Error(ExitCode::internal, fmt::format("no MemAvailable in {}", (root / "proc/meminfo").string()));
   }
-  HostMemory memory;
-  memory.available_bytes = static_cast<std::uint64_t>(*available_kib) * 1024;
-  memory.free_bytes = memory.available_bytes;
-  memory.source = "MemAvailable";
+  HostMemory memory{static_cast<std::uint64_t>(*available_kib) * 1024, "MemAvailable"};
 
   const CgroupDirs groups = cgroup_dirs("memory", root);
   for (const fs::path& dir : groups.dirs) {
@@ -64,8 +61,6 @@ HostMemory free_host_memory(const fs::path& root) {
     const auto left = static_cast<std::uint64_t>(std::max(0LL, limit->bytes - limit->used));
     if (left >= memory.free_bytes) continue;
     memory.free_bytes = left;
-    memory.limit_bytes = static_cast<std::uint64_t>(limit->bytes);
-    memory.used_bytes = static_cast<std::uint64_t>(limit->used);
     constexpr double kGiB = 1 << 30;
     memory.source = fmt::format("cgroup limit {:.1f} GiB - {:.1f} GiB used", static_cast<double>(limit->bytes) / kGiB,
                                 static_cast<double>(limit->used) / kGiB);

@@ -108,25 +108,18 @@ void refuse_options_of_pingpong(const Config& config, const Collective& collecti
       fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out", option, collective.name));
 }
 
-/// Roots that are pingpong's rounds.
-std::vector<int> rounds_of(PairChoice pairs, int nranks) {
-  // An odd number of ranks has no pairs: one row says so.
-  if (pairs == PairChoice::half || nranks % 2 != 0) return {kHalves};
-  std::vector<int> rounds(static_cast<std::size_t>(nranks) - 1);
-  std::iota(rounds.begin(), rounds.end(), 0);
-  return rounds;
-}
-
 std::vector<int> roots_of(const Config& config, const Collective& collective, int nranks) {
   if (!config.all_roots && config.root >= nranks) {
     throw_bad_config(fmt::format("-r {}: there {} only {}, numbered from 0", config.root, nranks == 1 ? "is" : "are",
                                  counted(nranks, "rank")));
   }
   if (!collective.has_root) return {0};
-  if (collective.id == CollectiveId::pingpong) return rounds_of(config.pairs, nranks);
-  if (!config.all_roots) return {config.root};
-  std::vector<int> roots(nranks);
-  for (int r = 0; r < nranks; ++r) roots[r] = r;
+  const bool by_rounds = collective.id == CollectiveId::pingpong;
+  // An odd number of ranks has no pairs: one row says so.
+  if (by_rounds && (config.pairs == PairChoice::half || nranks % 2 != 0)) return {kHalves};
+  if (!by_rounds && !config.all_roots) return {config.root};
+  std::vector<int> roots(static_cast<std::size_t>(by_rounds ? nranks - 1 : nranks));
+  std::iota(roots.begin(), roots.end(), 0);
   return roots;
 }
 

@@ -79,20 +79,8 @@ MPI_Datatype mpi_type(DType dtype) {
 bool needs_user_op(DType dtype) { return is_narrow_float(dtype); }
 
 MPI_Op predefined_op(Op op) {
-  switch (op) {
-    case Op::sum:
-      return MPI_SUM;
-    case Op::prod:
-      return MPI_PROD;
-    case Op::max:
-      return MPI_MAX;
-    case Op::min:
-      return MPI_MIN;
-    case Op::avg:
-    case Op::mulsum:
-      break;
-  }
-  return MPI_OP_NULL;
+  static const std::array kOps{MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_OP_NULL, MPI_OP_NULL};
+  return kOps.at(static_cast<std::size_t>(op));
 }
 
 UserOp::UserOp(DType dtype, Op op) {

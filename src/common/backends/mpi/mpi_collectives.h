@@ -104,7 +104,6 @@ using RunCollective = void (*)(const MpiCall& call);
 
 /// Looked up once per row: it stands in the timed loop.
 RunCollective how_to_run(CollectiveId id);
-inline void run_collective(const MpiCall& call) { how_to_run(call.op.collective->id)(call); }
 
 /// Largest number of elements that one reduction call takes; larger ones are split.
 inline constexpr std::size_t kReductionChunk = std::size_t{1} << 28;

@@ -6,6 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/machine/cgroup.h"
 #include "common/processes/mpi_group.h"
 #include "common/processes/session.h"
 
@@ -15,10 +16,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 
 namespace busbar {
 namespace {
@@ -249,14 +248,12 @@ std::string overtaking_component() {
 void read_rules_file(TunedState& state) {
   state.rules_file = read_mpi_variable(kRulesFile).value_or("");
   if (!state.dynamic || state.rules_file.empty()) return state.rules_file.clear();
-  std::ifstream in(state.rules_file);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) {
+  const std::optional<std::string> text = read_trimmed(state.rules_file);
+  if (!text) {
     state.rules_ignored = "it cannot be read";
     return;
   }
-  ParsedOmpiRules parsed = parse_ompi_rules(text.str());
+  ParsedOmpiRules parsed = parse_ompi_rules(*text);
   state.rules_ignored = parsed.why_ignored;
   state.rules = std::move(parsed.rules);
 }

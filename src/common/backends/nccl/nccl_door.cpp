@@ -41,16 +41,9 @@ OpenedBackend open_nccl(const OpenRequest& request) {
     observation = plan_observation(config, nccl_setting, tuner);
     apply(observation.settings);
   });
-  const NcclPlace place{.local_rank = request.host.rank(),
-                        .own_gpus = has_own_gpus(request.host, request.gpus),
-                        .one_host = world.min(std::int64_t{request.host.size() == world.size()}) == 1,
-                        .tuning_log = observation.tuning_log,
-                        .init_log = observation.init_log,
-                        .fields = request.fields,
-                        .collective = request.collective};
   OpenedBackend opened;
   opened.remarks = observation.remarks;
-  opened.backend = make_nccl_backend(world, request.group, config, place);
+  opened.backend = make_nccl_backend(request, has_own_gpus(request.host, request.gpus), observation);
   const std::string remark = ranks_per_gpu_remark(config.ranks_per_gpu);
   if (!remark.empty()) opened.remarks.push_back(remark);
   if (config.device_implementation > 0) opened.remarks.push_back(device_kernels_remark(*request.collective, config));

@@ -58,41 +58,45 @@ std::optional<CollectiveId> device_collective(const Config& config, const Collec
 }
 
 /// Before NCCL's first call, which reads the environment once.
-void set_up_environment(const Comm& world, const Config& config, const NcclPlace& place) {
+void set_up_environment(const Comm& world, const Comm& host, int ranks_per_gpu) {
   int port = world.rank() == 0 ? free_port() : 0;
   world.broadcast(&port, sizeof port, 0);
   apply(ras_environment(port, nccl_setting("NCCL_RAS_ADDR")));
-  if (config.ranks_per_gpu > 1) apply(shared_gpu_environment(world.rank(), place.one_host));
+  const bool one_host = world.min(std::int64_t{host.size() == world.size()}) == 1;
+  if (ranks_per_gpu > 1) apply(shared_gpu_environment(world.rank(), one_host));
 }
 
 }  // namespace
 
-NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place)
-    : config_(config), fields_(place.fields), unwinding_at_birth_(std::uncaught_exceptions()) {
+NcclBackend::NcclBackend(const OpenRequest& request, bool own_gpus, const ObservationSetup& observation)
+    : config_(request.config), fields_(request.fields), unwinding_at_birth_(std::uncaught_exceptions()) {
+  const Config& config = request.config;
+  const Comm& world = request.world;
+  const Comm& group = request.group;
   if (config_.cta_policy) fields_.numbers.try_emplace("CTAPolicy", *config_.cta_policy);
   const int per_process = config.nthreads * config.ngpus;
   nranks_ = group.size() * per_process;
   collectively(world, "choosing options for NCCL", [&] {
     require_possible(config);
-    device_collective_ = device_collective(config, place.collective);
+    device_collective_ = device_collective(config, request.collective);
   });
-  set_up_environment(world, config, place);
+  set_up_environment(world, request.host, config.ranks_per_gpu);
   std::int64_t oldest = 0;
   collectively(world, "setting up the GPUs", [&] {
     nccl_ = load_nccl();
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
-    if (place.init_log) init_log_ = InitLog::open();
+    if (observation.init_log) init_log_ = InitLog::open();
     // NCCL's rank 0 alone logs its choices.
-    if (place.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
+    if (observation.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
     lanes_ = std::vector<Lane>(config.nthreads);
     const LocalGpus gpus = local_gpus();
     if (gpus.count == 0) throw_not_possible(gpus.problem);
-    set_up_locals(choose_devices({.local_rank = place.local_rank,
+    set_up_locals(choose_devices({.local_rank = request.host.rank(),
                                   .per_process = per_process,
                                   .visible = gpus.count,
                                   .base_device = config.base_device,
                                   .ranks_per_gpu = config.ranks_per_gpu,
-                                  .own_gpus = place.own_gpus}));
+                                  .own_gpus = own_gpus}));
     prepare_device_kernels();
     oldest = compute_capability(locals_.front().device);
     for (const Local& l : locals_) oldest = std::min<std::int64_t>(oldest, compute_capability(l.device));
@@ -294,9 +298,9 @@ std::span<NcclBackend::Local> NcclBackend::lane_locals(int lane) {
 
 void NcclBackend::use_device(const Local& local) const { BUSBAR_CUDA(cudaSetDevice(local.device)); }
 
-std::unique_ptr<Backend> make_nccl_backend(const Comm& world, const Comm& group, const Config& config,
-                                           const NcclPlace& place) {
-  return std::make_unique<NcclBackend>(world, group, config, place);
+std::unique_ptr<Backend> make_nccl_backend(const OpenRequest& request, bool own_gpus,
+                                           const ObservationSetup& observation) {
+  return std::make_unique<NcclBackend>(request, own_gpus, observation);
 }
 
 void NcclBackend::observe_begin() {
