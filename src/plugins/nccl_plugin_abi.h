@@ -14,7 +14,6 @@ inline constexpr NcclResult kNcclSuccess = 0;
 inline constexpr int kNcclLogWarn = 2;
 inline constexpr int kNcclLogInfo = 3;
 inline constexpr unsigned long kNcclLogTuning = 0x40;  ///< subsystem TUNING
-inline constexpr unsigned long kNcclLogAll = ~0ul;
 
 /// NCCL's own log, by level and subsystem; honours NCCL_DEBUG and the like.
 using NcclLogger = void (*)(int level, unsigned long subsystems, const char* file, int line, const char* format, ...);

@@ -28,18 +28,12 @@ struct Limit {
 
 /// What one control group allows and has used. Inactive file pages do not count as used: the kernel drops them first.
 std::optional<Limit> limit_of(const fs::path& dir, int version) {
-  std::optional<long long> bytes, used, cache;
-  if (version == 2) {
-    bytes = read_number(dir / "memory.max");
-    // Above memory.high a process is not killed but throttled until it barely runs: no room to measure in.
-    if (const auto high = read_number(dir / "memory.high"); high && (!bytes || *high < *bytes)) bytes = high;
-    used = read_number(dir / "memory.current");
-    cache = read_value(dir / "memory.stat", "inactive_file");
-  } else {
-    bytes = read_number(dir / "memory.limit_in_bytes");
-    used = read_number(dir / "memory.usage_in_bytes");
-    cache = read_value(dir / "memory.stat", "total_inactive_file");
-  }
+  const bool unified = version == 2;
+  std::optional<long long> bytes = read_number(dir / (unified ? "memory.max" : "memory.limit_in_bytes"));
+  // Above memory.high a process is not killed but throttled until it barely runs: no room to measure in.
+  if (const auto high = read_number(dir / "memory.high"); unified && high && (!bytes || *high < *bytes)) bytes = high;
+  const auto used = read_number(dir / (unified ? "memory.current" : "memory.usage_in_bytes"));
+  const auto cache = read_value(dir / "memory.stat", unified ? "inactive_file" : "total_inactive_file");
   constexpr long long kUnlimited = 1LL << 60;  // version 1 writes "no limit" as the largest multiple of a page
   if (!bytes || !used || *bytes >= kUnlimited) return std::nullopt;
   return Limit{*bytes, std::max(0LL, *used - cache.value_or(0))};

@@ -1,6 +1,7 @@
 #include "common/measure/plan.h"
 
 #include "common/base/error.h"
+#include "common/base/packed_fields.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/buffer_plan.h"
@@ -8,10 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
-#include <type_traits>
 
 namespace busbar {
 namespace {
@@ -220,61 +219,49 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
 
 namespace {
 
-/// FNV-1a's constants (http://www.isthe.com/chongo/tech/comp/fnv/) over 64-bit words instead of bytes.
-class Hash {
- public:
-  void add(auto... values) { (add_one(values), ...); }
-  std::uint64_t value() const { return value_; }
-
- private:
-  template <typename T>
-  void add_one(T value) {
-    std::uint64_t word = 0;
-    if constexpr (std::is_floating_point_v<T>) {
-      word = std::bit_cast<std::uint64_t>(static_cast<double>(value));
-    } else {
-      word = static_cast<std::uint64_t>(value);
-    }
-    value_ = (value_ ^ word) * 0x100000001b3ull;
-    // A multiplication carries upwards only: without this, high bits would never reach the low ones.
-    value_ ^= value_ >> 32;
-  }
-
-  std::uint64_t value_ = 0xcbf29ce484222325ull;
+/// What is agreed on, as bytes.
+struct Digested {
+  std::string bytes;
+  void add(auto... values) { (pack_into(bytes, values), ...); }
 };
 
-void add_config(Hash& hash, const Config& c) {
-  hash.add(c.nthreads, c.ngpus, c.iters, c.agg_iters, c.warmup_iters, c.run_cycles, c.average, c.per_iter_timing,
-           c.per_iter_skip, c.parallel_init, c.check, c.blocking, c.stream_null, c.timeout_s, c.cudagraph,
-           c.local_register, c.cta_policy.value_or(-1), c.memory_report, c.unalign, c.backend, c.placement, c.buffers,
-           c.pairs, c.nonblocking, c.dry_run, c.topology, c.ranks_per_gpu, c.stat, c.rel_ci, c.min_time_s, c.max_time_s,
-           c.cell_time_s, c.epochs, c.seed, c.cadence, c.per_rank, c.show_algo, c.show_prediction, c.paranoid,
-           c.inject.has_value());
-  if (c.inject) hash.add(c.inject->rank, c.inject->operation, c.inject->kind, c.inject->late_s);
+void add_config(Digested& all, const Config& c) {
+  all.add(c.nthreads, c.ngpus, c.iters, c.agg_iters, c.warmup_iters, c.run_cycles, c.average, c.per_iter_timing,
+          c.per_iter_skip, c.parallel_init, c.check, c.blocking, c.stream_null, c.timeout_s, c.cudagraph,
+          c.local_register, c.cta_policy, c.memory_report, c.unalign, c.backend, c.placement, c.buffers, c.pairs,
+          c.nonblocking, c.dry_run, c.topology, c.ranks_per_gpu, c.stat, c.rel_ci, c.min_time_s, c.max_time_s,
+          c.cell_time_s, c.epochs, c.seed, c.cadence, c.per_rank, c.show_algo, c.show_prediction, c.paranoid,
+          c.inject.has_value());
+  if (c.inject) all.add(c.inject->rank, c.inject->operation, c.inject->kind, c.inject->late_s);
   // Whether these are asked for decides whether ranks gather what they report.
-  hash.add(!c.output_file.empty(), !c.csv.empty());
+  all.add(!c.output_file.empty(), !c.csv.empty());
 }
 
-void add_traffic(Hash& hash, const Traffic& traffic) {
-  hash.add(traffic.spread, traffic.dim);
-  for (std::uint64_t nbytes : traffic.bytes) hash.add(nbytes);
-  hash.add(traffic.pattern, traffic.window);
+void add_traffic(Digested& all, const Traffic& traffic) {
+  all.add(traffic.spread, traffic.dim, traffic.bytes);
+  all.add(traffic.pattern, traffic.window);
 }
 
 }  // namespace
 
+std::uint64_t hash(std::string_view bytes) {
+  std::uint64_t value = 0xcbf29ce484222325ull;
+  for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return value;
+}
+
 std::uint64_t digest(const Plan& plan, const Config& config) {
-  Hash hash;
-  hash.add(plan.collective->id, plan.maxbytes);
-  add_config(hash, config);
-  hash.add(plan.cases.size());
+  Digested all;
+  all.add(plan.collective->id, plan.maxbytes);
+  add_config(all, config);
+  all.add(plan.cases.size());
   for (const Case& c : plan.cases) {
-    hash.add(c.dtype, c.op ? static_cast<int>(*c.op) : -1, c.root, c.problem.count, c.problem.nranks, c.nbytes);
+    all.add(c.dtype, c.op, c.root, c.problem.count, c.problem.nranks, c.nbytes);
   }
   // Once: it is the same of all cases, and a matrix has nranks^2 entries.
   const bool has_traffic = uses_traffic(*plan.collective) || plan.collective->id == CollectiveId::pingpong;
-  if (!plan.cases.empty() && has_traffic) add_traffic(hash, *plan.cases.front().problem.traffic);
-  return hash.value();
+  if (!plan.cases.empty() && has_traffic) add_traffic(all, *plan.cases.front().problem.traffic);
+  return hash(all.bytes);
 }
 
 namespace {

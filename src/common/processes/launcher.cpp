@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -91,16 +90,14 @@ Launch detect_launch(const Get& get) {
 }
 
 int slurm_tasks_on_node(std::string_view text, int index) {
-  std::istringstream parts{std::string(text)};
-  for (std::string part; std::getline(parts, part, ',');) {
-    int tasks = 0, nodes = 1;
-    const char* const end = part.data() + part.size();
-    const auto [at, error] = std::from_chars(part.data(), end, tasks);
-    if (error != std::errc{}) return 0;
-    if (at != end && std::from_chars(at + std::min<std::ptrdiff_t>(2, end - at), end, nodes).ec != std::errc{})
-      return 0;
-    if (index < nodes) return tasks;
-    index -= nodes;
+  for (const std::string_view part : split_text(text, ',')) {
+    std::string_view rest;
+    const std::optional<int> tasks = leading_number<int>(part, 10, &rest);
+    const std::optional<int> nodes =
+        rest.empty() ? 1 : leading_number<int>(rest.substr(std::min<std::size_t>(2, rest.size())));
+    if (!tasks || !nodes) return 0;
+    if (index < *nodes) return *tasks;
+    index -= *nodes;
   }
   return 0;
 }

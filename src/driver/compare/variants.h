@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/backend_traits.h"
-#include "common/backends/gloo/gloo_algorithms.h"
+#include "common/backends/gloo/gloo_backend.h"
 #include "common/backends/mpi/mpich_algorithms.h"
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "driver/compare/comparison.h"

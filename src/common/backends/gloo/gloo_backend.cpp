@@ -1,6 +1,5 @@
 #include "common/backends/gloo/gloo_backend.h"
 
-#include "common/backends/gloo/gloo_algorithms.h"
 #include "common/backends/host_memory_backend.h"
 #include "common/base/error.h"
 #include "common/machine/job_interface.h"

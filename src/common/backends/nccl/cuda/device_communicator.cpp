@@ -4,7 +4,6 @@
 #include "common/backends/nccl/device_kernels.h"
 #include "common/base/error.h"
 
-#include <fmt/format.h>
 #include <nccl_device.h>
 
 #include <cstdio>
