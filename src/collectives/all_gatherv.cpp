@@ -7,10 +7,9 @@ const Collective kAllGatherv{
     .name = "all_gatherv",
     .count = traffic_count,
     .extents = [](const Problem& p) { return kGatherv.extents(with_root_0(p)); },
-    .rank_extents =
-        [](const Problem& p, int rank) {
-          return Extents{kAllGatherv.block(p, rank), all_blocks(kAllGatherv, p)};
-        },
+    .rank_extents = [](const Problem& p, int rank) -> Extents {
+      return {kAllGatherv.block(p, rank), all_blocks(kAllGatherv, p)};
+    },
     .block = [](const Problem& p, int rank) { return kGatherv.block(with_root_0(p), rank); },
     .in_place = [](const Problem& p, int rank) { return kGatherv.in_place(with_root_0(p), rank); },
     .algorithm_bytes = [](const Problem& p) { return kGatherv.algorithm_bytes(with_root_0(p)); },

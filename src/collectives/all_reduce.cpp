@@ -11,10 +11,9 @@ const Collective kAllReduce{
     .in_place = same_place,
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * p.elem_size; },
     .bus_factor = [](int n) { return 2.0 * (n - 1) / n; },
-    .expected =
-        [](const Problem& p, int) {
-          return std::vector<Block>{{0, p.count, kReduction, 0}};
-        },
+    .expected = [](const Problem& p, int) -> std::vector<Block> {
+      return {{0, p.count, kReduction, 0}};
+    },
 };
 
 }  // namespace busbar

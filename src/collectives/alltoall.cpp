@@ -7,10 +7,9 @@ const Collective kAlltoall{
     .name = "alltoall",
     .replaces_input = true,
     .count = chunk_count,
-    .extents =
-        [](const Problem& p) {
-          return Extents{p.count * p.nranks, p.count * p.nranks};
-        },
+    .extents = [](const Problem& p) -> Extents {
+      return {p.count * p.nranks, p.count * p.nranks};
+    },
     .in_place = same_place,
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * p.nranks * p.elem_size; },
     .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },

@@ -8,10 +8,9 @@ const Collective kReduceScatterv{
     .has_op = true,
     .count = traffic_count,
     .extents = [](const Problem& p) { return kScatterv.extents(with_root_0(p)); },
-    .rank_extents =
-        [](const Problem& p, int rank) {
-          return Extents{all_blocks(kReduceScatterv, p), kReduceScatterv.block(p, rank)};
-        },
+    .rank_extents = [](const Problem& p, int rank) -> Extents {
+      return {all_blocks(kReduceScatterv, p), kReduceScatterv.block(p, rank)};
+    },
     .block = [](const Problem& p, int rank) { return kScatterv.block(with_root_0(p), rank); },
     .in_place = [](const Problem& p, int rank) { return kScatterv.in_place(with_root_0(p), rank); },
     .algorithm_bytes = [](const Problem& p) { return kScatterv.algorithm_bytes(with_root_0(p)); },

@@ -11,10 +11,9 @@ const Collective kScatter{
     .in_place = receives_own_block,
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * p.nranks * p.elem_size; },
     .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },
-    .expected =
-        [](const Problem& p, int rank) {
-          return std::vector<Block>{{0, p.count, p.root, p.count * rank}};
-        },
+    .expected = [](const Problem& p, int rank) -> std::vector<Block> {
+      return {{0, p.count, p.root, p.count * rank}};
+    },
 };
 
 }  // namespace busbar

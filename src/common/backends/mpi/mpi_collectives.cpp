@@ -1,8 +1,8 @@
 #include "common/backends/mpi/mpi_collectives.h"
 
-#include "kernels/dtype_and_op.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
+#include "kernels/dtype_and_op.h"
 #include "kernels/host_reduce.h"
 
 #include <fmt/format.h>
@@ -87,11 +87,7 @@ UserOp::UserOp(DType dtype, Op op) {
   check_mpi(MPI_Op_create(user_function(dtype, op), /*commute=*/1, &op_), "MPI_Op_create");
 }
 
-UserOp::UserOp(UserOp&& other) noexcept : op_(std::exchange(other.op_, MPI_OP_NULL)) {}
-
-UserOp::~UserOp() {
-  if (op_ != MPI_OP_NULL) MPI_Op_free(&op_);
-}
+UserOp::~UserOp() { MPI_Op_free(&op_); }
 
 CountedType::CountedType(std::size_t count, MPI_Datatype type, std::size_t max_count)
     : count_(static_cast<int>(count)), type_(type) {
@@ -254,7 +250,17 @@ void alltoall(const MpiCall& c) {
       t.type(), c.buffers.recv, t.count(), t.type());
 }
 
-void exchange(const MpiCall& c, const void* send, int to, void* recv, int from, std::size_t count) {
+/// Begins to send to or to receive from a peer.
+void post(const MpiCall& c, bool receives, void* buffer, int peer, const CountedType& t, std::vector<MPI_Request>& to) {
+  MPI_Request& request = to.emplace_back(MPI_REQUEST_NULL);
+  if (receives) {
+    check_mpi(MPI_Irecv(buffer, t.count(), t.type(), peer, 0, c.comm, &request), "MPI_Irecv");
+  } else {
+    check_mpi(MPI_Isend(buffer, t.count(), t.type(), peer, 0, c.comm, &request), "MPI_Isend");
+  }
+}
+
+void exchange(const MpiCall& c, void* send, int to, void* recv, int from, std::size_t count) {
   const CountedType t(count, c.type, c.max_count);
   if (c.pending == nullptr) {
     check_mpi(
@@ -262,11 +268,8 @@ void exchange(const MpiCall& c, const void* send, int to, void* recv, int from, 
         "MPI_Sendrecv");
     return;
   }
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv(recv, t.count(), t.type(), from, 0, c.comm, &request), "MPI_Irecv");
-  c.pending->push_back(request);
-  check_mpi(MPI_Isend(send, t.count(), t.type(), to, 0, c.comm, &request), "MPI_Isend");
-  c.pending->push_back(request);
+  post(c, true, recv, from, t, *c.pending);
+  post(c, false, send, to, t, *c.pending);
 }
 
 /// Before MPI 4 it is never left pending.
@@ -365,14 +368,8 @@ void send_and_receive(const MpiCall& c) {
   for (const Transfer& transfer : transfers) {
     if (c.op.in_place && !c.op.collective->replaces_input && transfer.peer == c.rank) continue;  // it is there
     const CountedType t(transfer.count, c.type, c.max_count);
-    MPI_Request& request = list.emplace_back(MPI_REQUEST_NULL);
-    if (transfer.kind == Transfer::Kind::receive) {
-      check_mpi(MPI_Irecv(at(c.buffers.recv, transfer.at, w), t.count(), t.type(), transfer.peer, 0, c.comm, &request),
-                "MPI_Irecv");
-    } else {
-      check_mpi(MPI_Isend(at(c.buffers.send, transfer.at, w), t.count(), t.type(), transfer.peer, 0, c.comm, &request),
-                "MPI_Isend");
-    }
+    const bool receives = transfer.kind == Transfer::Kind::receive;
+    post(c, receives, at(receives ? c.buffers.recv : c.buffers.send, transfer.at, w), transfer.peer, t, list);
   }
   if (c.pending == nullptr) {
     check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");

@@ -36,8 +36,7 @@ MPI_Op predefined_op(Op op);
 class UserOp {
  public:
   UserOp(DType dtype, Op op);
-  UserOp(UserOp&& other) noexcept;
-  UserOp& operator=(UserOp&&) = delete;
+  UserOp(UserOp&&) = delete;
   ~UserOp();
 
   MPI_Op get() const { return op_; }

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <numeric>
 
 namespace busbar {
 namespace {
@@ -107,7 +108,7 @@ std::vector<int> choose_devices(const DeviceRequest& request) {
                     request.base_device ? "NCCL_TESTS_DEVICE" : "CUDA_VISIBLE_DEVICES"));
   }
   std::vector<int> devices(request.per_process);
-  for (int i = 0; i < request.per_process; ++i) devices[i] = first + i;
+  std::iota(devices.begin(), devices.end(), first);
   return devices;
 }
 

@@ -3,8 +3,8 @@
 #include "common/backends/transfers.h"
 #include "common/backends/tuner_table.h"
 #include "common/base/text.h"
+#include "common/machine/shared_library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <strings.h>
@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -154,18 +155,16 @@ Observed NcclObservation::end() {
   return std::exchange(observed_, {});
 }
 
-void NcclObservation::add(LaunchedTask task) noexcept try {
+void NcclObservation::add(LaunchedTask task) noexcept { keep(observed_.tasks, std::move(task)); }
+
+void NcclObservation::add(PredictedTimes times) noexcept { keep(observed_.predictions, std::move(times)); }
+
+template <class Item>
+void NcclObservation::keep(std::vector<Item>& kept, Item item) noexcept try {
   const std::lock_guard lock(mutex_);
-  if (observing()) observed_.tasks.push_back(std::move(task));
+  if (observing()) kept.push_back(std::move(item));
 } catch (...) {
   return;  // no memory: the row says "unknown"
-}
-
-void NcclObservation::add(PredictedTimes prediction) noexcept try {
-  const std::lock_guard lock(mutex_);
-  if (observing()) observed_.predictions.push_back(std::move(prediction));
-} catch (...) {
-  return;
 }
 
 void* NcclObservation::handle(std::size_t index) const noexcept {
@@ -321,14 +320,11 @@ std::string user_conf_file() {
 }
 
 bool holds_tuner(const std::string& file) {
-  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return false;
-  bool found = false;
-  for (int version = 2; version <= 9; ++version) {
-    found = found || dlsym(handle, fmt::format("ncclTunerPlugin_v{}", version).c_str()) != nullptr;
+  const SharedLibrary library = open_library(file);
+  for (int version = 2; library != nullptr && version <= 9; ++version) {
+    if (dlsym(library.get(), fmt::format("ncclTunerPlugin_v{}", version).c_str()) != nullptr) return true;
   }
-  dlclose(handle);
-  return found;
+  return false;
 }
 
 }  // namespace
