@@ -7,6 +7,7 @@
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/nccl_observation.h"
+#include "common/base/lists.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
 
@@ -44,8 +45,7 @@ OpenedBackend open_nccl(const OpenRequest& request) {
   OpenedBackend opened;
   opened.remarks = observation.remarks;
   opened.backend = make_nccl_backend(request, has_own_gpus(request.host, request.gpus), observation);
-  const std::string remark = ranks_per_gpu_remark(config.ranks_per_gpu);
-  if (!remark.empty()) opened.remarks.push_back(remark);
+  add_once(opened.remarks, ranks_per_gpu_remark(config.ranks_per_gpu));
   if (config.device_implementation > 0) opened.remarks.push_back(device_kernels_remark(*request.collective, config));
   return opened;
 }

@@ -265,25 +265,18 @@ class OpenContext final : public GlooContext {
   }
 
   void pingpong(void* send, void* recv) {
-    const bool begins = context_->rank < call_.peer;
+    if (call_.pattern == PingpongPattern::both) return both_ways(send, recv);
+    // A message there and one back; or a window, and an answer of a byte.
+    const bool latency = call_.pattern == PingpongPattern::latency;
+    const int n = latency ? 1 : call_.window;
+    const std::size_t back_nbytes = latency ? nbytes_ : 1;
     std::uint8_t answer = 0;
-    switch (call_.pattern) {
-      case PingpongPattern::latency:
-        if (begins) send_to_peer(send, nbytes_, 1);
-        receive_from_peer(recv, nbytes_, 1);
-        if (!begins) send_to_peer(send, nbytes_, 1);
-        return;
-      case PingpongPattern::oneway:
-        if (begins) {
-          send_to_peer(send, nbytes_, call_.window);
-          receive_from_peer(&answer, 1, 1);
-        } else {
-          receive_from_peer(recv, nbytes_, call_.window);
-          send_to_peer(&answer, 1, 1);
-        }
-        return;
-      case PingpongPattern::both:
-        return both_ways(send, recv);
+    if (context_->rank < call_.peer) {
+      send_to_peer(send, nbytes_, n);
+      receive_from_peer(latency ? recv : &answer, back_nbytes, 1);
+    } else {
+      receive_from_peer(recv, nbytes_, n);
+      send_to_peer(latency ? send : &answer, back_nbytes, 1);
     }
   }
 
