@@ -1,5 +1,6 @@
 #include "kernels/host.h"
 
+#include "kernels/dtype_and_op.h"
 #include "kernels/generate.h"
 #include "kernels/number.h"
 
@@ -31,13 +32,6 @@ Run next_run(std::uint64_t first, std::size_t count) {
   const std::uint64_t to_segment_end = kSegmentElems - first % kSegmentElems;
   return {first, static_cast<std::size_t>(std::min<std::uint64_t>(to_segment_end, count / kBatchElems * kBatchElems)),
           true};
-}
-
-template <class Bits>
-std::uint64_t load_as(const unsigned char* p) {
-  Bits bits;
-  std::memcpy(&bits, p, sizeof bits);
-  return bits;
 }
 
 /// Compares `count` elements that differ somewhere; `index` is that of the first in the receive part.
@@ -125,16 +119,10 @@ CheckResult check(const Pattern& pattern, const Block& block, const void* recv) 
 
 std::uint64_t load_bits(const void* data, std::size_t index, std::size_t width) {
   const unsigned char* const at = static_cast<const unsigned char*>(data) + index * width;
-  switch (width) {
-    case 1:
-      return load_as<std::uint8_t>(at);
-    case 2:
-      return load_as<std::uint16_t>(at);
-    case 4:
-      return load_as<std::uint32_t>(at);
-    default:
-      return load_as<std::uint64_t>(at);
-  }
+  return with_bits_of(width, [&](auto bits) {
+    std::memcpy(&bits, at, sizeof bits);
+    return std::uint64_t{bits};
+  });
 }
 
 bool counts_as(const Pattern& pattern, std::uint64_t got, std::uint64_t want) {

@@ -1,5 +1,7 @@
 #include "common/backends/init_timings.h"
 
+#include <algorithm>
+
 namespace busbar {
 
 bool read_init_timings(LogScan scan, InitTimings& timings) {
@@ -31,12 +33,9 @@ std::vector<InitTimings> find_init_timings(std::string_view log) {
 }
 
 const InitTimings* slowest_init(const std::vector<InitTimings>& ranks) {
-  const InitTimings* found = nullptr;
-  for (const InitTimings& t : ranks) {
-    const bool slower = found == nullptr || t.total > found->total || (t.total == found->total && t.rank < found->rank);
-    if (slower) found = &t;
-  }
-  return found;
+  const auto slowness = [](const InitTimings& t) { return std::pair(t.total, -t.rank); };
+  const auto slowest = std::ranges::max_element(ranks, {}, slowness);
+  return slowest == ranks.end() ? nullptr : &*slowest;
 }
 
 }  // namespace busbar

@@ -50,8 +50,6 @@ std::vector<const HostFacts*> hosts_where(std::span<const HostFacts> hosts, bool
 
 bool has_gpu(const HostFacts& h) { return h.gpus_on_bus > 0 || h.gpus_usable > 0; }
 
-std::string why(const HostFacts& h) { return h.gpu_problem.empty() ? std::string("no usable GPU") : h.gpu_problem; }
-
 void require_usable_gpus(std::span<const HostFacts> hosts) {
   const auto without = hosts_where(hosts, [](const HostFacts& h) { return !has_gpu(h); });
   if (!without.empty()) {
@@ -62,9 +60,13 @@ void require_usable_gpus(std::span<const HostFacts> hosts) {
   }
   const auto dead = hosts_where(hosts, [](const HostFacts& h) { return h.gpus_usable == 0; });
   if (!dead.empty()) {
-    throw_not_possible(fmt::format(
-        "GPUs that cannot be used: {}; mend the driver (nvidia-smi must work there), {}",
-        list(dead, [](const HostFacts& h) { return fmt::format("{}: {}", h.hostname, why(h)); }), kForceMpi));
+    throw_not_possible(fmt::format("GPUs that cannot be used: {}; mend the driver (nvidia-smi must work there), {}",
+                                   list(dead,
+                                        [](const HostFacts& h) {
+                                          return fmt::format("{}: {}", h.hostname,
+                                                             h.gpu_problem.empty() ? "no usable GPU" : h.gpu_problem);
+                                        }),
+                                   kForceMpi));
   }
 }
 
@@ -116,9 +118,7 @@ BackendChoice choose_backend(const Config& config, std::span<const HostFacts> ho
   if (traits.memory == MemoryKind::host) return choice;
   if (no_gpu_anywhere) {
     throw_not_possible(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend mpi (host memory)",
-                                   traits.name,
-                                   list(hosts_where(hosts, [](const HostFacts&) { return true; }),
-                                        [](const HostFacts& h) { return h.hostname; })));
+                                   traits.name, host_names(hosts_where(hosts, [](const HostFacts&) { return true; }))));
   }
   if (!built_in) {
     throw_not_possible(fmt::format("GPUs on {}, but this build has no {} backend: {}, {}",

@@ -106,8 +106,8 @@ bool read_sxid(std::string_view text, KernelEvent& event) {
   if (!number) return false;
   event.number = *number;
   event.what = KernelEvent::What::nvswitch;
-  const std::size_t blank = text.substr(0, at).rfind(' ');
-  event.device = text.substr(blank == kNotFound ? 0 : blank + 1, at - (blank == kNotFound ? 0 : blank + 1));
+  const std::size_t begin = text.substr(0, at).rfind(' ') + 1;  // 0 where there is no blank
+  event.device = text.substr(begin, at - begin);
   event.text = trimmed(text);
   return true;
 }

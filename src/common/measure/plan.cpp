@@ -287,24 +287,22 @@ std::string duration_words(const Plan& plan, const Config& config, double assume
   return fmt::format("about {}", format_duration(cycle_s * config.run_cycles));
 }
 
-std::string row_line(const Collective& collective, const Case& c) {
-  return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", c.nbytes, c.problem.count, name(c.dtype),
-                     c.op ? name(*c.op) : "none", shown_root(collective, c.root));
-}
-
 /// All rows, or the first and last of many.
 std::string row_lines(const Plan& plan) {
   constexpr std::size_t kHead = 40;
   constexpr std::size_t kTail = 10;
   const std::size_t n = plan.cases.size();
   const std::size_t hidden = n > kHead + kTail + 1 ? n - kHead - kTail : 0;
-  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", "size (B)", "count", "type", "redop", "root");
+  constexpr const char* kLine = "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n";
+  std::string text = fmt::format(kLine, "size (B)", "count", "type", "redop", "root");
   for (std::size_t i = 0; i < n; ++i) {
     if (hidden > 0 && i == kHead) {
       text += fmt::format("{:>12}  ({} more rows)\n", "...", hidden);
       i += hidden;
     }
-    text += row_line(*plan.collective, plan.cases[i]);
+    const Case& c = plan.cases[i];
+    text += fmt::format(kLine, c.nbytes, c.problem.count, name(c.dtype), c.op ? name(*c.op) : "none",
+                        shown_root(*plan.collective, c.root));
   }
   return text;
 }

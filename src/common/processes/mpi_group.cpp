@@ -75,20 +75,13 @@ class DisseminationBarrier final : public SmallBarrier {
 
 }  // namespace
 
+MpiGroup::MpiGroup(MPI_Comm comm, Owned owned) : comm_(comm), owned_(owned) {
+  MPI_Comm_rank(comm, &rank_);
+  MPI_Comm_size(comm, &size_);
+}
+
 MpiGroup::~MpiGroup() {
   if (owned_ == Owned::yes && may_free()) MPI_Comm_free(&comm_);
-}
-
-int MpiGroup::rank() const {
-  int rank = 0;
-  MPI_Comm_rank(comm_, &rank);
-  return rank;
-}
-
-int MpiGroup::size() const {
-  int size = 0;
-  MPI_Comm_size(comm_, &size);
-  return size;
 }
 
 void MpiGroup::barrier() { MPI_Barrier(comm_); }

@@ -6,7 +6,6 @@
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/processes/launcher.h"
-#include "driver/command/subcommand.h"
 #include "driver/doctor/doctor_command.h"
 
 #include <fmt/format.h>

@@ -5,7 +5,6 @@
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/job/before_session.h"
-#include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
 #include "common/machine/memory.h"

@@ -5,7 +5,6 @@
 #include "common/machine/job_interface.h"
 #include "common/machine/memory.h"
 #include "common/processes/collectively.h"
-#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 

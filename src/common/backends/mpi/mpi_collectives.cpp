@@ -131,6 +131,8 @@ std::byte* at(void* base, std::size_t element, std::size_t elem_size) {
   return static_cast<std::byte*>(base) + element * elem_size;
 }
 
+const void* input_of(const MpiCall& c) { return c.op.in_place ? MPI_IN_PLACE : c.buffers.send; }
+
 /// Elements of one reduction call of `count` in all.
 std::size_t reduction_chunk(const MpiCall& c, std::size_t count) {
   return count > c.max_count ? std::min(kReductionChunk, c.max_count) : count;
@@ -177,8 +179,8 @@ bool fits_reduce_scatter(const Problem& p, std::size_t max_count) {
 void reduce_scatter(const MpiCall& c) {
   const Problem& p = c.op.problem;
   if (fits_reduce_scatter(p, c.max_count)) {
-    run(c, "MPI_Reduce_scatter_block", MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block,
-        c.op.in_place ? MPI_IN_PLACE : c.buffers.send, c.buffers.recv, static_cast<int>(p.count), c.type, c.reduction);
+    run(c, "MPI_Reduce_scatter_block", MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, input_of(c), c.buffers.recv,
+        static_cast<int>(p.count), c.type, c.reduction);
     return;
   }
   // Open MPI 4.1 adds the counts up in an int. One reduction per destination keeps every number small; in place, block
@@ -197,8 +199,8 @@ void reduce_scatter(const MpiCall& c) {
 void reduce_scatterv(const MpiCall& c) {
   const Problem& p = c.op.problem;
   if (const CountArrays& a = *c.arrays; !a.counts.empty()) {
-    return run(c, "MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter,
-               c.op.in_place ? MPI_IN_PLACE : c.buffers.send, c.buffers.recv, a.counts.data(), c.type, c.reduction);
+    return run(c, "MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter, input_of(c), c.buffers.recv,
+               a.counts.data(), c.type, c.reduction);
   }
   MpiCall step = c;
   step.pending = nullptr;
@@ -218,8 +220,8 @@ void reduce_scatterv(const MpiCall& c) {
 
 void all_gather(const MpiCall& c) {
   const CountedType t(c.op.problem.count, c.type, c.max_count);
-  run(c, "MPI_Allgather", MPI_Allgather, MPI_Iallgather, c.op.in_place ? MPI_IN_PLACE : c.buffers.send, t.count(),
-      t.type(), c.buffers.recv, t.count(), t.type());
+  run(c, "MPI_Allgather", MPI_Allgather, MPI_Iallgather, input_of(c), t.count(), t.type(), c.buffers.recv, t.count(),
+      t.type());
 }
 
 void broadcast(const MpiCall& c) {
@@ -246,8 +248,8 @@ void scatter(const MpiCall& c) {
 
 void alltoall(const MpiCall& c) {
   const CountedType t(c.op.problem.count, c.type, c.max_count);
-  run(c, "MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, c.op.in_place ? MPI_IN_PLACE : c.buffers.send, t.count(),
-      t.type(), c.buffers.recv, t.count(), t.type());
+  run(c, "MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, input_of(c), t.count(), t.type(), c.buffers.recv, t.count(),
+      t.type());
 }
 
 /// Begins to send to or to receive from a peer.
@@ -400,8 +402,8 @@ void alltoallv(const MpiCall& c) {
 void all_gatherv(const MpiCall& c) {
   const CountArrays& a = *c.arrays;
   if (a.counts.empty()) return send_and_receive(c);
-  run(c, "MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, c.op.in_place ? MPI_IN_PLACE : c.buffers.send,
-      a.counts[c.rank], c.type, c.buffers.recv, a.counts.data(), a.offsets.data(), c.type);
+  run(c, "MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, input_of(c), a.counts[c.rank], c.type, c.buffers.recv,
+      a.counts.data(), a.offsets.data(), c.type);
 }
 
 void gatherv(const MpiCall& c) {

@@ -17,18 +17,20 @@ struct Variable {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_T_enum choices = MPI_T_ENUM_NULL;
   int bind = 0;
-  int scope = 0;
+  int text_length = 0;  ///< of its description
 };
+
+/// `text`: room for the description, or null.
+bool get_info(Variable& v, char* text) {
+  int name_length = 0, verbosity = 0, scope = 0;
+  return MPI_T_cvar_get_info(v.index, nullptr, &name_length, &verbosity, &v.type, &v.choices, text, &v.text_length,
+                             &v.bind, &scope) == MPI_SUCCESS;
+}
 
 std::optional<Variable> find(const std::string& name) {
   Variable v;
-  if (MPI_T_cvar_get_index(name.c_str(), &v.index) != MPI_SUCCESS) return std::nullopt;
-  int name_length = 0, text_length = 0, verbosity = 0;
-  if (MPI_T_cvar_get_info(v.index, nullptr, &name_length, &verbosity, &v.type, &v.choices, nullptr, &text_length,
-                          &v.bind, &v.scope) != MPI_SUCCESS) {
-    return std::nullopt;
-  }
-  return v;
+  const bool found = MPI_T_cvar_get_index(name.c_str(), &v.index) == MPI_SUCCESS && get_info(v, nullptr);
+  return found ? std::optional(v) : std::nullopt;
 }
 
 /// A variable in hand; none of those used here is bound to an MPI object.
@@ -136,17 +138,10 @@ void write_mpi_variable(const std::string& name, const std::string& value) {
 }
 
 std::string mpi_variable_description(const std::string& name) {
-  const std::optional<Variable> v = find(name);
-  if (!v) return {};
-  int name_length = 0, length = 0;
-  const auto ask = [&](char* text) {
-    Variable unused;
-    return MPI_T_cvar_get_info(v->index, nullptr, &name_length, &unused.scope, &unused.type, &unused.choices, text,
-                               &length, &unused.bind, &unused.scope) == MPI_SUCCESS;
-  };
-  if (!ask(nullptr) || length <= 0) return {};
-  std::string text(static_cast<std::size_t>(length), '\0');
-  return ask(text.data()) ? std::string(text.c_str()) : std::string();
+  std::optional<Variable> v = find(name);
+  if (!v || v->text_length <= 0) return {};
+  std::string text(static_cast<std::size_t>(v->text_length), '\0');
+  return get_info(*v, text.data()) ? std::string(text.c_str()) : std::string();
 }
 
 MpiVariableChanges::~MpiVariableChanges() {

@@ -58,18 +58,9 @@ const BackendDoor kNcclDoor{.gpus = local_gpus, .problem = nccl_problem, .open =
 
 #else
 
-#include "common/base/error.h"
-
 namespace busbar {
-namespace {
 
-OpenedBackend refuse_to_open(const OpenRequest&) {
-  throw Error(ExitCode::internal, "the NCCL backend was chosen in a build without it");
-}
-
-}  // namespace
-
-const BackendDoor kNcclDoor{.built_in = false, .open = refuse_to_open};
+const BackendDoor kNcclDoor{.built_in = false};
 
 }  // namespace busbar
 

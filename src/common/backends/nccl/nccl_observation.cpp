@@ -82,8 +82,7 @@ auto unanimous(const Range& range, Get get) -> std::optional<std::decay_t<declty
 }
 
 std::string channel_text(const std::vector<LaunchedTask>& tasks) {
-  const auto [least, most] = std::minmax_element(tasks.begin(), tasks.end(),
-                                                 [](const auto& a, const auto& b) { return a.channels < b.channels; });
+  const auto [least, most] = std::ranges::minmax_element(tasks, {}, &LaunchedTask::channels);
   if (least->channels <= 0) return "-";
   return least->channels == most->channels ? std::to_string(least->channels)
                                            : fmt::format("{}-{}", least->channels, most->channels);

@@ -2,6 +2,8 @@
 
 #include "common/backends/gloo/gloo_module.h"
 
+#include "kernels/dtype_and_op.h"
+
 #include <gloo/allgather.h>
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
@@ -79,21 +81,6 @@ class Mesh final : public gloo::Context {
   std::vector<char> address_for(int peer) const { return transportContext_->getPair(peer)->address().bytes(); }
 };
 
-/// Calls f with a value of the unsigned integer of that size.
-template <class F>
-void with_type(std::size_t elem_size, F f) {
-  switch (elem_size) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 std::uint8_t* bytes(void* memory) { return static_cast<std::uint8_t*>(memory); }
 
 /// Gloo's options are made at each call, as PyTorch makes them.
@@ -114,7 +101,7 @@ class OpenContext final : public GlooContext {
     // The new ones take the old ones' slots: nobody may send to them while another still has the old.
     barrier();
     mesh_->give_slots_back();
-    with_type(call_.elem_size, [&](auto element) { bind<decltype(element)>(buffers); });
+    with_bits_of(call_.elem_size, [&](auto element) { bind<decltype(element)>(buffers); });
   }
 
   void run(void* send, void* recv) override {
@@ -145,7 +132,7 @@ class OpenContext final : public GlooContext {
   void all_reduce(void* send, void* recv) {
     using Algorithm = gloo::AllreduceOptions::Algorithm;
     gloo::AllreduceOptions options(context_);
-    with_type(call_.elem_size, [&](auto element) {
+    with_bits_of(call_.elem_size, [&](auto element) {
       using T = decltype(element);
       if (!call_.in_place) options.setInput(static_cast<T*>(send), call_.count);
       options.setOutput(static_cast<T*>(recv), call_.count);
@@ -158,7 +145,7 @@ class OpenContext final : public GlooContext {
 
   void reduce(void* send, void* recv) {
     gloo::ReduceOptions options(context_);
-    with_type(call_.elem_size, [&](auto element) {
+    with_bits_of(call_.elem_size, [&](auto element) {
       using T = decltype(element);
       if (!call_.in_place) options.setInput(static_cast<T*>(send), call_.count);
       options.setOutput(static_cast<T*>(recv), call_.count);
