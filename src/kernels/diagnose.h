@@ -24,8 +24,8 @@ enum class Cause : std::uint8_t {
 };
 
 inline constexpr std::array<std::string_view, 8> kCauseNames{
-    "undetermined", "missing_contribution", "doubled_contribution", "stale", "shifted", "wrong_source",
-    "guard_overwritten", "bit_flips"};
+    "undetermined", "missing_contribution", "doubled_contribution", "stale",
+    "shifted",      "wrong_source",         "guard_overwritten",    "bit_flips"};
 constexpr std::string_view name(Cause cause) { return kCauseNames[static_cast<std::size_t>(cause)]; }
 
 struct DataDiagnosis {
