@@ -24,7 +24,12 @@ sed "s/kAllGather/k$constant/; s/CollectiveId::all_gather/CollectiveId::$name/; 
 # How the libraries run it: every switch that -Werror=switch would name.
 mapfile -t switches < <(grep -rl 'case CollectiveId::all_gather:' src)
 sed -i "s/^\( *\)case CollectiveId::all_gather:/&\n\1case CollectiveId::$name:/" "${switches[@]}"
-printf 'one more collective: collective_list.h, %s.cpp and the switches of\n' "$name"
+# And a function of its name where the list itself makes the switch.
+sed -i "s/^void barrier(const MpiCall/void $name(const MpiCall\& c) { all_gather(c); }\n\n&/" \
+  src/common/backends/mpi/mpi_collectives.cpp
+sed -i "s/^  void all_gatherv(void/  void $name(void* send, void* recv) { all_gather(send, recv); }\n\n&/" \
+  src/common/backends/gloo/library/gloo_module.cpp
+printf 'one more collective: collective_list.h, %s.cpp, functions of its name and the switches of\n' "$name"
 printf '  %s\n' "${switches[@]}"
 
 make --no-print-directory configure BUILDDIR=build

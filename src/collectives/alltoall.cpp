@@ -5,16 +5,12 @@ namespace busbar {
 const Collective kAlltoall{
     .id = CollectiveId::alltoall,
     .name = "alltoall",
-    .has_op = false,
-    .has_root = false,
     .replaces_input = true,
-    .count = [](std::size_t elements, int nranks, std::size_t w,
-                const Traffic*) { return aligned_chunk(elements, nranks, w); },
-    .extents =
-        [](const Problem& p) {
-          return Extents{p.count * p.nranks, p.count * p.nranks};
-        },
-    .in_place = [](const Problem&, int) { return InPlaceOffsets{}; },
+    .count = chunk_count,
+    .extents = [](const Problem& p) -> Extents {
+      return {p.count * p.nranks, p.count * p.nranks};
+    },
+    .in_place = same_place,
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * p.nranks * p.elem_size; },
     .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },
     .expected =
@@ -24,7 +20,6 @@ const Collective kAlltoall{
           for (int r = 0; r < p.nranks; ++r) blocks.push_back({p.count * r, p.count, r, p.count * rank});
           return blocks;
         },
-    .why_not = nullptr,
 };
 
 }  // namespace busbar

@@ -16,10 +16,6 @@ std::size_t generated_count(const Problem& p, int distance) {
   return static_cast<std::size_t>(bytes) / 16 * 16 / p.elem_size;
 }
 
-std::size_t matrix_count(const Problem& p, int src, int dst) {
-  return p.traffic->bytes[static_cast<std::size_t>(src) * p.traffic->dim + dst] / p.elem_size;
-}
-
 Extents rank_extents(const Problem& p, int rank) {
   Extents e;
   for (int peer = 0; peer < p.nranks; ++peer) {
@@ -80,8 +76,8 @@ std::string why_no_traffic(const Problem& p) {
 }
 
 std::size_t alltoallv_count(const Problem& p, int src, int dst) {
-  if (p.traffic->from_matrix()) return matrix_count(p, src, dst);
-  return generated_count(p, (dst - src + p.nranks) % p.nranks);
+  if (!p.traffic->from_matrix()) return generated_count(p, (dst - src + p.nranks) % p.nranks);
+  return p.traffic->bytes[static_cast<std::size_t>(src) * p.traffic->dim + dst] / p.elem_size;
 }
 
 bool alltoallv_is_symmetric(const Problem& p) {
@@ -102,13 +98,11 @@ std::size_t alltoallv_send_offset(const Problem& p, int src, int dst) {
 const Collective kAlltoallv{
     .id = CollectiveId::alltoallv,
     .name = "alltoallv",
-    .has_op = false,
-    .has_root = false,
     .replaces_input = true,
     .count = traffic_count,
     .extents = extents,
     .rank_extents = rank_extents,
-    .in_place = [](const Problem&, int) { return InPlaceOffsets{}; },
+    .in_place = same_place,
     .algorithm_bytes =
         [](const Problem& p) {
           const Extents e = extents(p);

@@ -5,21 +5,15 @@ namespace busbar {
 const Collective kBroadcast{
     .id = CollectiveId::broadcast,
     .name = "broadcast",
-    .has_op = false,
     .has_root = true,
-    .count = [](std::size_t elements, int, std::size_t, const Traffic*) { return elements; },
-    .extents =
-        [](const Problem& p) {
-          return Extents{p.count, p.count};
-        },
-    .in_place = [](const Problem&, int) { return InPlaceOffsets{}; },
+    .count = whole_count,
+    .extents = one_to_one,
+    .in_place = same_place,
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * p.elem_size; },
     .bus_factor = [](int) { return 1.0; },
-    .expected =
-        [](const Problem& p, int) {
-          return std::vector<Block>{{0, p.count, p.root, 0}};
-        },
-    .why_not = nullptr,
+    .expected = [](const Problem& p, int) -> std::vector<Block> {
+      return {{0, p.count, p.root, 0}};
+    },
 };
 
 }  // namespace busbar

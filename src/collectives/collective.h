@@ -85,8 +85,8 @@ struct Block {
 struct Collective {
   CollectiveId id;
   std::string_view name;  ///< as in `<name>_perf`
-  bool has_op;            ///< reduces, so `-o` counts
-  bool has_root;          ///< `-r` counts, or in pingpong the round
+  bool has_op = false;    ///< reduces, so `-o` counts
+  bool has_root = false;  ///< `-r` counts, or in pingpong the round
 
   /// False of barrier: one row of size 0, whatever sizes and types are asked for, and nothing to check.
   bool moves_data = true;
@@ -108,7 +108,7 @@ struct Collective {
   std::size_t (*block)(const Problem&, int rank) = nullptr;
 
   /// Null where the collective has no in-place form.
-  InPlaceOffsets (*in_place)(const Problem&, int rank);
+  InPlaceOffsets (*in_place)(const Problem&, int rank) = nullptr;
 
   /// Bytes that count for algbw.
   double (*algorithm_bytes)(const Problem&);
@@ -120,7 +120,7 @@ struct Collective {
   std::vector<Block> (*expected)(const Problem&, int rank);
 
   /// Null, or a sentence saying why it cannot run on so many ranks (empty: it can).
-  std::string (*why_not)(const Problem&);
+  std::string (*why_not)(const Problem&) = nullptr;
 
   /// Null, or of how many successive messages a call consists: times are of one of them.
   int (*legs)(const Problem&) = nullptr;
@@ -163,6 +163,24 @@ inline std::size_t message_bytes(const Collective& c, const Problem& p) {
 constexpr std::size_t aligned_chunk(std::size_t elements, int nranks, std::size_t elem_size) {
   const std::size_t align = 16 / elem_size;
   return elements / static_cast<std::size_t>(nranks) / align * align;
+}
+
+// What several collectives have as members: whole messages, or a block of `count` elements for each rank.
+inline std::size_t whole_count(std::size_t elements, int, std::size_t, const Traffic*) { return elements; }
+inline std::size_t chunk_count(std::size_t elements, int nranks, std::size_t elem_size, const Traffic*) {
+  return aligned_chunk(elements, nranks, elem_size);
+}
+inline Extents one_to_one(const Problem& p) { return {p.count, p.count}; }
+inline Extents one_to_all(const Problem& p) { return {p.count, p.count * p.nranks}; }
+inline Extents all_to_one(const Problem& p) { return {p.count * p.nranks, p.count}; }
+inline InPlaceOffsets same_place(const Problem&, int) { return {}; }
+inline InPlaceOffsets sends_own_block(const Problem& p, int rank) { return {p.count * rank, 0}; }
+inline InPlaceOffsets receives_own_block(const Problem& p, int rank) { return {0, p.count * rank}; }
+
+/// all_gatherv leaves on all ranks what gatherv leaves on rank 0, and reduce_scatterv gives what rank 0 would scatter.
+inline Problem with_root_0(Problem p) {
+  p.root = 0;
+  return p;
 }
 
 /// The count column of a collective that uses traffic: a rank's share before the traffic divides anew; 0 with a matrix,

@@ -1,6 +1,7 @@
 #include "collectives/dtype.h"
 
 #include <cctype>
+#include <sstream>
 
 namespace busbar {
 namespace {
@@ -12,10 +13,9 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
 
 /// Whether `text` is one of the words of a list with spaces between.
 bool is_among(std::string_view words, std::string_view text) {
-  while (!words.empty()) {
-    const std::size_t end = std::min(words.find(' '), words.size());
-    if (same_ignoring_case(words.substr(0, end), text)) return true;
-    words.remove_prefix(std::min(end + 1, words.size()));
+  std::istringstream list{std::string(words)};
+  for (std::string word; list >> word;) {
+    if (same_ignoring_case(word, text)) return true;
   }
   return false;
 }

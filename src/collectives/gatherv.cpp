@@ -5,22 +5,18 @@ namespace busbar {
 const Collective kGatherv{
     .id = CollectiveId::gatherv,
     .name = "gatherv",
-    .has_op = false,
     .has_root = true,
     .count = traffic_count,
-    .extents =
-        [](const Problem& p) {
-          return Extents{largest_block(kGatherv, p), all_blocks(kGatherv, p)};
-        },
-    .rank_extents =
-        [](const Problem& p, int rank) {
-          return Extents{kGatherv.block(p, rank), rank == p.root ? all_blocks(kGatherv, p) : 0};
-        },
+    .extents = [](const Problem& p) -> Extents {
+      return {largest_block(kGatherv, p), all_blocks(kGatherv, p)};
+    },
+    .rank_extents = [](const Problem& p, int rank) -> Extents {
+      return {kGatherv.block(p, rank), rank == p.root ? all_blocks(kGatherv, p) : 0};
+    },
     .block = [](const Problem& p, int rank) { return alltoallv_count(p, rank, p.root); },
-    .in_place =
-        [](const Problem& p, int rank) {
-          return InPlaceOffsets{block_offset(kGatherv, p, rank), 0};
-        },
+    .in_place = [](const Problem& p, int rank) -> InPlaceOffsets {
+      return {block_offset(kGatherv, p, rank), 0};
+    },
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(all_blocks(kGatherv, p)) * p.elem_size; },
     .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },
     .expected =

@@ -7,18 +7,9 @@ namespace busbar {
 const Collective kHypercube{
     .id = CollectiveId::hypercube,
     .name = "hypercube",
-    .has_op = false,
-    .has_root = false,
-    .count = [](std::size_t elements, int nranks, std::size_t w,
-                const Traffic*) { return aligned_chunk(elements, nranks, w); },
-    .extents =
-        [](const Problem& p) {
-          return Extents{p.count, p.count * p.nranks};
-        },
-    .in_place =
-        [](const Problem& p, int rank) {
-          return InPlaceOffsets{p.count * rank, 0};
-        },
+    .count = chunk_count,
+    .extents = one_to_all,
+    .in_place = sends_own_block,
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * (p.nranks - 1) * p.elem_size; },
     .bus_factor = [](int) { return 1.0; },
     .expected = [](const Problem& p, int rank) { return kAllGather.expected(p, rank); },

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -16,23 +17,10 @@ inline constexpr std::array kAllOps{Op::sum, Op::prod, Op::max, Op::min, Op::avg
 /// The scalar of mulsum on every rank: a power of two, so that no dtype rounds.
 inline constexpr int kMulsumFactor = 2;
 
-constexpr std::string_view name(Op op) {
-  switch (op) {
-    case Op::sum:
-      return "sum";
-    case Op::prod:
-      return "prod";
-    case Op::max:
-      return "max";
-    case Op::min:
-      return "min";
-    case Op::avg:
-      return "avg";
-    case Op::mulsum:
-      return "mulsum";
-  }
-  return "?";
-}
+inline constexpr std::array<std::string_view, 6> kOpNames{"sum", "prod", "max", "min", "avg", "mulsum"};
+static_assert(kOpNames.size() == kAllOps.size());
+
+constexpr std::string_view name(Op op) { return kOpNames[static_cast<std::size_t>(op)]; }
 
 /// The operation of that name (lower case), or nothing.
 constexpr std::optional<Op> parse_op(std::string_view text) {

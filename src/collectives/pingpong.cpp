@@ -40,14 +40,9 @@ std::string pingpong_pairs(const Problem& p) {
 const Collective kPingpong{
     .id = CollectiveId::pingpong,
     .name = "pingpong",
-    .has_op = false,
     .has_root = true,
-    .count = [](std::size_t elements, int, std::size_t, const Traffic*) { return elements; },
-    .extents =
-        [](const Problem& p) {
-          return Extents{p.count, p.count};
-        },
-    .in_place = nullptr,
+    .count = whole_count,
+    .extents = one_to_one,
     // Of what goes both ways at once both count, as in osu_bibw.
     .algorithm_bytes =
         [](const Problem& p) {

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <set>
 
@@ -65,8 +64,7 @@ CheckResult check_span(const WrongData& data, const Block& block, Span span) {
 
 /// The block that describes element `at` of the receive part, or null.
 const Block* block_at(const WrongData& data, std::size_t at) {
-  const auto after = std::upper_bound(data.blocks.begin(), data.blocks.end(), at,
-                                      [](std::size_t i, const Block& block) { return i < block.at; });
+  const auto after = std::ranges::upper_bound(data.blocks, at, {}, &Block::at);
   // Blocks without elements may share their place with the one that has some.
   for (auto it = after; it != data.blocks.begin();) {
     --it;
@@ -75,16 +73,8 @@ const Block* block_at(const WrongData& data, std::size_t at) {
   return nullptr;
 }
 
-/// What element `at` of the window holds.
-std::uint64_t element_at(const WrongData& data, std::size_t at) {
-  const std::size_t width = size_of(data.pattern.dtype);
-  std::uint64_t bits = 0;  // little-endian, as everything that CUDA runs on
-  std::memcpy(&bits, static_cast<const unsigned char*>(data.recv) + (at - data.first) * width, width);
-  return bits;
-}
-
 Sample sample_at(const WrongData& data, const Block& block, std::size_t at) {
-  Sample sample{at, &block, element_at(data, at), 0};
+  Sample sample{at, &block, load_bits(data.recv, at - data.first, size_of(data.pattern.dtype)), 0};
   sample.want = element_bits(data.pattern, block.source, sample.index());
   return sample;
 }
@@ -93,7 +83,7 @@ void add_if_right(const WrongData& data, Span scope, std::size_t at, Evidence& e
   if (at < scope.begin || at >= scope.end) return;
   const Block* const block = block_at(data, at);
   const auto same_block = [&](const Sample& wrong) { return wrong.block == block; };
-  if (block == nullptr || std::none_of(evidence.wrong.begin(), evidence.wrong.end(), same_block)) return;
+  if (block == nullptr || std::ranges::none_of(evidence.wrong, same_block)) return;
   const Sample sample = sample_at(data, *block, at);
   if (counts_as(data.pattern, sample.got, sample.want)) evidence.right.push_back(sample);
 }
@@ -124,8 +114,8 @@ Evidence collect_evidence(const WrongData& data) {
     if (found.wrong > 1) evidence.wrong.push_back(sample_at(data, *block_at(data, found.last), found.last));
   }
   const Block* const first_block = evidence.wrong.front().block;
-  evidence.one_block = std::all_of(evidence.wrong.begin(), evidence.wrong.end(),
-                                   [&](const Sample& sample) { return sample.block == first_block; });
+  evidence.one_block =
+      std::ranges::all_of(evidence.wrong, [&](const Sample& sample) { return sample.block == first_block; });
 
   const Span scope = all.wrong >= kManyWrong ? span : window;
   const std::size_t stride = std::max<std::size_t>(1, (scope.end - scope.begin) / kSlices);
@@ -172,8 +162,7 @@ bool is_poison(DType dtype, std::uint64_t bits) {
 template <class Predict>
 bool explains(const Case& c, Predict predict) {
   const auto holds = [&](const Sample& sample) { return counts_as(c.data.pattern, sample.got, predict(sample)); };
-  return std::all_of(c.evidence.wrong.begin(), c.evidence.wrong.end(), holds) &&
-         std::all_of(c.evidence.right.begin(), c.evidence.right.end(), holds);
+  return std::ranges::all_of(c.evidence.wrong, holds) && std::ranges::all_of(c.evidence.right, holds);
 }
 
 /// Strikes from `ranks` those for which the sample would not be what it is, had the rank's contribution entered
@@ -339,42 +328,20 @@ void suspect_bit_flips(Case& c) {
 double bits_per_sample(const Pattern& pattern) {
   if (!pattern.reduces) return 8.0 * static_cast<double>(size_of(pattern.dtype));
   std::vector<std::uint64_t> entries(std::begin(pattern.palette), std::end(pattern.palette));
-  std::sort(entries.begin(), entries.end());
+  std::ranges::sort(entries);
   entries.erase(std::unique(entries.begin(), entries.end()), entries.end());
   return std::log2(static_cast<double>(entries.size()));
 }
 
 DataDiagnosis undetermined(const Case& c) {
   const auto poison = [&](const Sample& sample) { return is_poison(c.data.pattern.dtype, sample.got); };
-  if (std::all_of(c.evidence.wrong.begin(), c.evidence.wrong.end(), poison)) {
+  if (std::ranges::all_of(c.evidence.wrong, poison)) {
     return {Cause::undetermined, -1, 0, fmt::format("never written: still holds the fill byte {:#04x}", kPoisonByte)};
   }
   return {Cause::undetermined, -1, 0, "undetermined"};
 }
 
 }  // namespace
-
-std::string_view name(Cause cause) {
-  switch (cause) {
-    case Cause::undetermined:
-      return "undetermined";
-    case Cause::missing_contribution:
-      return "missing_contribution";
-    case Cause::doubled_contribution:
-      return "doubled_contribution";
-    case Cause::stale:
-      return "stale";
-    case Cause::shifted:
-      return "shifted";
-    case Cause::wrong_source:
-      return "wrong_source";
-    case Cause::guard_overwritten:
-      return "guard_overwritten";
-    case Cause::bit_flips:
-      return "bit_flips";
-  }
-  return "?";
-}
 
 DataDiagnosis diagnose(const WrongData& wrong) {
   const Evidence evidence = collect_evidence(wrong);

@@ -2,11 +2,12 @@
 
 #include "kernels/host.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace busbar {
 
@@ -22,7 +23,10 @@ enum class Cause : std::uint8_t {
   bit_flips,             ///< single bits differ, in few elements
 };
 
-std::string_view name(Cause cause);
+inline constexpr std::array<std::string_view, 8> kCauseNames{
+    "undetermined", "missing_contribution", "doubled_contribution", "stale",
+    "shifted",      "wrong_source",         "guard_overwritten",    "bit_flips"};
+constexpr std::string_view name(Cause cause) { return kCauseNames[static_cast<std::size_t>(cause)]; }
 
 struct DataDiagnosis {
   Cause cause = Cause::undetermined;

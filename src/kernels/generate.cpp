@@ -1,5 +1,7 @@
 #include "kernels/generate.h"
 
+#include "kernels/dtype_and_op.h"
+
 #include <cstring>
 
 namespace busbar {
@@ -78,16 +80,7 @@ Source make_source(const Pattern& pattern, int rank, Isa isa) {
 
 void generate_portable(const Source& source, std::uint64_t first, std::size_t batches, void* dst) {
   auto* const bytes = static_cast<unsigned char*>(dst);
-  switch (source.width) {
-    case 1:
-      return generate_width<std::uint8_t>(source, first, batches, bytes);
-    case 2:
-      return generate_width<std::uint16_t>(source, first, batches, bytes);
-    case 4:
-      return generate_width<std::uint32_t>(source, first, batches, bytes);
-    default:
-      return generate_width<std::uint64_t>(source, first, batches, bytes);
-  }
+  with_bits_of(source.width, [&](auto bits) { generate_width<decltype(bits)>(source, first, batches, bytes); });
 }
 
 std::size_t count_matching_portable(const Source& source, std::uint64_t first, std::size_t batches, const void* data) {

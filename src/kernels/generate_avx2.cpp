@@ -8,6 +8,7 @@
 #include <immintrin.h>
 
 #include <cstring>
+#include <type_traits>
 
 #define BUSBAR_AVX2 __attribute__((target("avx2"))) inline
 #define BUSBAR_AVX2_INLINE __attribute__((target("avx2"), always_inline)) inline
@@ -199,20 +200,25 @@ BUSBAR_AVX2 std::size_t compare_batches(const Source& source, std::uint64_t firs
   return batches;
 }
 
-template <class Sink>
-void store_all(const Source& source, std::uint64_t first, std::size_t batches, Sink sink) {
+/// Calls `work` with what make_batch is compiled for.
+auto with_width(const Source& source, auto work) {
   switch (source.reduces ? source.width : 0) {
     case 0:
-      return store_batches<0>(source, first, batches, sink);
+      return work(std::integral_constant<int, 0>{});
     case 1:
-      return store_batches<1>(source, first, batches, sink);
+      return work(std::integral_constant<int, 1>{});
     case 2:
-      return store_batches<2>(source, first, batches, sink);
+      return work(std::integral_constant<int, 2>{});
     case 4:
-      return store_batches<4>(source, first, batches, sink);
+      return work(std::integral_constant<int, 4>{});
     default:
-      return store_batches<8>(source, first, batches, sink);
+      return work(std::integral_constant<int, 8>{});
   }
+}
+
+template <class Sink>
+void store_all(const Source& source, std::uint64_t first, std::size_t batches, Sink sink) {
+  with_width(source, [&](auto width) { store_batches<decltype(width)::value>(source, first, batches, sink); });
 }
 
 }  // namespace
@@ -240,18 +246,8 @@ void generate_avx2(const Source& source, std::uint64_t first, std::size_t batche
 }
 
 std::size_t count_matching_avx2(const Source& source, std::uint64_t first, std::size_t batches, const void* data) {
-  switch (source.reduces ? source.width : 0) {
-    case 0:
-      return compare_batches<0>(source, first, batches, data);
-    case 1:
-      return compare_batches<1>(source, first, batches, data);
-    case 2:
-      return compare_batches<2>(source, first, batches, data);
-    case 4:
-      return compare_batches<4>(source, first, batches, data);
-    default:
-      return compare_batches<8>(source, first, batches, data);
-  }
+  return with_width(source,
+                    [&](auto width) { return compare_batches<decltype(width)::value>(source, first, batches, data); });
 }
 
 }  // namespace busbar

@@ -1,11 +1,13 @@
 #include "kernels/host.h"
 
+#include "kernels/dtype_and_op.h"
 #include "kernels/generate.h"
 #include "kernels/number.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 
 namespace busbar {
 namespace {
@@ -32,47 +34,13 @@ Run next_run(std::uint64_t first, std::size_t count) {
           true};
 }
 
-std::uint64_t load(const unsigned char* p, std::size_t width) {
-  switch (width) {
-    case 1:
-      return *p;
-    case 2: {
-      std::uint16_t x;
-      std::memcpy(&x, p, 2);
-      return x;
-    }
-    case 4: {
-      std::uint32_t x;
-      std::memcpy(&x, p, 4);
-      return x;
-    }
-    default: {
-      std::uint64_t x;
-      std::memcpy(&x, p, 8);
-      return x;
-    }
-  }
-}
-
 /// Compares `count` elements that differ somewhere; `index` is that of the first in the receive part.
+template <class Same>
 CheckResult compare(const unsigned char* got, const unsigned char* want, std::size_t count, std::size_t width,
-                    std::uint64_t index) {
+                    std::uint64_t index, const Same& same) {
   CheckResult result;
   for (std::size_t i = 0; i < count; ++i) {
-    if (load(got + i * width, width) == load(want + i * width, width)) continue;
-    result.merge({1, index + i, index + i});
-  }
-  return result;
-}
-
-/// As compare, but only what is further off than the tolerance is wrong.
-CheckResult compare_within(const Pattern& pattern, const unsigned char* got, const unsigned char* want,
-                           std::size_t count, std::uint64_t index) {
-  const std::size_t width = size_of(pattern.dtype);
-  CheckResult result;
-  for (std::size_t i = 0; i < count; ++i) {
-    if (counts_as(pattern, load(got + i * width, width), load(want + i * width, width))) continue;
-    result.merge({1, index + i, index + i});
+    if (!same(load_bits(got, i, width), load_bits(want, i, width))) result.merge({1, index + i, index + i});
   }
   return result;
 }
@@ -85,8 +53,8 @@ CheckResult check_batch(const Pattern& pattern, const Source& source, std::uint6
   generate(source, first - into_batch, 1, batch, false);
   const unsigned char* const want = batch + into_batch * source.width;
   if (std::memcmp(got, want, count * source.width) == 0) return {};
-  if (pattern.tolerance > 0) return compare_within(pattern, got, want, count, index);
-  return compare(got, want, count, source.width, index);
+  const auto same = [&](std::uint64_t a, std::uint64_t b) { return counts_as(pattern, a, b); };
+  return compare(got, want, count, source.width, index, same);
 }
 
 }  // namespace
@@ -149,6 +117,14 @@ CheckResult check(const Pattern& pattern, const Block& block, const void* recv) 
   return result;
 }
 
+std::uint64_t load_bits(const void* data, std::size_t index, std::size_t width) {
+  const unsigned char* const at = static_cast<const unsigned char*>(data) + index * width;
+  return with_bits_of(width, [&](auto bits) {
+    std::memcpy(&bits, at, sizeof bits);
+    return std::uint64_t{bits};
+  });
+}
+
 bool counts_as(const Pattern& pattern, std::uint64_t got, std::uint64_t want) {
   if (got == want) return true;
   if (pattern.tolerance <= 0) return false;
@@ -162,7 +138,7 @@ CheckResult check_bytes(const void* data, std::size_t nbytes, unsigned char byte
   CheckResult result;
   for (std::size_t at = 0; at < nbytes; at += kChunkBytes) {
     const std::size_t count = std::min(nbytes - at, kChunkBytes);
-    if (std::memcmp(got + at, want, count) != 0) result.merge(compare(got + at, want, count, 1, at));
+    if (std::memcmp(got + at, want, count) != 0) result.merge(compare(got + at, want, count, 1, at, std::equal_to<>()));
   }
   return result;
 }

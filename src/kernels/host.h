@@ -32,6 +32,9 @@ void fill_neutral(const Pattern& pattern, std::size_t count, void* dst);
 /// Compares recv[block.at, block.at + block.count) with what the block says. `recv` is element 0 of the receive part.
 CheckResult check(const Pattern& pattern, const Block& block, const void* recv);
 
+/// The bits of element `index` of those at `data`.
+std::uint64_t load_bits(const void* data, std::size_t index, std::size_t width);
+
 /// Whether an element that is `got` counts as right where `want` is expected: bit for bit, or within the tolerance.
 bool counts_as(const Pattern& pattern, std::uint64_t got, std::uint64_t want);
 

@@ -1,30 +1,29 @@
 #include "kernels/host_reduce.h"
 
+#include "kernels/dtype_and_op.h"
+
 #include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace busbar {
 namespace {
 
 /// The layout of a narrow float: sign, exponent, mantissa from the top.
-template <class Bits, int kExponentBits, int kMantissaBits, bool kHasInfinity>
+template <DType D>
 struct Format {
-  using Storage = Bits;
-  static constexpr int kMantissa = kMantissaBits;
-  static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
-  static constexpr std::uint32_t kSign = 1u << (kExponentBits + kMantissaBits);
+  static constexpr FloatFormat kOf = element_type(D).format;
+  using Storage = std::conditional_t<size_of(D) == 1, std::uint8_t, std::uint16_t>;
+  static constexpr int kMantissa = kOf.precision - 1;
+  static constexpr int kBias = (1 << (kOf.exponent_bits - 1)) - 1;
+  static constexpr std::uint32_t kSign = 1u << (kOf.exponent_bits + kMantissa);
   static constexpr std::uint32_t kNan = kSign - 1;  ///< CUDA's
-  /// The first magnitude that is not a number: infinity, or e4m3's only NaN.
-  static constexpr std::uint32_t kSpecial = kHasInfinity ? ((1u << kExponentBits) - 1) << kMantissaBits : kNan;
-  static constexpr bool kInfinity = kHasInfinity;
+  static constexpr bool kInfinity = kOf.lone_nan == 0;
+  /// The first magnitude that is not a number: infinity, or the only NaN.
+  static constexpr std::uint32_t kSpecial = kInfinity ? ((1u << kOf.exponent_bits) - 1) << kMantissa : kNan;
 };
-
-using Half = Format<std::uint16_t, 5, 10, true>;
-using Bfloat16 = Format<std::uint16_t, 8, 7, true>;
-using E4m3 = Format<std::uint8_t, 4, 3, false>;
-using E5m2 = Format<std::uint8_t, 5, 2, true>;
 
 template <class F>
 bool is_nan(std::uint32_t bits) {
@@ -124,39 +123,13 @@ void reduce(const void* in, void* inout, std::size_t count) {
   }
 }
 
-template <class F>
-ReduceFn pick(Op op) {
-  switch (op) {
-    case Op::sum:
-      return reduce<F, Op::sum>;
-    case Op::prod:
-      return reduce<F, Op::prod>;
-    case Op::max:
-      return reduce<F, Op::max>;
-    case Op::min:
-      return reduce<F, Op::min>;
-    case Op::avg:
-    case Op::mulsum:
-      return nullptr;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 ReduceFn portable_narrow_reduction(DType dtype, Op op) {
-  switch (dtype) {
-    case DType::half:
-      return pick<Half>(op);
-    case DType::bfloat16:
-      return pick<Bfloat16>(op);
-    case DType::f8e4m3:
-      return pick<E4m3>(op);
-    case DType::f8e5m2:
-      return pick<E5m2>(op);
-    default:
-      return nullptr;
-  }
+  return for_dtype_and_op<ReduceFn>(dtype, op, []<DType D, Op O>() -> ReduceFn {
+    if constexpr (is_narrow_float(D)) return reduce<Format<D>, O>;
+    return nullptr;
+  });
 }
 
 ReduceFn narrow_reduction(DType dtype, Op op) {

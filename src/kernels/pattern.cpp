@@ -287,11 +287,10 @@ std::uint64_t reduce_integers(const Pattern& pattern, const PaletteCounts& count
   for (int k = 0; k < kPaletteSize; ++k) {
     if (counts[k] > 0) total = join(pattern.op, total, widened(pattern.palette[k]), counts[k]);
   }
-  const std::uint64_t mask = width == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (width * 8)) - 1;
-  total = (total ^ flip) & mask;
+  total = integer_bits(pattern.dtype, total ^ flip);
   if (pattern.op != Op::avg) return total;
   if (!has_sign) return total / static_cast<std::uint64_t>(pattern.nranks);
-  return static_cast<std::uint64_t>(sign_extended(total, width) / pattern.nranks) & mask;
+  return integer_bits(pattern.dtype, static_cast<std::uint64_t>(sign_extended(total, width) / pattern.nranks));
 }
 
 std::uint64_t reduce_floats(const Pattern& pattern, const PaletteCounts& counts) {

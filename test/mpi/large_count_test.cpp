@@ -30,16 +30,16 @@ std::uint64_t wrong_elements(const Comm& comm, const Backend& backend, const Col
   const CountArrays none;
   std::vector<std::byte> copy(extents_of(c, op.problem, comm.rank()).send);
   PairMessages pair = c.id == CollectiveId::pingpong ? PairMessages(row.problem, comm.rank()) : PairMessages{};
-  run_collective({.op = op,
-                  .buffers = buffers,
-                  .rank = comm.rank(),
-                  .comm = MPI_COMM_WORLD,
-                  .type = mpi_type(row.dtype),
-                  .reduction = c.has_op ? MPI_SUM : MPI_OP_NULL,
-                  .arrays = &none,
-                  .copy = std::span(copy),
-                  .pair = &pair,
-                  .max_count = max_count});
+  how_to_run(c.id)({.op = op,
+                    .buffers = buffers,
+                    .rank = comm.rank(),
+                    .comm = MPI_COMM_WORLD,
+                    .type = mpi_type(row.dtype),
+                    .reduction = c.has_op ? MPI_SUM : MPI_OP_NULL,
+                    .arrays = &none,
+                    .copy = std::span(copy),
+                    .pair = &pair,
+                    .max_count = max_count});
   std::uint64_t wrong = 0;
   for (const Block& block : backend.expected(op, comm.rank())) wrong += check(data, block, buffers.recv).wrong;
   return wrong;

@@ -1,7 +1,6 @@
 // Catches: an algorithm that Gloo has not and that is taken, or taken for a collective where it means nothing; a
 // reduction that reads what it has just written; a missing or foreign libbusbar_gloo.so that is told without a remedy.
 
-#include "common/backends/gloo/gloo_algorithms.h"
 #include "common/backends/gloo/gloo_backend.h"
 #include "common/base/error.h"
 #include "driver/compare/variants.h"

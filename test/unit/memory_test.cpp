@@ -39,9 +39,6 @@ TEST_CASE("The tightest group above the process decides, file cache not counted 
       .file("sys/fs/cgroup/job/memory.stat", "anon 1\ninactive_file 1073741824\n");
   const HostMemory memory = free_host_memory(root.path());
   CHECK(memory.free_bytes == 5 * kGiB);
-  CHECK(memory.available_bytes == 16 * kGiB);
-  CHECK(memory.limit_bytes == 8 * kGiB);
-  CHECK(memory.used_bytes == 3 * kGiB);
   CHECK(memory.source == "cgroup limit 8.0 GiB - 3.0 GiB used");
 }
 
@@ -69,7 +66,6 @@ TEST_CASE("A wide group does not widen what the host has", "[memory][cluster]") 
       .file("sys/fs/cgroup/job/memory.current", "0\n");
   const HostMemory memory = free_host_memory(root.path());
   CHECK(memory.free_bytes == 16 * kGiB);
-  CHECK(memory.limit_bytes == 0);
 }
 
 TEST_CASE("Version 1 limits count, and its largest number is not a limit", "[memory][cluster]") {
@@ -91,6 +87,5 @@ TEST_CASE("A host that does not tell its memory is an error", "[memory][cluster]
 
 TEST_CASE("This machine has memory", "[memory][cluster]") {
   const HostMemory memory = free_host_memory();
-  CHECK(memory.available_bytes > 0);
-  CHECK(memory.free_bytes <= memory.available_bytes);
+  CHECK(memory.free_bytes > 0);
 }

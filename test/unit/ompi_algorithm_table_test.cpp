@@ -12,10 +12,9 @@ namespace {
 
 const OmpiCollective& of(CollectiveId id) { return *ompi_collective(id); }
 
-std::string reason(CollectiveId id, const char* name, int nranks, std::size_t count, std::uint64_t segment = 0,
-                   bool commutative = true) {
+std::string reason(CollectiveId id, const char* name, int nranks, std::size_t count, std::uint64_t segment = 0) {
   const Problem p{count, 4, nranks, 0, nullptr};
-  return why_not(of(id), {find_ompi_algorithm(of(id), name).id, segment}, p, commutative).value_or("");
+  return why_not(of(id), {find_ompi_algorithm(of(id), name).id, segment}, p).value_or("");
 }
 
 bool refused(CollectiveId id, const char* name, int nranks) {
@@ -86,7 +85,6 @@ TEST_CASE("An algorithm that Open MPI would refuse or replace says so", "[ompi_a
   CHECK(reason(CollectiveId::all_reduce, "rabenseifner", 7, 3) ==
         "rabenseifner needs 4 elements; Open MPI would run basic_linear");
   CHECK(reason(CollectiveId::all_reduce, "rabenseifner", 7, 4).empty());
-  CHECK(reason(CollectiveId::all_reduce, "rabenseifner", 4, 100, 0, false) != "");
   CHECK(reason(CollectiveId::all_reduce, "segmented_ring", 4, 1 << 20) ==
         "segmented_ring needs a segment size (ompi.segmentsize); Open MPI would run ring");
   // Four ranks with segments of 1024 floats: 4096 elements are the least.
@@ -100,7 +98,6 @@ TEST_CASE("An algorithm that Open MPI would refuse or replace says so", "[ompi_a
   CHECK(reason(CollectiveId::broadcast, "split_binary_tree", 4, 2047, 4096) != "");
   CHECK(reason(CollectiveId::broadcast, "split_binary_tree", 4, 2048, 4096).empty());
   CHECK(reason(CollectiveId::reduce, "rabenseifner", 5, 3) != "");
-  CHECK(reason(CollectiveId::reduce_scatter, "recursive_halving", 5, 3, 0, false) != "");
   CHECK(reason(CollectiveId::reduce_scatter, "butterfly", 4, std::size_t{1} << 29) != "");
   CHECK(reason(CollectiveId::gather, "binomial", 1, 3) == "one rank: Open MPI copies, no algorithm runs");
 }

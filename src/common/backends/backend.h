@@ -234,21 +234,18 @@ class Backend {
   /// communicator is made: in force until it goes. To be held around the launches of a communicator among several.
   virtual std::shared_ptr<void> settings_in_force() { return nullptr; }
 
-  // What ran (--show-algo). Every rank calls observe_begin, the operation once and untimed, and observe_end.
-  // -----------
+  // What ran (--show-algo). Every rank calls observe_begin, the operation once and untimed, and observe_end. ---------
   virtual void observe_begin() {}
   /// Never a guess: "unknown" where the library does not tell. Complete on the process of rank 0.
   virtual ShownAlgorithm observe_end(const Operation& /*op*/) { return {}; }
 
   // CUDA graphs (-G). ------------------------------------------------------------------------------------------------
-  virtual bool has_graphs() const { return false; }
   virtual void capture_begin(int /*lane*/) {}
   virtual void capture_end(int /*lane*/) {}  ///< instantiates what was captured
   virtual void replay(int /*lane*/) {}
   virtual void capture_release(int /*lane*/) noexcept {}
 
-  // Per-iteration times (-I).
-  // ------------------------------------------------------------------------------------------
+  // Per-iteration times (-I). ----------------------------------------------------------------------------------------
   /// Makes marks 0 to `last` ready to be recorded: before a clock runs, because making them takes time.
   virtual void reserve_marks(int /*lane*/, int /*last*/) {}
   /// Records point number `index`, a reserved one, on the lane's ranks, after what was enqueued so far.

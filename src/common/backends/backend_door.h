@@ -28,10 +28,10 @@ struct OpenRequest {
 
 /// How a library is found and opened; a constant of its folder.
 struct BackendDoor {
-  bool built_in = true;                       ///< false: all else but `open` is null, and `open` throws
-  LocalGpus (*gpus)() = nullptr;              ///< asks the driver, without touching a GPU; null: measures host memory
-  std::string (*problem)() = nullptr;         ///< why the library cannot be loaded here, or empty; null: it is linked
-  OpenedBackend (*open)(const OpenRequest&);  ///< collective over the world
+  bool built_in = true;                ///< false: all else is null, as choose_backend refuses it
+  LocalGpus (*gpus)() = nullptr;       ///< asks the driver, without touching a GPU; null: measures host memory
+  std::string (*problem)() = nullptr;  ///< why the library cannot be loaded here, or empty; null: it is linked
+  OpenedBackend (*open)(const OpenRequest&) = nullptr;  ///< collective over the world
 };
 
 #define BUSBAR_DECLARE(name, Name) extern const BackendDoor k##Name##Door;

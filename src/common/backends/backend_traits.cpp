@@ -6,6 +6,10 @@
 namespace busbar {
 namespace {
 
+constexpr std::array<std::string_view, 2> kMpiSettings{"ompi.", "mpich."};
+constexpr std::array<std::string_view, 1> kGlooSettings{"gloo."};
+constexpr std::array<std::string_view, 3> kNcclSettings{"NCCL_", "nccl.", "device"};
+
 #define BUSBAR_POINTER(name, Name) &k##Name##Traits,
 constexpr std::array kAllTraits{BUSBAR_BACKENDS(BUSBAR_POINTER)};
 #undef BUSBAR_POINTER
@@ -16,6 +20,33 @@ constexpr BackendTraits kUnknownTraits{.name = "unknown",
                                        .iteration_clock = "host clock"};
 
 }  // namespace
+
+const BackendTraits kMpiTraits{.name = "mpi",
+                               .title = "MPI",
+                               .measures = "MPI on host memory",
+                               .iteration_clock = "host clock",
+                               .settings = kMpiSettings,
+                               .usual_settings = "ompi.algorithm"};
+
+const BackendTraits kGlooTraits{.name = "gloo",
+                                .title = "Gloo",
+                                .measures = "Gloo on host memory",
+                                .assumed_busbw = 1e9,
+                                .iteration_clock = "host clock",
+                                .settings = kGlooSettings,
+                                .usual_settings = "gloo.algorithm"};
+
+const BackendTraits kNcclTraits{
+    .name = "nccl",
+    .title = "NCCL",
+    .measures = "NCCL",
+    .memory = MemoryKind::gpu,
+    .assumed_busbw = 100e9,
+    .iteration_clock = "CUDA event",
+    .has_ras = true,
+    .how_to_build = "rebuild where the CUDA toolkit and nccl.h are found (make CUDA_HOME=... NCCL_HOME=...)",
+    .settings = kNcclSettings,
+    .usual_settings = "NCCL_ALGO or NCCL_PROTO"};
 
 std::span<const BackendTraits* const> all_backends() { return kAllTraits; }
 

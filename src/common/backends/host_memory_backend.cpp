@@ -43,26 +43,11 @@ void* HostMemoryBackend::allocate(int /*local*/, std::size_t nbytes) {
   const std::size_t rounded = (nbytes + kPage - 1) / kPage * kPage;
   void* memory = std::aligned_alloc(kPage, rounded);
   if (memory == nullptr) {
-    throw Error(ExitCode::not_possible, fmt::format("no memory for a buffer of {} bytes; lower -e", nbytes));
+    throw_not_possible(fmt::format("no memory for a buffer of {} bytes; lower -e", nbytes));
   }
   std::memset(memory, 0, rounded);
   buffer_bytes_ += static_cast<std::int64_t>(rounded);
   return memory;
-}
-
-void HostMemoryBackend::release(int /*local*/, void* memory) noexcept { std::free(memory); }
-
-void HostMemoryBackend::fill(int /*local*/, const Pattern& pattern, int rank, std::size_t first, std::size_t count,
-                             void* dst) {
-  busbar::fill(pattern, rank, first, count, dst);
-}
-
-void HostMemoryBackend::fill_neutral(int /*local*/, const Pattern& pattern, std::size_t count, void* dst) {
-  busbar::fill_neutral(pattern, count, dst);
-}
-
-void HostMemoryBackend::set_bytes(int /*local*/, void* dst, unsigned char byte, std::size_t nbytes) {
-  std::memset(dst, byte, nbytes);
 }
 
 CheckResult HostMemoryBackend::check(int /*local*/, const Pattern& pattern, std::span<const Block> blocks,
@@ -70,14 +55,6 @@ CheckResult HostMemoryBackend::check(int /*local*/, const Pattern& pattern, std:
   CheckResult result;
   for (const Block& block : blocks) result.merge(busbar::check(pattern, block, recv));
   return result;
-}
-
-void HostMemoryBackend::copy_to_host(int /*local*/, void* dst, const void* src, std::size_t nbytes) {
-  std::memcpy(dst, src, nbytes);
-}
-
-void HostMemoryBackend::copy_from_host(int /*local*/, void* dst, const void* src, std::size_t nbytes) {
-  std::memcpy(dst, src, nbytes);
 }
 
 void HostMemoryBackend::reserve_marks(int /*lane*/, int last) {

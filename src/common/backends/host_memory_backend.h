@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -24,13 +26,23 @@ class HostMemoryBackend : public Backend {
   double creation_s() const override { return creation_s_; }
 
   void* allocate(int local, std::size_t nbytes) override;
-  void release(int local, void* memory) noexcept override;
-  void fill(int local, const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst) override;
-  void fill_neutral(int local, const Pattern& pattern, std::size_t count, void* dst) override;
-  void set_bytes(int local, void* dst, unsigned char byte, std::size_t nbytes) override;
+  void release(int /*local*/, void* memory) noexcept override { std::free(memory); }
+  void fill(int /*local*/, const Pattern& pattern, int rank, std::size_t first, std::size_t count, void* dst) override {
+    busbar::fill(pattern, rank, first, count, dst);
+  }
+  void fill_neutral(int /*local*/, const Pattern& pattern, std::size_t count, void* dst) override {
+    busbar::fill_neutral(pattern, count, dst);
+  }
+  void set_bytes(int /*local*/, void* dst, unsigned char byte, std::size_t nbytes) override {
+    std::memset(dst, byte, nbytes);
+  }
   CheckResult check(int local, const Pattern& pattern, std::span<const Block> blocks, const void* recv) override;
-  void copy_to_host(int local, void* dst, const void* src, std::size_t nbytes) override;
-  void copy_from_host(int local, void* dst, const void* src, std::size_t nbytes) override;
+  void copy_to_host(int /*local*/, void* dst, const void* src, std::size_t nbytes) override {
+    std::memcpy(dst, src, nbytes);
+  }
+  void copy_from_host(int /*local*/, void* dst, const void* src, std::size_t nbytes) override {
+    std::memcpy(dst, src, nbytes);
+  }
 
   void synchronize(int /*lane*/) override {}
   void reserve_marks(int lane, int last) override;

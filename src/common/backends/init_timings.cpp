@@ -1,5 +1,7 @@
 #include "common/backends/init_timings.h"
 
+#include <algorithm>
+
 namespace busbar {
 
 bool read_init_timings(LogScan scan, InitTimings& timings) {
@@ -21,9 +23,7 @@ bool read_init_timings(LogScan scan, InitTimings& timings) {
 std::vector<InitTimings> find_init_timings(std::string_view log) {
   constexpr std::string_view kMark = " NCCL INFO Init timings";
   std::vector<InitTimings> found;
-  for (std::size_t end = log.find('\n'); end != std::string_view::npos; end = log.find('\n')) {
-    const std::string_view line = log.substr(0, end);
-    log.remove_prefix(end + 1);
+  for (const std::string_view line : split_text(log.substr(0, log.rfind('\n') + 1), '\n')) {
     const std::size_t mark = line.find(kMark);
     InitTimings timings;
     if (mark == std::string_view::npos || !read_init_timings({line.substr(mark + kMark.size())}, timings)) continue;
@@ -33,12 +33,9 @@ std::vector<InitTimings> find_init_timings(std::string_view log) {
 }
 
 const InitTimings* slowest_init(const std::vector<InitTimings>& ranks) {
-  const InitTimings* found = nullptr;
-  for (const InitTimings& t : ranks) {
-    const bool slower = found == nullptr || t.total > found->total || (t.total == found->total && t.rank < found->rank);
-    if (slower) found = &t;
-  }
-  return found;
+  const auto slowness = [](const InitTimings& t) { return std::pair(t.total, -t.rank); };
+  const auto slowest = std::ranges::max_element(ranks, {}, slowness);
+  return slowest == ranks.end() ? nullptr : &*slowest;
 }
 
 }  // namespace busbar

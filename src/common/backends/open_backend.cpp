@@ -50,29 +50,30 @@ std::vector<const HostFacts*> hosts_where(std::span<const HostFacts> hosts, bool
 
 bool has_gpu(const HostFacts& h) { return h.gpus_on_bus > 0 || h.gpus_usable > 0; }
 
-std::string why(const HostFacts& h) { return h.gpu_problem.empty() ? std::string("no usable GPU") : h.gpu_problem; }
-
-[[noreturn]] void refuse(const std::string& text) { throw Error(ExitCode::not_possible, text); }
-
 void require_usable_gpus(std::span<const HostFacts> hosts) {
   const auto without = hosts_where(hosts, [](const HostFacts& h) { return !has_gpu(h); });
   if (!without.empty()) {
     const auto with = hosts_where(hosts, has_gpu);
-    refuse(fmt::format("some hosts have GPUs ({}) and some have none ({}): leave the latter out of the job, {}",
-                       host_names(with), host_names(without), kForceMpi));
+    throw_not_possible(
+        fmt::format("some hosts have GPUs ({}) and some have none ({}): leave the latter out of the job, {}",
+                    host_names(with), host_names(without), kForceMpi));
   }
   const auto dead = hosts_where(hosts, [](const HostFacts& h) { return h.gpus_usable == 0; });
   if (!dead.empty()) {
-    refuse(fmt::format("GPUs that cannot be used: {}; mend the driver (nvidia-smi must work there), {}",
-                       list(dead, [](const HostFacts& h) { return fmt::format("{}: {}", h.hostname, why(h)); }),
-                       kForceMpi));
+    throw_not_possible(fmt::format("GPUs that cannot be used: {}; mend the driver (nvidia-smi must work there), {}",
+                                   list(dead,
+                                        [](const HostFacts& h) {
+                                          return fmt::format("{}: {}", h.hostname,
+                                                             h.gpu_problem.empty() ? "no usable GPU" : h.gpu_problem);
+                                        }),
+                                   kForceMpi));
   }
 }
 
 void require_library(std::span<const HostFacts> hosts) {
   const auto missing = hosts_where(hosts, [](const HostFacts& h) { return !h.library_problem.empty(); });
   if (missing.empty()) return;
-  refuse(fmt::format(
+  throw_not_possible(fmt::format(
       "{}; {}", list(missing, [](const HostFacts& h) { return fmt::format("{}: {}", h.hostname, h.library_problem); }),
       kForceMpi));
 }
@@ -98,7 +99,7 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts)
   const bool can_share = config.nthreads * config.ngpus == 1;
   const std::string share =
       can_share ? fmt::format("share each GPU for a functional run (--ranks-per-gpu {}), ", most) : std::string();
-  refuse(fmt::format("too few GPUs: {}; start fewer ranks there, {}{}", which, share, kForceMpi));
+  throw_not_possible(fmt::format("too few GPUs: {}; start fewer ranks there, {}{}", which, share, kForceMpi));
 }
 
 }  // namespace
@@ -116,13 +117,13 @@ BackendChoice choose_backend(const Config& config, std::span<const HostFacts> ho
   const BackendTraits& traits = traits_of(choice);
   if (traits.memory == MemoryKind::host) return choice;
   if (no_gpu_anywhere) {
-    refuse(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend mpi (host memory)", traits.name,
-                       list(hosts_where(hosts, [](const HostFacts&) { return true; }),
-                            [](const HostFacts& h) { return h.hostname; })));
+    throw_not_possible(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend mpi (host memory)",
+                                   traits.name, host_names(hosts_where(hosts, [](const HostFacts&) { return true; }))));
   }
   if (!built_in) {
-    refuse(fmt::format("GPUs on {}, but this build has no {} backend: {}, {}", host_names(hosts_where(hosts, has_gpu)),
-                       traits.title, traits.how_to_build, kForceMpi));
+    throw_not_possible(fmt::format("GPUs on {}, but this build has no {} backend: {}, {}",
+                                   host_names(hosts_where(hosts, has_gpu)), traits.title, traits.how_to_build,
+                                   kForceMpi));
   }
   require_usable_gpus(hosts);
   require_library(hosts);

@@ -41,71 +41,59 @@ std::string list(const std::array<const char*, n>& names) {
   return text;
 }
 
-/// Reads one line; its complaints say where.
-class LineReader {
- public:
-  LineReader(std::string_view file, int line) : where_(std::string(file) + ":" + std::to_string(line) + ": ") {}
+/// Cut short: the text may be a whole file of another kind.
+std::string quote(std::string_view text) {
+  constexpr std::size_t kLongest = 40;
+  return "'" + std::string(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
+}
 
-  [[noreturn]] void fail(const std::string& what) const { throw Error(ExitCode::bad_config, where_ + what); }
+template <class Integer>
+Integer number(std::string_view text, const char* what) {
+  const std::optional<Integer> value = number_of<Integer>(text);
+  if (!value) throw_bad_config(std::string(what) + " must be a decimal number, not " + quote(text));
+  return *value;
+}
 
-  /// Cut short: the text may be a whole file of another kind.
-  static std::string quote(std::string_view text) {
-    constexpr std::size_t kLongest = 40;
-    return "'" + std::string(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
-  }
+int number_in(std::string_view text, const char* what, int least, int most) {
+  const int value = number<int>(text, what);
+  if (value >= least && value <= most) return value;
+  throw_bad_config(std::string(what) + " must be " + std::to_string(least) + " to " + std::to_string(most) + ", not " +
+                   quote(text));
+}
 
-  template <class Integer>
-  Integer number(std::string_view text, const char* what) const {
-    const std::optional<Integer> value = number_of<Integer>(text);
-    if (!value) fail(std::string(what) + " must be a decimal number, not " + quote(text));
-    return *value;
-  }
+template <class Value, std::size_t n>
+Value choice(std::string_view text, const char* what, const std::array<const char*, n>& names) {
+  const auto found = find_name<Value>(names, text);
+  if (!found) throw_bad_config(std::string(what) + " must be " + list(names) + ", not " + quote(text));
+  return *found;
+}
 
-  int number_in(std::string_view text, const char* what, int least, int most) const {
-    const int value = number<int>(text, what);
-    if (value < least || value > most) {
-      fail(std::string(what) + " must be " + std::to_string(least) + " to " + std::to_string(most) + ", not " +
-           quote(text));
-    }
-    return value;
-  }
-
-  template <class Value, std::size_t n>
-  Value choice(std::string_view text, const char* what, const std::array<const char*, n>& names) const {
-    const auto found = find_name<Value>(names, text);
-    if (!found) fail(std::string(what) + " must be " + list(names) + ", not " + quote(text));
-    return *found;
-  }
-
- private:
-  std::string where_;
-};
-
-TunerRule parse_line(std::string_view text, const LineReader& reader) {
+/// Its complaints do not say where.
+TunerRule parse_line(std::string_view text) {
   std::vector<std::string_view> fields = split_list(text);
   const std::size_t count = fields.size();
-  if (count > kMaxFields) reader.fail("more than " + std::to_string(kMaxFields) + " fields");
+  if (count > kMaxFields) throw_bad_config("more than " + std::to_string(kMaxFields) + " fields");
   for (std::string_view& field : fields) field = trimmed(field);
   if (count < kRequiredFields) {
-    reader.fail(
+    throw_bad_config(
         "expected collective,minBytes,maxBytes,algorithm,protocol,channels,nNodes,nRanks[,numPipeOps[,regBuff]]"
         ", found " +
         counted(count, "field"));
   }
   constexpr int kMany = 1 << 30;
   TunerRule rule;
-  rule.collective = reader.choice<TunerCollective>(fields[0], "the collective", kTunerWords);
-  rule.min_bytes = reader.number<std::uint64_t>(fields[1], "minBytes");
-  rule.max_bytes = reader.number<std::uint64_t>(fields[2], "maxBytes");
-  if (rule.min_bytes > rule.max_bytes) reader.fail("minBytes is above maxBytes: the rule can never apply");
-  rule.algorithm = reader.choice<TunerAlgorithm>(fields[3], "the algorithm", kAlgorithms);
-  rule.protocol = reader.choice<TunerProtocol>(fields[4], "the protocol", kProtocols);
-  rule.channels = reader.number_in(fields[5], "channels", -1, kMaxTunerChannels);
+  rule.collective = choice<TunerCollective>(fields[0], "the collective", kTunerWords);
+  rule.min_bytes = number<std::uint64_t>(fields[1], "minBytes");
+  rule.max_bytes = number<std::uint64_t>(fields[2], "maxBytes");
+  if (rule.min_bytes > rule.max_bytes) throw_bad_config("minBytes is above maxBytes: the rule can never apply");
+  rule.algorithm = choice<TunerAlgorithm>(fields[3], "the algorithm", kAlgorithms);
+  rule.protocol = choice<TunerProtocol>(fields[4], "the protocol", kProtocols);
+  rule.channels = number_in(fields[5], "channels", -1, kMaxTunerChannels);
   if (rule.channels == 0) rule.channels = -1;  // NCCL takes 0 for its own choice
-  rule.nnodes = reader.number_in(fields[6], "nNodes", -1, kMany);
-  rule.nranks = reader.number_in(fields[7], "nRanks", -1, kMany);
-  if (count > 8) rule.pipe_ops = reader.number_in(fields[8], "numPipeOps", -1, kMany);
-  if (count > 9) rule.registered = reader.number_in(fields[9], "regBuff", -1, 1);
+  rule.nnodes = number_in(fields[6], "nNodes", -1, kMany);
+  rule.nranks = number_in(fields[7], "nRanks", -1, kMany);
+  if (count > 8) rule.pipe_ops = number_in(fields[8], "numPipeOps", -1, kMany);
+  if (count > 9) rule.registered = number_in(fields[9], "regBuff", -1, 1);
   return rule;
 }
 
@@ -148,7 +136,11 @@ std::vector<TunerRule> parse_tuner_csv(std::string_view text, std::string_view f
   for (const std::string_view line : split_text(text, '\n')) {
     ++number;
     if (trimmed(line).empty() || line.front() == '#') continue;
-    rules.push_back(parse_line(line, LineReader(file, number)));
+    try {
+      rules.push_back(parse_line(line));
+    } catch (const Error& e) {
+      throw_bad_config(std::string(file) + ":" + std::to_string(number) + ": " + e.what());
+    }
     rules.back().line = number;
   }
   return rules;

@@ -42,6 +42,9 @@ class RefusedError : public Error {
   using Error::Error;
 };
 
+/// Throws Error(not_possible): what is asked for cannot be had here.
+[[noreturn]] inline void throw_not_possible(const std::string& text) { throw Error(ExitCode::not_possible, text); }
+
 /// Throws Error(bad_config): what is asked for cannot be.
 [[noreturn]] inline void throw_bad_config(const std::string& text) { throw Error(ExitCode::bad_config, text); }
 

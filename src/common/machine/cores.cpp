@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -98,17 +97,12 @@ std::set<int> cpuset_cores(const fs::path& root) {
 std::set<int> parse_cpu_list(std::string_view text) {
   constexpr int kMost = 1 << 16;  // no kernel is built for more, and a recording may say any number
   std::vector<std::pair<int, int>> ranges;
-  std::istringstream parts{std::string(text)};
-  for (std::string part; std::getline(parts, part, ',');) {
-    int first = 0;
-    const char* const end = part.data() + part.size();
-    auto parsed = std::from_chars(part.data(), end, first);
-    int last = first;
-    if (parsed.ec == std::errc{} && parsed.ptr != end && *parsed.ptr == '-') {
-      parsed = std::from_chars(parsed.ptr + 1, end, last);
-    }
-    if (parsed.ec != std::errc{} || parsed.ptr != end || first < 0 || last >= kMost) return {};
-    ranges.emplace_back(first, last);
+  for (const std::string_view part : split_text(text, ',')) {
+    std::string_view rest;
+    const std::optional<int> first = leading_number<int>(part, 10, &rest);
+    const std::optional<int> last = rest.starts_with('-') ? number_of<int>(rest.substr(1)) : number_of<int>(part);
+    if (!first || !last || *first < 0 || *last >= kMost) return {};
+    ranges.emplace_back(*first, *last);
   }
   std::ranges::sort(ranges);
   std::set<int> cores;

@@ -9,6 +9,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -26,15 +27,10 @@ void ask_watts(std::optional<double>& watts, const nvml::Call<NvmlResult(NvmlDev
   if (call(device, &milliwatts) == nvml::kSuccess) watts = milliwatts / 1e3;
 }
 
-std::string driver_version(const Calls& calls) {
+template <class Call, class... Before>
+std::string text_of(const Call& call, Before... before) {
   std::array<char, 96> text{};
-  if (calls.driver_version(text.data(), text.size()) != nvml::kSuccess) return {};
-  return text.data();
-}
-
-std::string text_of(const nvml::Call<NvmlResult(NvmlDevice, char*, unsigned)>& call, NvmlDevice device) {
-  std::array<char, 96> text{};
-  if (call(device, text.data(), text.size()) != nvml::kSuccess) return {};
+  if (call(before..., text.data(), text.size()) != nvml::kSuccess) return {};
   text.back() = '\0';
   return text.data();
 }
@@ -273,16 +269,12 @@ struct CudaCalls {
 }  // namespace
 
 std::vector<std::string> slowdown_words(std::uint64_t reasons) {
-  struct Reason {
-    std::uint64_t bit;  // nvmlClocksEventReason...
-    const char* words;
-  };
-  // 0x08, hardware slowdown, stands for the two behind it on old GPUs.
-  constexpr std::array kReasons = {Reason{0x20, "heat (driver)"}, Reason{0x40, "heat (hardware)"},
-                                   Reason{0x80, "power brake"}};
+  // nvmlClocksEventReason... 0x08, hardware slowdown, stands for the two behind it on old GPUs.
+  constexpr std::array<std::pair<std::uint64_t, const char*>, 3> kReasons{
+      {{0x20, "heat (driver)"}, {0x40, "heat (hardware)"}, {0x80, "power brake"}}};
   std::vector<std::string> words;
-  for (const Reason& reason : kReasons) {
-    if ((reasons & reason.bit) != 0) words.emplace_back(reason.words);
+  for (const auto& [bit, reason] : kReasons) {
+    if ((reasons & bit) != 0) words.emplace_back(reason);
   }
   if (words.empty() && (reasons & 0x08) != 0) words.emplace_back("hardware (heat or power)");
   return words;
@@ -305,7 +297,7 @@ HostGpus read_gpus(const std::string& library_name) {
     host.problem = session.refusal;
   }
   if (!session.open) return host;
-  host.driver = driver_version(session.calls);
+  host.driver = text_of(session.calls.driver_version);
   const std::vector<NvmlDevice> devices = session.devices(host.problem);
   for (std::size_t index = 0; index < devices.size(); ++index) {
     host.gpus.push_back(ask_one(session.calls, index, devices));

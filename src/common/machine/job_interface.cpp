@@ -203,18 +203,15 @@ constexpr std::array<Naming, 4> kNamings{{{"OMPI_MCA_btl_tcp_if_include", false}
                                           {"NCCL_SOCKET_IFNAME", true}}};
 
 /// IPv4 first, as everything here prefers it; else what came first.
-const InterfaceAddress* best(const std::vector<const InterfaceAddress*>& fit) {
-  const auto four = std::ranges::find_if(fit, [](const InterfaceAddress* a) { return !is_ipv6(*a); });
-  return four != fit.end() ? *four : fit.empty() ? nullptr : fit.front();
-}
-
 template <typename Accept>
 const InterfaceAddress* first_of(const Addresses& addresses, const Accept& accept) {
-  std::vector<const InterfaceAddress*> fit;
+  const InterfaceAddress* found = nullptr;
   for (const InterfaceAddress& a : addresses) {
-    if (reachable(a) && accept(a)) fit.push_back(&a);
+    if (!reachable(a) || !accept(a)) continue;
+    if (!is_ipv6(a)) return &a;
+    if (found == nullptr) found = &a;
   }
-  return best(fit);
+  return found;
 }
 
 bool usual(const InterfaceAddress& a) { return !a.loopback && !is_loopback(a.ip) && !is_for_containers(a.name); }
@@ -296,8 +293,7 @@ std::string choose_address(const Addresses& addresses, const Get& get,
   if (chosen == nullptr) chosen = first_of(addresses, usual);
   if (chosen == nullptr) chosen = first_of(addresses, [](const InterfaceAddress& a) { return !is_loopback(a.ip); });
   if (chosen == nullptr) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("other hosts cannot reach this one: its interfaces are {}", choices(addresses)));
+    throw_not_possible(fmt::format("other hosts cannot reach this one: its interfaces are {}", choices(addresses)));
   }
   return chosen->ip;
 }

@@ -10,7 +10,6 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <deque>
 #include <sstream>
@@ -107,8 +106,8 @@ bool read_sxid(std::string_view text, KernelEvent& event) {
   if (!number) return false;
   event.number = *number;
   event.what = KernelEvent::What::nvswitch;
-  const std::size_t blank = text.substr(0, at).rfind(' ');
-  event.device = text.substr(blank == kNotFound ? 0 : blank + 1, at - (blank == kNotFound ? 0 : blank + 1));
+  const std::size_t begin = text.substr(0, at).rfind(' ') + 1;  // 0 where there is no blank
+  event.device = text.substr(begin, at - begin);
   event.text = trimmed(text);
   return true;
 }
@@ -222,16 +221,13 @@ std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::
         rest = line;  // a record ends with a line feed; what does not goes on with the next read
         break;
       }
-      const std::size_t first = line.find(','), semicolon = line.find(';');
-      if (line.empty() || line.front() == ' ' || first == std::string::npos || semicolon == std::string::npos) continue;
-      KernelLine record;
-      const auto [stop, failure] = std::from_chars(line.data() + first + 1, line.data() + line.size(), record.sequence);
-      if (failure != std::errc{} || record.sequence < from) continue;
-      std::uint64_t microseconds = 0;
-      if (*stop == ',') std::from_chars(stop + 1, line.data() + semicolon, microseconds);
-      record.since_boot_s = 1e-6 * static_cast<double>(microseconds);
-      record.text = line.substr(semicolon + 1);
-      kept.push_back(std::move(record));
+      const std::size_t semicolon = line.find(';');
+      const auto fields = split_list(std::string_view(line).substr(0, semicolon));
+      if (line.starts_with(' ') || fields.size() < 2 || semicolon == kNotFound) continue;
+      const auto sequence = leading_number<std::uint64_t>(fields[1]);
+      if (!sequence || *sequence < from) continue;
+      const auto microseconds = leading_number<std::uint64_t>(fields.size() > 2 ? fields[2] : "").value_or(0);
+      kept.push_back({*sequence, 1e-6 * static_cast<double>(microseconds), line.substr(semicolon + 1)});
       if (kept.size() > kMost) kept.pop_front();
     }
   }

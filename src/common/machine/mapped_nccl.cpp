@@ -1,8 +1,9 @@
 #include "common/machine/mapped_nccl.h"
 
+#include "common/base/text.h"
+
 #include <fmt/format.h>
 
-#include <charconv>
 #include <fstream>
 #include <set>
 #include <string>
@@ -27,11 +28,9 @@ int version_in(std::string_view bytes) {
 int nccl_version_number(std::string_view text) {
   int number = 0;
   for (const int scale : {10000, 100, 1}) {
-    int part = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), part);
-    if (error != std::errc() || part < 0 || part > 99) return 0;
+    const int part = leading_number<int>(text, 10, &text).value_or(-1);
+    if (part < 0 || part > 99) return 0;
     number += scale * part;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     if (scale == 1) break;
     if (!text.starts_with('.')) return 0;
     text.remove_prefix(1);

@@ -28,18 +28,12 @@ struct Limit {
 
 /// What one control group allows and has used. Inactive file pages do not count as used: the kernel drops them first.
 std::optional<Limit> limit_of(const fs::path& dir, int version) {
-  std::optional<long long> bytes, used, cache;
-  if (version == 2) {
-    bytes = read_number(dir / "memory.max");
-    // Above memory.high a process is not killed but throttled until it barely runs: no room to measure in.
-    if (const auto high = read_number(dir / "memory.high"); high && (!bytes || *high < *bytes)) bytes = high;
-    used = read_number(dir / "memory.current");
-    cache = read_value(dir / "memory.stat", "inactive_file");
-  } else {
-    bytes = read_number(dir / "memory.limit_in_bytes");
-    used = read_number(dir / "memory.usage_in_bytes");
-    cache = read_value(dir / "memory.stat", "total_inactive_file");
-  }
+  const bool unified = version == 2;
+  std::optional<long long> bytes = read_number(dir / (unified ? "memory.max" : "memory.limit_in_bytes"));
+  // Above memory.high a process is not killed but throttled until it barely runs: no room to measure in.
+  if (const auto high = read_number(dir / "memory.high"); unified && high && (!bytes || *high < *bytes)) bytes = high;
+  const auto used = read_number(dir / (unified ? "memory.current" : "memory.usage_in_bytes"));
+  const auto cache = read_value(dir / "memory.stat", unified ? "inactive_file" : "total_inactive_file");
   constexpr long long kUnlimited = 1LL << 60;  // version 1 writes "no limit" as the largest multiple of a page
   if (!bytes || !used || *bytes >= kUnlimited) return std::nullopt;
   return Limit{*bytes, std::max(0LL, *used - cache.value_or(0))};
@@ -52,10 +46,7 @@ HostMemory free_host_memory(const fs::path& root) {
   if (!available_kib) {
     throw Error(ExitCode::internal, fmt::format("no MemAvailable in {}", (root / "proc/meminfo").string()));
   }
-  HostMemory memory;
-  memory.available_bytes = static_cast<std::uint64_t>(*available_kib) * 1024;
-  memory.free_bytes = memory.available_bytes;
-  memory.source = "MemAvailable";
+  HostMemory memory{static_cast<std::uint64_t>(*available_kib) * 1024, "MemAvailable"};
 
   const CgroupDirs groups = cgroup_dirs("memory", root);
   for (const fs::path& dir : groups.dirs) {
@@ -64,8 +55,6 @@ HostMemory free_host_memory(const fs::path& root) {
     const auto left = static_cast<std::uint64_t>(std::max(0LL, limit->bytes - limit->used));
     if (left >= memory.free_bytes) continue;
     memory.free_bytes = left;
-    memory.limit_bytes = static_cast<std::uint64_t>(limit->bytes);
-    memory.used_bytes = static_cast<std::uint64_t>(limit->used);
     constexpr double kGiB = 1 << 30;
     memory.source = fmt::format("cgroup limit {:.1f} GiB - {:.1f} GiB used", static_cast<double>(limit->bytes) / kGiB,
                                 static_cast<double>(limit->used) / kGiB);

@@ -11,9 +11,6 @@ namespace busbar {
 /// Memory that this host, or this process's control group on it, can still give, to all of its processes together.
 struct HostMemory {
   std::uint64_t free_bytes = 0;
-  std::uint64_t available_bytes = 0;  ///< MemAvailable of the host
-  std::uint64_t limit_bytes = 0;      ///< the tightest control group's limit; 0: none below MemAvailable
-  std::uint64_t used_bytes = 0;       ///< of that limit, file cache that can be dropped not counted
   std::string source;  ///< what decided, for the arithmetic: "MemAvailable", "cgroup limit 8.0 GiB - ..."
 };
 

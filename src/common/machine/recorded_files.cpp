@@ -4,7 +4,6 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
-#include "common/machine/probe.h"
 
 #include <fmt/format.h>
 

@@ -73,7 +73,6 @@ class WrappedBackend : public Backend {
   bool asynchronous() const override { return inner_->asynchronous(); }
   void observe_begin() override { inner_->observe_begin(); }
   ShownAlgorithm observe_end(const Operation& op) override { return inner_->observe_end(op); }
-  bool has_graphs() const override { return inner_->has_graphs(); }
   void capture_begin(int lane) override { inner_->capture_begin(lane); }
   void capture_end(int lane) override { inner_->capture_end(lane); }
   void replay(int lane) override {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/backend.h"
+#include "common/measure/buffer_plan.h"
 
 #include <exception>
 #include <thread>
@@ -33,6 +33,16 @@ void run_on_lanes(Backend& backend, const Work& work, const Fail& fail) {
   for (int lane = 1; lane < lanes; ++lane) threads.emplace_back(guarded, lane);
   guarded(0);
   for (std::thread& t : threads) t.join();
+}
+
+/// Launches the operation once, on all lanes, and waits for its end.
+template <class Fail>
+void launch_once(Backend& backend, const BufferPlan& buffer_plan, const Fail& fail) {
+  const auto launch = [&](int lane) {
+    backend.launch(lane, buffer_plan.operation(), buffer_plan.lane_buffers(0, lane));
+    backend.synchronize(lane);
+  };
+  run_on_lanes(backend, launch, fail);
 }
 
 }  // namespace busbar

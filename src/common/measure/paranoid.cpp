@@ -5,6 +5,7 @@
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
 #include "common/base/units.h"
+#include "common/measure/plan.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 
@@ -29,15 +30,8 @@ Arguments arguments_of(const Operation& op) {
   return arguments;
 }
 
-/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/): the same on every machine, as std::hash need not be.
-std::int64_t hash(const Arguments& arguments) {
-  std::uint64_t value = 0xcbf29ce484222325ull;
-  for (const char c : pack_fields(arguments)) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return static_cast<std::int64_t>(value);
-}
-
 bool all_equal(const Comm& world, const Arguments& arguments) {
-  const std::int64_t mine = hash(arguments);
+  const auto mine = static_cast<std::int64_t>(hash(pack_fields(arguments)));
   std::int64_t both[2] = {mine, ~mine};  // the largest of ~x is ~ the smallest x
   world.max(both);
   return both[0] == ~both[1];

@@ -1,6 +1,7 @@
 #include "common/measure/plan.h"
 
 #include "common/base/error.h"
+#include "common/base/packed_fields.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/buffer_plan.h"
@@ -8,10 +9,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
-#include <type_traits>
 
 namespace busbar {
 namespace {
@@ -68,9 +67,8 @@ void cap(Plan& plan, const Config& config, const Backend::MemoryLimit& limit) {
   const std::uint64_t last = last_size(config);
   plan.maxbytes = std::min(last, most);
   if (first > most) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("not enough memory for the first size: {}; lower -b or start fewer ranks per host",
-                            need_words(config, limit, first)));
+    throw_not_possible(fmt::format("not enough memory for the first size: {}; lower -b or start fewer ranks per host",
+                                   need_words(config, limit, first)));
   }
   if (plan.maxbytes < last) {
     plan.cap_arithmetic = fmt::format("Reducing maxBytes to {} due to memory limitation: {}", plan.maxbytes,
@@ -109,25 +107,18 @@ void refuse_options_of_pingpong(const Config& config, const Collective& collecti
       fmt::format("{} is for pingpong_perf: {} has no pairs of ranks; leave it out", option, collective.name));
 }
 
-/// Roots that are pingpong's rounds.
-std::vector<int> rounds_of(PairChoice pairs, int nranks) {
-  // An odd number of ranks has no pairs: one row says so.
-  if (pairs == PairChoice::half || nranks % 2 != 0) return {kHalves};
-  std::vector<int> rounds(static_cast<std::size_t>(nranks) - 1);
-  std::iota(rounds.begin(), rounds.end(), 0);
-  return rounds;
-}
-
 std::vector<int> roots_of(const Config& config, const Collective& collective, int nranks) {
   if (!config.all_roots && config.root >= nranks) {
     throw_bad_config(fmt::format("-r {}: there {} only {}, numbered from 0", config.root, nranks == 1 ? "is" : "are",
                                  counted(nranks, "rank")));
   }
   if (!collective.has_root) return {0};
-  if (collective.id == CollectiveId::pingpong) return rounds_of(config.pairs, nranks);
-  if (!config.all_roots) return {config.root};
-  std::vector<int> roots(nranks);
-  for (int r = 0; r < nranks; ++r) roots[r] = r;
+  const bool by_rounds = collective.id == CollectiveId::pingpong;
+  // An odd number of ranks has no pairs: one row says so.
+  if (by_rounds && (config.pairs == PairChoice::half || nranks % 2 != 0)) return {kHalves};
+  if (!by_rounds && !config.all_roots) return {config.root};
+  std::vector<int> roots(static_cast<std::size_t>(by_rounds ? nranks - 1 : nranks));
+  std::iota(roots.begin(), roots.end(), 0);
   return roots;
 }
 
@@ -156,9 +147,10 @@ std::vector<std::optional<Op>> ops_of(const Config& config, const Collective& co
 void check_matrix_fits(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit) {
   for (const Case& c : plan.cases) {
     if (c.nbytes <= largest_that_fits(config, limit)) continue;
-    throw Error(ExitCode::not_possible, fmt::format("not enough memory for the alltoallv matrix: {}; scale it down "
-                                                    "(NCCL_TESTS_ALLTOALLV_MATRIX_SCALE) or start fewer ranks per host",
-                                                    need_words(config, limit, c.nbytes)));
+    throw_not_possible(
+        fmt::format("not enough memory for the alltoallv matrix: {}; scale it down "
+                    "(NCCL_TESTS_ALLTOALLV_MATRIX_SCALE) or start fewer ranks per host",
+                    need_words(config, limit, c.nbytes)));
   }
 }
 
@@ -227,61 +219,49 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
 
 namespace {
 
-/// FNV-1a's constants (http://www.isthe.com/chongo/tech/comp/fnv/) over 64-bit words instead of bytes.
-class Hash {
- public:
-  void add(auto... values) { (add_one(values), ...); }
-  std::uint64_t value() const { return value_; }
-
- private:
-  template <typename T>
-  void add_one(T value) {
-    std::uint64_t word = 0;
-    if constexpr (std::is_floating_point_v<T>) {
-      word = std::bit_cast<std::uint64_t>(static_cast<double>(value));
-    } else {
-      word = static_cast<std::uint64_t>(value);
-    }
-    value_ = (value_ ^ word) * 0x100000001b3ull;
-    // A multiplication carries upwards only: without this, high bits would never reach the low ones.
-    value_ ^= value_ >> 32;
-  }
-
-  std::uint64_t value_ = 0xcbf29ce484222325ull;
+/// What is agreed on, as bytes.
+struct Digested {
+  std::string bytes;
+  void add(auto... values) { (pack_into(bytes, values), ...); }
 };
 
-void add_config(Hash& hash, const Config& c) {
-  hash.add(c.nthreads, c.ngpus, c.iters, c.agg_iters, c.warmup_iters, c.run_cycles, c.average, c.per_iter_timing,
-           c.per_iter_skip, c.parallel_init, c.check, c.blocking, c.stream_null, c.timeout_s, c.cudagraph,
-           c.local_register, c.cta_policy.value_or(-1), c.memory_report, c.unalign, c.backend, c.placement, c.buffers,
-           c.pairs, c.nonblocking, c.dry_run, c.topology, c.ranks_per_gpu, c.stat, c.rel_ci, c.min_time_s, c.max_time_s,
-           c.cell_time_s, c.epochs, c.seed, c.cadence, c.per_rank, c.show_algo, c.show_prediction, c.paranoid,
-           c.inject.has_value());
-  if (c.inject) hash.add(c.inject->rank, c.inject->operation, c.inject->kind, c.inject->late_s);
+void add_config(Digested& all, const Config& c) {
+  all.add(c.nthreads, c.ngpus, c.iters, c.agg_iters, c.warmup_iters, c.run_cycles, c.average, c.per_iter_timing,
+          c.per_iter_skip, c.parallel_init, c.check, c.blocking, c.stream_null, c.timeout_s, c.cudagraph,
+          c.local_register, c.cta_policy, c.memory_report, c.unalign, c.backend, c.placement, c.buffers, c.pairs,
+          c.nonblocking, c.dry_run, c.topology, c.ranks_per_gpu, c.stat, c.rel_ci, c.min_time_s, c.max_time_s,
+          c.cell_time_s, c.epochs, c.seed, c.cadence, c.per_rank, c.show_algo, c.show_prediction, c.paranoid,
+          c.inject.has_value());
+  if (c.inject) all.add(c.inject->rank, c.inject->operation, c.inject->kind, c.inject->late_s);
   // Whether these are asked for decides whether ranks gather what they report.
-  hash.add(!c.output_file.empty(), !c.csv.empty());
+  all.add(!c.output_file.empty(), !c.csv.empty());
 }
 
-void add_traffic(Hash& hash, const Traffic& traffic) {
-  hash.add(traffic.spread, traffic.dim);
-  for (std::uint64_t nbytes : traffic.bytes) hash.add(nbytes);
-  hash.add(traffic.pattern, traffic.window);
+void add_traffic(Digested& all, const Traffic& traffic) {
+  all.add(traffic.spread, traffic.dim, traffic.bytes);
+  all.add(traffic.pattern, traffic.window);
 }
 
 }  // namespace
 
+std::uint64_t hash(std::string_view bytes) {
+  std::uint64_t value = 0xcbf29ce484222325ull;
+  for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return value;
+}
+
 std::uint64_t digest(const Plan& plan, const Config& config) {
-  Hash hash;
-  hash.add(plan.collective->id, plan.maxbytes);
-  add_config(hash, config);
-  hash.add(plan.cases.size());
+  Digested all;
+  all.add(plan.collective->id, plan.maxbytes);
+  add_config(all, config);
+  all.add(plan.cases.size());
   for (const Case& c : plan.cases) {
-    hash.add(c.dtype, c.op ? static_cast<int>(*c.op) : -1, c.root, c.problem.count, c.problem.nranks, c.nbytes);
+    all.add(c.dtype, c.op, c.root, c.problem.count, c.problem.nranks, c.nbytes);
   }
   // Once: it is the same of all cases, and a matrix has nranks^2 entries.
   const bool has_traffic = uses_traffic(*plan.collective) || plan.collective->id == CollectiveId::pingpong;
-  if (!plan.cases.empty() && has_traffic) add_traffic(hash, *plan.cases.front().problem.traffic);
-  return hash.value();
+  if (!plan.cases.empty() && has_traffic) add_traffic(all, *plan.cases.front().problem.traffic);
+  return hash(all.bytes);
 }
 
 namespace {
@@ -307,24 +287,22 @@ std::string duration_words(const Plan& plan, const Config& config, double assume
   return fmt::format("about {}", format_duration(cycle_s * config.run_cycles));
 }
 
-std::string row_line(const Collective& collective, const Case& c) {
-  return fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", c.nbytes, c.problem.count, name(c.dtype),
-                     c.op ? name(*c.op) : "none", shown_root(collective, c.root));
-}
-
 /// All rows, or the first and last of many.
 std::string row_lines(const Plan& plan) {
   constexpr std::size_t kHead = 40;
   constexpr std::size_t kTail = 10;
   const std::size_t n = plan.cases.size();
   const std::size_t hidden = n > kHead + kTail + 1 ? n - kHead - kTail : 0;
-  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n", "size (B)", "count", "type", "redop", "root");
+  constexpr const char* kLine = "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n";
+  std::string text = fmt::format(kLine, "size (B)", "count", "type", "redop", "root");
   for (std::size_t i = 0; i < n; ++i) {
     if (hidden > 0 && i == kHead) {
       text += fmt::format("{:>12}  ({} more rows)\n", "...", hidden);
       i += hidden;
     }
-    text += row_line(*plan.collective, plan.cases[i]);
+    const Case& c = plan.cases[i];
+    text += fmt::format(kLine, c.nbytes, c.problem.count, name(c.dtype), c.op ? name(*c.op) : "none",
+                        shown_root(*plan.collective, c.root));
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -55,6 +56,9 @@ std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxby
 /// Error(bad_config) for a root out of range, more than kMaxRows rows, or an option of another collective.
 Plan make_plan(const Config& config, const Collective& collective, const Backend& backend, const Traffic& traffic,
                const Backend::MemoryLimit& limit);
+
+/// FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/): the same on every machine, as std::hash need not be.
+std::uint64_t hash(std::string_view bytes);
 
 /// A digest of everything that decides which collectives are called in which order; equal plans have equal digests.
 std::uint64_t digest(const Plan& plan, const Config& config);

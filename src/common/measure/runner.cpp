@@ -4,9 +4,7 @@
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/measure/lanes.h"
-#include "common/measure/observed_steps.h"
 #include "common/measure/paranoid.h"
-#include "common/measure/verify.h"
 #include "common/processes/gather_records.h"
 
 #include <fmt/format.h>
@@ -41,13 +39,7 @@ void visit_fields(auto&& visit, KernelPhases& p) {
 ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,
                                  const BufferPlan& buffer_plan, const FailJob& fail) {
   backend.observe_begin();
-  run_on_lanes(
-      backend,
-      [&](int lane) {
-        backend.launch(lane, buffer_plan.operation(), buffer_plan.lane_buffers(0, lane));
-        backend.synchronize(lane);
-      },
-      fail);
+  launch_once(backend, buffer_plan, fail);
   ShownAlgorithm shown = backend.observe_end(buffer_plan.operation());
   const std::span<const int> ranks = backend.local_ranks();
   for (KernelPhases& phases : shown.phases) {
@@ -83,19 +75,21 @@ std::string describe(const Collective& collective, const Case& c) {
 
 namespace {
 
+/// Operations that one lane launches until the end of the loop, outside of graphs.
+std::uint64_t looped_calls(const Config& config) {
+  return static_cast<std::uint64_t>(config.warmup_iters) +
+         static_cast<std::uint64_t>(config.iters) * static_cast<std::uint64_t>(config.agg_iters);
+}
+
 /// Operations of one placement of a row: warm-up, timed loop, checks, and the one that is asked what runs.
 std::uint64_t operations_of(const Config& config, bool observed) {
-  const auto timed = static_cast<std::uint64_t>(config.iters) * static_cast<std::uint64_t>(config.agg_iters);
-  return static_cast<std::uint64_t>(config.warmup_iters) + timed + static_cast<std::uint64_t>(config.check) +
-         (observed ? 1 : 0);
+  return looped_calls(config) + static_cast<std::uint64_t>(config.check) + (observed ? 1 : 0);
 }
 
 /// Operations that one lane launches from warm-up to the end of the loop.
 std::uint64_t timed_calls(const Config& config) {
-  const auto loop = static_cast<std::uint64_t>(config.iters) * static_cast<std::uint64_t>(config.agg_iters);
   // A captured loop is launched once to try it, and counts as one operation each time it is replayed.
-  return static_cast<std::uint64_t>(config.warmup_iters) + loop +
-         (config.cudagraph > 0 ? static_cast<std::uint64_t>(config.cudagraph) + 1 : 0);
+  return looped_calls(config) + (config.cudagraph > 0 ? static_cast<std::uint64_t>(config.cudagraph) + 1 : 0);
 }
 
 }  // namespace

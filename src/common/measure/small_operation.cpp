@@ -37,13 +37,7 @@ void SmallOperation::prepare() { verifier_.prepare_timed(buffer_plan_); }
 
 double SmallOperation::run() {
   const Clock::time_point begin = Clock::now();
-  run_on_lanes(
-      backend_,
-      [&](int lane) {
-        backend_.launch(lane, buffer_plan_.operation(), buffer_plan_.lane_buffers(0, lane));
-        backend_.synchronize(lane);
-      },
-      fail_);
+  launch_once(backend_, buffer_plan_, fail_);
   return seconds(Clock::now() - begin);
 }
 

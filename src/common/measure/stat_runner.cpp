@@ -2,7 +2,6 @@
 
 #include "common/base/random_source.h"
 #include "common/base/timestamp.h"
-#include "common/measure/observed_steps.h"
 #include "common/measure/paranoid.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"

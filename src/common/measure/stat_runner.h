@@ -7,7 +7,6 @@
 #include "common/statistics/random.h"
 
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace busbar {

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 namespace busbar {
 namespace {
@@ -109,12 +108,6 @@ namespace {
 
 /// Bytes of a wrong buffer that are copied and examined, from its first wrong element on.
 constexpr std::size_t kExaminedBytes = std::size_t{16} << 20;
-
-std::uint64_t load_bits(const std::byte* at, std::size_t elem_size) {
-  std::uint64_t bits = 0;
-  std::memcpy(&bits, at, elem_size);
-  return bits;
-}
 
 std::uint64_t wanted_bits(const Pattern& pattern, const std::vector<Block>& blocks, std::size_t index) {
   for (const Block& b : blocks) {
@@ -221,7 +214,7 @@ WrongRank Verifier::explain(const Operation& op, const Pattern& data, const std:
   record.count = result.wrong;
   record.first = result.first;
   record.last = result.last;
-  record.got = format_element(op.dtype, load_bits(copy.data(), w));
+  record.got = format_element(op.dtype, load_bits(copy.data(), 0, w));
   record.want = format_element(op.dtype, wanted_bits(data, blocks, result.first));
   record.cause = name(diagnosis.cause);
   record.suspect_rank = diagnosis.rank;

@@ -36,7 +36,7 @@ struct Pipe {
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) {
-    throw Error(ExitCode::not_possible, fmt::format("no pipe to a child: {}", std::strerror(errno)));
+    throw_not_possible(fmt::format("no pipe to a child: {}", std::strerror(errno)));
   }
   return {Fd(ends[0]), Fd(ends[1])};
 }
@@ -78,7 +78,7 @@ class Child {
     const pid_t parent = getpid();
     const sigset_t unheld = interrupts();
     pid_ = fork();
-    if (pid_ < 0) throw Error(ExitCode::not_possible, fmt::format("cannot fork: {}", std::strerror(errno)));
+    if (pid_ < 0) throw_not_possible(fmt::format("cannot fork: {}", std::strerror(errno)));
     if (pid_ == 0) {
       // Between fork and exec of a process with threads only async-signal-safe calls may stand.
       setpgid(0, 0);
@@ -99,7 +99,7 @@ class Child {
     if (read(failed.read.fd(), &why, sizeof why) == sizeof why) {
       waitpid(pid_, nullptr, 0);
       pid_ = -1;
-      throw Error(ExitCode::not_possible, fmt::format("cannot execute {}: {}", in_quotes(argv[0]), std::strerror(why)));
+      throw_not_possible(fmt::format("cannot execute {}: {}", in_quotes(argv[0]), std::strerror(why)));
     }
     out_ = std::move(out.read);
     err_ = std::move(err.read);

@@ -132,17 +132,12 @@ void GlobalClock::check(double tolerable_s) {
 /// it, until all below the largest power of two know; they teach the rest.
 void GlobalClock::learn() {
   if (host_.rank() == 0) {
-    offset_ = 0;
-    drift_ = 0;
+    model_ = {};
     const int n = leaders_.size();
     const int r = leaders_.rank();
     const ReadSeconds own = [this] { return std::chrono::duration<double>(read_() - base_).count(); };
     const ReadSeconds global = [this] { return at(read_()); };
-    const auto learn_from = [&](int reference) {
-      const ClockModel model = fit_clock(follow(leaders_, reference, own));
-      offset_ = model.offset_s;
-      drift_ = model.drift;
-    };
+    const auto learn_from = [&](int reference) { model_ = fit_clock(follow(leaders_, reference, own)); };
     int power = 1;
     while (power * 2 <= n) power *= 2;
     for (int step = power / 2; step >= 1; step /= 2) {
@@ -153,14 +148,7 @@ void GlobalClock::learn() {
     if (r + power < n) serve_offsets(leaders_, r + power, global);
     if (r >= power) learn_from(r - power);
   }
-  tell_host();
-}
-
-void GlobalClock::tell_host() {
-  double model[] = {offset_, drift_};
-  host_.broadcast(model, sizeof model, 0);
-  offset_ = model[0];
-  drift_ = model[1];
+  host_.broadcast(&model_, sizeof model_, 0);
 }
 
 double GlobalClock::measure_error() {

@@ -56,7 +56,7 @@ class GlobalClock {
   /// Seconds since this clock was made, on process 0's clock.
   double at(Clock::time_point local) const {
     const double t = std::chrono::duration<double>(local - base_).count();
-    return t - (offset_ + drift_ * t);
+    return t - (model_.offset_s + model_.drift * t);
   }
 
   bool one_host() const { return one_host_; }
@@ -72,7 +72,6 @@ class GlobalClock {
  private:
   void learn();
   double measure_error();
-  void tell_host();
 
   const Comm& world_;
   Comm host_;     ///< processes that share one clock
@@ -80,8 +79,7 @@ class GlobalClock {
   std::function<Clock::time_point()> read_;
   Clock::time_point base_;
   bool one_host_ = true;
-  double offset_ = 0;
-  double drift_ = 0;
+  ClockModel model_;
   double error_s_ = 0;
 };
 

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -91,16 +90,14 @@ Launch detect_launch(const Get& get) {
 }
 
 int slurm_tasks_on_node(std::string_view text, int index) {
-  std::istringstream parts{std::string(text)};
-  for (std::string part; std::getline(parts, part, ',');) {
-    int tasks = 0, nodes = 1;
-    const char* const end = part.data() + part.size();
-    const auto [at, error] = std::from_chars(part.data(), end, tasks);
-    if (error != std::errc{}) return 0;
-    if (at != end && std::from_chars(at + std::min<std::ptrdiff_t>(2, end - at), end, nodes).ec != std::errc{})
-      return 0;
-    if (index < nodes) return tasks;
-    index -= nodes;
+  for (const std::string_view part : split_text(text, ',')) {
+    std::string_view rest;
+    const std::optional<int> tasks = leading_number<int>(part, 10, &rest);
+    const std::optional<int> nodes =
+        rest.empty() ? 1 : leading_number<int>(rest.substr(std::min<std::size_t>(2, rest.size())));
+    if (!tasks || !nodes) return 0;
+    if (index < *nodes) return *tasks;
+    index -= *nodes;
   }
   return 0;
 }
@@ -216,18 +213,17 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_v
 void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char** argv) {
   constexpr const char* kGuard = "BUSBAR_STARTED_ITSELF";
   if (std::getenv(kGuard) != nullptr) {
-    throw Error(
-        ExitCode::not_possible,
+    throw_not_possible(
         fmt::format("mpirun was started for this program but does not tell it its rank: it belongs to another MPI; "
                     "start `mpirun -n {} {}` of the right one without -g and -t",
                     nranks, argv[0]));
   }
   const fs::path mpirun = find_mpirun();
   if (mpirun.empty()) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("-g and -t without a launcher need mpirun for {} ranks, and there is none beside the MPI "
-                            "library or in PATH; install it, or start one rank per process",
-                            nranks));
+    throw_not_possible(
+        fmt::format("-g and -t without a launcher need mpirun for {} ranks, and there is none beside the MPI "
+                    "library or in PATH; install it, or start one rank per process",
+                    nranks));
   }
   std::vector<std::string> args(argv, argv + argc);
   std::error_code unknown;
@@ -241,7 +237,7 @@ void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char*
   for (std::string& word : command) raw.push_back(word.data());
   raw.push_back(nullptr);
   execv(raw[0], raw.data());
-  throw Error(ExitCode::not_possible, fmt::format("cannot execute {}: {}", mpirun.string(), std::strerror(errno)));
+  throw_not_possible(fmt::format("cannot execute {}: {}", mpirun.string(), std::strerror(errno)));
 }
 
 }  // namespace busbar

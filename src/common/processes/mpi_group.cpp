@@ -75,20 +75,13 @@ class DisseminationBarrier final : public SmallBarrier {
 
 }  // namespace
 
+MpiGroup::MpiGroup(MPI_Comm comm, Owned owned) : comm_(comm), owned_(owned) {
+  MPI_Comm_rank(comm, &rank_);
+  MPI_Comm_size(comm, &size_);
+}
+
 MpiGroup::~MpiGroup() {
   if (owned_ == Owned::yes && may_free()) MPI_Comm_free(&comm_);
-}
-
-int MpiGroup::rank() const {
-  int rank = 0;
-  MPI_Comm_rank(comm_, &rank);
-  return rank;
-}
-
-int MpiGroup::size() const {
-  int size = 0;
-  MPI_Comm_size(comm_, &size);
-  return size;
 }
 
 void MpiGroup::barrier() { MPI_Barrier(comm_); }
@@ -153,7 +146,7 @@ std::unique_ptr<SmallBarrier> MpiGroup::small_barrier() { return std::make_uniqu
 
 MPI_Comm handle(const Comm& comm) {
   const auto* group = dynamic_cast<const MpiGroup*>(&comm.group());
-  if (group == nullptr) throw Error(ExitCode::not_possible, "the processes have no MPI communicator");
+  if (group == nullptr) throw_not_possible("the processes have no MPI communicator");
   return group->comm();
 }
 

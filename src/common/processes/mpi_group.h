@@ -15,13 +15,13 @@ class MpiGroup final : public ProcessGroup {
   enum class Owned : bool { no, yes };
 
   /// `owned`: freed when this goes, unless MPI has ended by then or an exception unwinds.
-  MpiGroup(MPI_Comm comm, Owned owned) : comm_(comm), owned_(owned) {}
+  MpiGroup(MPI_Comm comm, Owned owned);
   MpiGroup(const MpiGroup&) = delete;
   MpiGroup& operator=(const MpiGroup&) = delete;
   ~MpiGroup() override;
 
-  int rank() const override;
-  int size() const override;
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
   void barrier() override;
   void broadcast(void* data, std::size_t nbytes, int root) override;
   void reduce(std::span<double> values, Reduction reduction) override;
@@ -42,6 +42,8 @@ class MpiGroup final : public ProcessGroup {
  private:
   MPI_Comm comm_;
   Owned owned_;
+  int rank_ = 0;
+  int size_ = 1;
 };
 
 /// The communicator of a Comm that MPI carries.

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 #include <hwloc.h>
 
-#include <algorithm>
 #include <memory>
 #include <string_view>
 

@@ -6,14 +6,12 @@
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/processes/launcher.h"
-#include "driver/command/subcommand.h"
 #include "driver/doctor/doctor_command.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <string>
 #include <vector>
 

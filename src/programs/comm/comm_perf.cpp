@@ -6,7 +6,6 @@
 #include "common/base/say.h"
 #include "common/base/timestamp.h"
 #include "common/job/before_session.h"
-#include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
 #include "common/output/csv_report.h"
@@ -16,7 +15,6 @@
 #include "common/output/table.h"
 #include "common/processes/collectively.h"
 #include "common/record/json_values.h"
-#include "programs/comm/lives.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -163,12 +163,10 @@ const LivesResult& Lives::describe() {
 bool Lives::enough() {
   if (!config_.stat) return result_.lives >= config_.iters;
   const auto is_done = [&](std::size_t i) { return !result_.steps[i].skipped.empty() || stops_[i]; };
-  bool all = true;
-  for (std::size_t i = 0; i < stops_.size(); ++i) all = all && is_done(i);
-  if (all) return true;
-  if (now_s_ < config_.max_time_s) return false;
   for (std::size_t i = 0; i < stops_.size(); ++i) {
-    if (!is_done(i)) stops_[i] = agree_on_stop(job_.world(), cells_[i].cut_off(limits_));
+    if (is_done(i)) continue;
+    if (now_s_ < config_.max_time_s) return false;
+    stops_[i] = agree_on_stop(job_.world(), cells_[i].cut_off(limits_));
   }
   return true;
 }

@@ -2,9 +2,9 @@
 
 #include "common/base/environment.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/job/before_session.h"
-#include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
 #include "common/machine/memory.h"
@@ -109,12 +109,9 @@ std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, co
     remarks.push_back(
         fmt::format("1 rank: nothing is communicated; for more: mpirun -n N{}", on_host ? "" : ", or -g N"));
   }
-  if (std::string remark = in_place_remark(config, plan, backend); !remark.empty())
-    remarks.push_back(std::move(remark));
-  if (!on_host) return remarks;
+  add_once(remarks, in_place_remark(config, plan, backend));
   const auto cpus = static_cast<int>(std::thread::hardware_concurrency());
-  std::string remark = rotation_remark(config, plan, data_caches(), ranks_per_host, cpus);
-  if (!remark.empty()) remarks.push_back(std::move(remark));
+  if (on_host) add_once(remarks, rotation_remark(config, plan, data_caches(), ranks_per_host, cpus));
   return remarks;
 }
 

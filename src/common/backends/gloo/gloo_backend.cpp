@@ -1,12 +1,10 @@
 #include "common/backends/gloo/gloo_backend.h"
 
-#include "common/backends/gloo/gloo_algorithms.h"
 #include "common/backends/host_memory_backend.h"
 #include "common/base/error.h"
 #include "common/machine/job_interface.h"
 #include "common/machine/memory.h"
 #include "common/processes/collectively.h"
-#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 
@@ -26,29 +24,8 @@ constexpr std::size_t kMostToReduceScatter = INT_MAX;
 
 /// Copies of a message that Gloo allocates for a collective at most.
 double copies_of(CollectiveId id) {
-  switch (id) {
-    case CollectiveId::reduce_scatter:  // ours, and two of each ReduceScatterHalvingDoubling
-      return 3;
-    case CollectiveId::all_reduce:  // bcube's
-      return 1;
-    case CollectiveId::all_gather:
-    case CollectiveId::broadcast:
-    case CollectiveId::reduce:
-    case CollectiveId::alltoall:
-    case CollectiveId::alltoallv:
-    case CollectiveId::gather:
-    case CollectiveId::scatter:
-    case CollectiveId::sendrecv:
-    case CollectiveId::hypercube:
-    case CollectiveId::pingpong:
-    case CollectiveId::all_gatherv:
-    case CollectiveId::reduce_scatterv:
-    case CollectiveId::gatherv:
-    case CollectiveId::scatterv:
-    case CollectiveId::barrier:
-      return 0;
-  }
-  return 0;
+  if (id == CollectiveId::reduce_scatter) return 3;  // ours, and two of each ReduceScatterHalvingDoubling
+  return id == CollectiveId::all_reduce ? 1 : 0;     // bcube's
 }
 
 /// Why none of Gloo's functions is the collective; nothing where one is, or where it is made of sends and receives.
@@ -80,9 +57,10 @@ struct GlooOpener {
       here.ip = ip.c_str();
       return gloo.open(here);
     } catch (const std::exception& e) {
-      throw Error(ExitCode::not_possible, fmt::format("Gloo cannot listen on {}: {}; name another interface "
-                                                      "(OMPI_MCA_btl_tcp_if_include or NCCL_SOCKET_IFNAME)",
-                                                      ip, e.what()));
+      throw_not_possible(
+          fmt::format("Gloo cannot listen on {}: {}; name another interface "
+                      "(OMPI_MCA_btl_tcp_if_include or NCCL_SOCKET_IFNAME)",
+                      ip, e.what()));
     }
   }
 
@@ -189,7 +167,7 @@ class GlooBackend final : public HostMemoryBackend {
 
   ShownAlgorithm observe_end(const Operation& op) override {
     ShownAlgorithm shown;
-    shown.algorithm = shown_gloo_algorithm(op.collective->id, opener_.place.all_reduce);
+    shown.algorithm = shown_gloo_algorithm(*op.collective, opener_.place.all_reduce);
     return shown;
   }
 
@@ -235,7 +213,7 @@ class GlooBackend final : public HostMemoryBackend {
 
   /// Everything of a call but its buffers, once per row, as the MPI backend does; here it may be collective.
   [[gnu::noinline]] void prepare(const Operation& op) {
-    if (const auto why = why_unsupported(op)) throw Error(ExitCode::not_possible, *why);
+    if (const auto why = why_unsupported(op)) throw_not_possible(*why);
     const Problem& p = op.problem;
     called_ = op;
     empty_ = op.collective->moves_data && message_bytes(*op.collective, p) == 0;

@@ -1,7 +1,8 @@
 #include "common/backends/backend_door.h"
-#include "common/backends/gloo/gloo_algorithms.h"
 #include "common/backends/gloo/gloo_backend.h"
+#include "common/backends/transfers.h"
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/processes/collectively.h"
 
 #include <dlfcn.h>
@@ -26,8 +27,7 @@ const GlooModule& load_gloo() {
   for (const fs::path& path : {folder / kFile, installed / kFile}) {
     if (fs::exists(path, unknown)) return load_gloo(path.string());
   }
-  throw Error(
-      ExitCode::not_possible,
+  throw_not_possible(
       fmt::format("--backend gloo: there is no {} in {} or {}: install Gloo's headers (Debian: libgloo-dev) and "
                   "build busbar again, {}",
                   kFile, folder.string(), installed.string(), kOrMpi));
@@ -37,16 +37,13 @@ const GlooModule& load_gloo(const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
-    throw Error(ExitCode::not_possible,
-                fmt::format("--backend gloo: {} cannot be loaded ({}): install Gloo (Debian: libgloo0), {}", kFile,
-                            why != nullptr ? why : path, kOrMpi));
+    throw_not_possible(fmt::format("--backend gloo: {} cannot be loaded ({}): install Gloo (Debian: libgloo0), {}",
+                                   kFile, why != nullptr ? why : path, kOrMpi));
   }
   const auto* module = static_cast<const GlooModule*>(dlsym(handle, kGlooSymbol));
   if (module == nullptr || module->border != kGlooBorder) {
-    throw Error(
-        ExitCode::not_possible,
-        fmt::format("--backend gloo: {} is of another busbar than this program: install both from one build, {}", path,
-                    kOrMpi));
+    throw_not_possible(fmt::format(
+        "--backend gloo: {} is of another busbar than this program: install both from one build, {}", path, kOrMpi));
   }
   return *module;
 }
@@ -82,13 +79,12 @@ std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, cons
 void check_gloo_options(const Config& config, int nprocesses) {
   const int per_process = config.nthreads * config.ngpus;
   if (per_process != 1) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("the gloo backend runs one rank per process: instead of -t {} -g {}, use mpirun -n {}",
-                            config.nthreads, config.ngpus, static_cast<long long>(nprocesses) * per_process));
+    throw_not_possible(
+        fmt::format("the gloo backend runs one rank per process: instead of -t {} -g {}, use mpirun -n {}",
+                    config.nthreads, config.ngpus, static_cast<long long>(nprocesses) * per_process));
   }
   if (config.nonblocking) {
-    throw Error(
-        ExitCode::not_possible,
+    throw_not_possible(
         "--nonblocking calls MPI's nonblocking functions, and Gloo has none: leave it out, or use --backend mpi");
   }
   const char* option = config.cudagraph > 0               ? "-G/--cudagraph"
@@ -100,9 +96,32 @@ void check_gloo_options(const Config& config, int nprocesses) {
                        : config.ranks_per_gpu > 1         ? "--ranks-per-gpu"
                                                           : nullptr;
   if (option == nullptr) return;
-  throw Error(ExitCode::not_possible, fmt::format("{} is for GPUs, and the gloo backend measures host memory: leave it "
-                                                  "out, or use --backend nccl on a machine with GPUs",
-                                                  option));
+  throw_not_possible(
+      fmt::format("{} is for GPUs, and the gloo backend measures host memory: leave it "
+                  "out, or use --backend nccl on a machine with GPUs",
+                  option));
+}
+
+GlooAlgorithm find_gloo_algorithm(std::string_view name) {
+  if (name == "ring") return GlooAlgorithm::ring;
+  if (name == "bcube") return GlooAlgorithm::bcube;
+  throw_bad_config(fmt::format("Gloo has no algorithm {}; choose from: ring bcube all", in_quotes(name)));
+}
+
+std::vector<std::string> gloo_algorithms(const Collective& collective, std::string_view value) {
+  if (collective.id != CollectiveId::all_reduce) {
+    throw_bad_config(fmt::format("Gloo has one algorithm for {}; all_reduce has ring and bcube", collective.name));
+  }
+  if (value == "all") return {"ring", "bcube"};
+  find_gloo_algorithm(value);
+  return {std::string(value)};
+}
+
+std::string_view shown_gloo_algorithm(const Collective& collective, GlooAlgorithm all_reduce) {
+  if (only_transfers(collective)) return "-";
+  if (collective.id == CollectiveId::reduce_scatter) return "halving_doubling";
+  if (collective.id != CollectiveId::all_reduce || all_reduce == GlooAlgorithm::unspecified) return kDefaultAlgorithm;
+  return all_reduce == GlooAlgorithm::ring ? "ring" : "bcube";
 }
 
 }  // namespace busbar

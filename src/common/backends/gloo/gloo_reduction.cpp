@@ -1,26 +1,21 @@
-#include "common/backends/dtype_and_op.h"
 #include "common/backends/gloo/gloo_backend.h"
+#include "kernels/dtype_and_op.h"
 #include "kernels/host_reduce.h"
+#include "kernels/lane.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#include <utility>
 
 namespace busbar {
 namespace {
 
 template <DType D>
-using BitsOf =
-    std::conditional_t<size_of(D) == 1, std::uint8_t,
-                       std::conditional_t<size_of(D) == 2, std::uint16_t,
-                                          std::conditional_t<size_of(D) == 4, std::uint32_t, std::uint64_t>>>;
-
-template <DType D>
-using NumberOf = std::conditional_t<is_float(D), std::conditional_t<size_of(D) == sizeof(float), float, double>,
-                                    std::conditional_t<is_signed(D), std::make_signed_t<BitsOf<D>>, BitsOf<D>>>;
+using NumberOf =
+    std::conditional_t<is_float(D), std::conditional_t<size_of(D) == sizeof(float), float, double>,
+                       std::conditional_t<is_signed(D), std::make_signed_t<BitsOf<size_of(D)>>, BitsOf<size_of(D)>>>;
 
 template <class T, Op O>
 T combine(T a, T b) {
@@ -47,7 +42,7 @@ void reduce(void* c, const void* a, const void* b, std::size_t count) {
 }
 
 template <DType D, Op O>
-void reduce_into(BitsOf<D>* x, const BitsOf<D>* y, std::size_t count) {
+void reduce_into(BitsOf<size_of(D)>* x, const BitsOf<size_of(D)>* y, std::size_t count) {
   reduce<D, O>(x, x, y, count);
 }
 

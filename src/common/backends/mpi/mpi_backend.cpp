@@ -5,7 +5,6 @@
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/transfers.h"
-#include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/machine/memory.h"
 #include "common/processes/session.h"

@@ -1,8 +1,8 @@
 #include "common/backends/mpi/mpi_collectives.h"
 
-#include "common/backends/dtype_and_op.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
+#include "kernels/dtype_and_op.h"
 #include "kernels/host_reduce.h"
 
 #include <fmt/format.h>
@@ -79,31 +79,15 @@ MPI_Datatype mpi_type(DType dtype) {
 bool needs_user_op(DType dtype) { return is_narrow_float(dtype); }
 
 MPI_Op predefined_op(Op op) {
-  switch (op) {
-    case Op::sum:
-      return MPI_SUM;
-    case Op::prod:
-      return MPI_PROD;
-    case Op::max:
-      return MPI_MAX;
-    case Op::min:
-      return MPI_MIN;
-    case Op::avg:
-    case Op::mulsum:
-      break;
-  }
-  return MPI_OP_NULL;
+  static const std::array kOps{MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_OP_NULL, MPI_OP_NULL};
+  return kOps.at(static_cast<std::size_t>(op));
 }
 
 UserOp::UserOp(DType dtype, Op op) {
   check_mpi(MPI_Op_create(user_function(dtype, op), /*commute=*/1, &op_), "MPI_Op_create");
 }
 
-UserOp::UserOp(UserOp&& other) noexcept : op_(std::exchange(other.op_, MPI_OP_NULL)) {}
-
-UserOp::~UserOp() {
-  if (op_ != MPI_OP_NULL) MPI_Op_free(&op_);
-}
+UserOp::~UserOp() { MPI_Op_free(&op_); }
 
 CountedType::CountedType(std::size_t count, MPI_Datatype type, std::size_t max_count)
     : count_(static_cast<int>(count)), type_(type) {
@@ -146,6 +130,8 @@ void run(const MpiCall& call, const char* name, Blocking blocking, Nonblocking n
 std::byte* at(void* base, std::size_t element, std::size_t elem_size) {
   return static_cast<std::byte*>(base) + element * elem_size;
 }
+
+const void* input_of(const MpiCall& c) { return c.op.in_place ? MPI_IN_PLACE : c.buffers.send; }
 
 /// Elements of one reduction call of `count` in all.
 std::size_t reduction_chunk(const MpiCall& c, std::size_t count) {
@@ -193,8 +179,8 @@ bool fits_reduce_scatter(const Problem& p, std::size_t max_count) {
 void reduce_scatter(const MpiCall& c) {
   const Problem& p = c.op.problem;
   if (fits_reduce_scatter(p, c.max_count)) {
-    run(c, "MPI_Reduce_scatter_block", MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block,
-        c.op.in_place ? MPI_IN_PLACE : c.buffers.send, c.buffers.recv, static_cast<int>(p.count), c.type, c.reduction);
+    run(c, "MPI_Reduce_scatter_block", MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, input_of(c), c.buffers.recv,
+        static_cast<int>(p.count), c.type, c.reduction);
     return;
   }
   // Open MPI 4.1 adds the counts up in an int. One reduction per destination keeps every number small; in place, block
@@ -213,8 +199,8 @@ void reduce_scatter(const MpiCall& c) {
 void reduce_scatterv(const MpiCall& c) {
   const Problem& p = c.op.problem;
   if (const CountArrays& a = *c.arrays; !a.counts.empty()) {
-    return run(c, "MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter,
-               c.op.in_place ? MPI_IN_PLACE : c.buffers.send, c.buffers.recv, a.counts.data(), c.type, c.reduction);
+    return run(c, "MPI_Reduce_scatter", MPI_Reduce_scatter, MPI_Ireduce_scatter, input_of(c), c.buffers.recv,
+               a.counts.data(), c.type, c.reduction);
   }
   MpiCall step = c;
   step.pending = nullptr;
@@ -234,8 +220,8 @@ void reduce_scatterv(const MpiCall& c) {
 
 void all_gather(const MpiCall& c) {
   const CountedType t(c.op.problem.count, c.type, c.max_count);
-  run(c, "MPI_Allgather", MPI_Allgather, MPI_Iallgather, c.op.in_place ? MPI_IN_PLACE : c.buffers.send, t.count(),
-      t.type(), c.buffers.recv, t.count(), t.type());
+  run(c, "MPI_Allgather", MPI_Allgather, MPI_Iallgather, input_of(c), t.count(), t.type(), c.buffers.recv, t.count(),
+      t.type());
 }
 
 void broadcast(const MpiCall& c) {
@@ -262,11 +248,21 @@ void scatter(const MpiCall& c) {
 
 void alltoall(const MpiCall& c) {
   const CountedType t(c.op.problem.count, c.type, c.max_count);
-  run(c, "MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, c.op.in_place ? MPI_IN_PLACE : c.buffers.send, t.count(),
-      t.type(), c.buffers.recv, t.count(), t.type());
+  run(c, "MPI_Alltoall", MPI_Alltoall, MPI_Ialltoall, input_of(c), t.count(), t.type(), c.buffers.recv, t.count(),
+      t.type());
 }
 
-void exchange(const MpiCall& c, const void* send, int to, void* recv, int from, std::size_t count) {
+/// Begins to send to or to receive from a peer.
+void post(const MpiCall& c, bool receives, void* buffer, int peer, const CountedType& t, std::vector<MPI_Request>& to) {
+  MPI_Request& request = to.emplace_back(MPI_REQUEST_NULL);
+  if (receives) {
+    check_mpi(MPI_Irecv(buffer, t.count(), t.type(), peer, 0, c.comm, &request), "MPI_Irecv");
+  } else {
+    check_mpi(MPI_Isend(buffer, t.count(), t.type(), peer, 0, c.comm, &request), "MPI_Isend");
+  }
+}
+
+void exchange(const MpiCall& c, void* send, int to, void* recv, int from, std::size_t count) {
   const CountedType t(count, c.type, c.max_count);
   if (c.pending == nullptr) {
     check_mpi(
@@ -274,11 +270,8 @@ void exchange(const MpiCall& c, const void* send, int to, void* recv, int from, 
         "MPI_Sendrecv");
     return;
   }
-  MPI_Request request = MPI_REQUEST_NULL;
-  check_mpi(MPI_Irecv(recv, t.count(), t.type(), from, 0, c.comm, &request), "MPI_Irecv");
-  c.pending->push_back(request);
-  check_mpi(MPI_Isend(send, t.count(), t.type(), to, 0, c.comm, &request), "MPI_Isend");
-  c.pending->push_back(request);
+  post(c, true, recv, from, t, *c.pending);
+  post(c, false, send, to, t, *c.pending);
 }
 
 /// Before MPI 4 it is never left pending.
@@ -377,14 +370,8 @@ void send_and_receive(const MpiCall& c) {
   for (const Transfer& transfer : transfers) {
     if (c.op.in_place && !c.op.collective->replaces_input && transfer.peer == c.rank) continue;  // it is there
     const CountedType t(transfer.count, c.type, c.max_count);
-    MPI_Request& request = list.emplace_back(MPI_REQUEST_NULL);
-    if (transfer.kind == Transfer::Kind::receive) {
-      check_mpi(MPI_Irecv(at(c.buffers.recv, transfer.at, w), t.count(), t.type(), transfer.peer, 0, c.comm, &request),
-                "MPI_Irecv");
-    } else {
-      check_mpi(MPI_Isend(at(c.buffers.send, transfer.at, w), t.count(), t.type(), transfer.peer, 0, c.comm, &request),
-                "MPI_Isend");
-    }
+    const bool receives = transfer.kind == Transfer::Kind::receive;
+    post(c, receives, at(receives ? c.buffers.recv : c.buffers.send, transfer.at, w), transfer.peer, t, list);
   }
   if (c.pending == nullptr) {
     check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
@@ -415,8 +402,8 @@ void alltoallv(const MpiCall& c) {
 void all_gatherv(const MpiCall& c) {
   const CountArrays& a = *c.arrays;
   if (a.counts.empty()) return send_and_receive(c);
-  run(c, "MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, c.op.in_place ? MPI_IN_PLACE : c.buffers.send,
-      a.counts[c.rank], c.type, c.buffers.recv, a.counts.data(), a.offsets.data(), c.type);
+  run(c, "MPI_Allgatherv", MPI_Allgatherv, MPI_Iallgatherv, input_of(c), a.counts[c.rank], c.type, c.buffers.recv,
+      a.counts.data(), a.offsets.data(), c.type);
 }
 
 void gatherv(const MpiCall& c) {
@@ -505,40 +492,11 @@ std::optional<std::string> why_not_nonblocking(const Operation& op) {
 
 RunCollective how_to_run(CollectiveId id) {
   switch (id) {
-    case CollectiveId::all_reduce:
-      return all_reduce;
-    case CollectiveId::all_gather:
-      return all_gather;
-    case CollectiveId::reduce_scatter:
-      return reduce_scatter;
-    case CollectiveId::broadcast:
-      return broadcast;
-    case CollectiveId::reduce:
-      return reduce;
-    case CollectiveId::alltoall:
-      return alltoall;
-    case CollectiveId::alltoallv:
-      return alltoallv;
-    case CollectiveId::gather:
-      return gather;
-    case CollectiveId::scatter:
-      return scatter;
-    case CollectiveId::sendrecv:
-      return sendrecv;
-    case CollectiveId::hypercube:
-      return hypercube;
-    case CollectiveId::pingpong:
-      return pingpong;
-    case CollectiveId::all_gatherv:
-      return all_gatherv;
-    case CollectiveId::reduce_scatterv:
-      return reduce_scatterv;
-    case CollectiveId::gatherv:
-      return gatherv;
-    case CollectiveId::scatterv:
-      return scatterv;
-    case CollectiveId::barrier:
-      return barrier;
+#define BUSBAR_CASE(name, Name) \
+  case CollectiveId::name:      \
+    return name;
+    BUSBAR_COLLECTIVES(BUSBAR_CASE)
+#undef BUSBAR_CASE
   }
   return nullptr;
 }

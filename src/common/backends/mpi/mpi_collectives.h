@@ -36,8 +36,7 @@ MPI_Op predefined_op(Op op);
 class UserOp {
  public:
   UserOp(DType dtype, Op op);
-  UserOp(UserOp&& other) noexcept;
-  UserOp& operator=(UserOp&&) = delete;
+  UserOp(UserOp&&) = delete;
   ~UserOp();
 
   MPI_Op get() const { return op_; }
@@ -104,7 +103,6 @@ using RunCollective = void (*)(const MpiCall& call);
 
 /// Looked up once per row: it stands in the timed loop.
 RunCollective how_to_run(CollectiveId id);
-inline void run_collective(const MpiCall& call) { how_to_run(call.op.collective->id)(call); }
 
 /// Largest number of elements that one reduction call takes; larger ones are split.
 inline constexpr std::size_t kReductionChunk = std::size_t{1} << 28;

@@ -24,9 +24,10 @@ const BackendDoor kMpiDoor{.open = open_mpi};
 
 void check_mpi_options(const Config& config, int nprocesses) {
   const auto refuse = [](std::string_view option, std::string_view why) {
-    throw Error(ExitCode::not_possible, fmt::format("{} is not possible with the mpi backend: {}; leave it out, or use "
-                                                    "--backend nccl on a machine with GPUs",
-                                                    option, why));
+    throw_not_possible(
+        fmt::format("{} is not possible with the mpi backend: {}; leave it out, or use "
+                    "--backend nccl on a machine with GPUs",
+                    option, why));
   };
   if (config.cudagraph > 0) refuse("-G/--cudagraph", "host memory has no CUDA graphs");
   if (config.device_implementation > 0) refuse("-D/--device_implementation", "there are no device kernels");
@@ -37,11 +38,11 @@ void check_mpi_options(const Config& config, int nprocesses) {
   if (config.ranks_per_gpu > 1) refuse("--ranks-per-gpu", "ranks run on cores");
   const int per_process = config.nthreads * config.ngpus;
   if (per_process == 1) return;
-  throw Error(ExitCode::not_possible,
-              fmt::format("the mpi backend runs one rank per process: instead of {} process{} with -t {} -g {}, use "
-                          "mpirun -n {}",
-                          nprocesses, nprocesses == 1 ? "" : "es", config.nthreads, config.ngpus,
-                          static_cast<long long>(nprocesses) * per_process));
+  throw_not_possible(
+      fmt::format("the mpi backend runs one rank per process: instead of {} process{} with -t {} -g {}, use "
+                  "mpirun -n {}",
+                  nprocesses, nprocesses == 1 ? "" : "es", config.nthreads, config.ngpus,
+                  static_cast<long long>(nprocesses) * per_process));
 }
 
 }  // namespace busbar

@@ -17,18 +17,20 @@ struct Variable {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_T_enum choices = MPI_T_ENUM_NULL;
   int bind = 0;
-  int scope = 0;
+  int text_length = 0;  ///< of its description
 };
+
+/// `text`: room for the description, or null.
+bool get_info(Variable& v, char* text) {
+  int name_length = 0, verbosity = 0, scope = 0;
+  return MPI_T_cvar_get_info(v.index, nullptr, &name_length, &verbosity, &v.type, &v.choices, text, &v.text_length,
+                             &v.bind, &scope) == MPI_SUCCESS;
+}
 
 std::optional<Variable> find(const std::string& name) {
   Variable v;
-  if (MPI_T_cvar_get_index(name.c_str(), &v.index) != MPI_SUCCESS) return std::nullopt;
-  int name_length = 0, text_length = 0, verbosity = 0;
-  if (MPI_T_cvar_get_info(v.index, nullptr, &name_length, &verbosity, &v.type, &v.choices, nullptr, &text_length,
-                          &v.bind, &v.scope) != MPI_SUCCESS) {
-    return std::nullopt;
-  }
-  return v;
+  const bool found = MPI_T_cvar_get_index(name.c_str(), &v.index) == MPI_SUCCESS && get_info(v, nullptr);
+  return found ? std::optional(v) : std::nullopt;
 }
 
 /// A variable in hand; none of those used here is bound to an MPI object.
@@ -79,7 +81,7 @@ Value parse(const std::string& name, MPI_Datatype type, const std::string& given
   if (type == MPI_UNSIGNED) return number<unsigned>(name, text);
   if (type == MPI_UNSIGNED_LONG) return number<unsigned long>(name, text);
   if (type == MPI_UNSIGNED_LONG_LONG) return number<unsigned long long>(name, text);
-  throw Error(ExitCode::not_possible, fmt::format("{} is not a number: it is not changed here", name));
+  throw_not_possible(fmt::format("{} is not a number: it is not changed here", name));
 }
 
 }  // namespace
@@ -92,7 +94,7 @@ void start_mpi_tool() {
   if (MPI_Initialized(&initialized) == MPI_SUCCESS && initialized != 0) MPI_Query_thread(&level);
   int provided = 0;
   if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
-    throw Error(ExitCode::not_possible, "this MPI library offers no tool interface (MPI_T)");
+    throw_not_possible("this MPI library offers no tool interface (MPI_T)");
   }
 }
 
@@ -125,28 +127,21 @@ std::optional<std::string> read_mpi_variable(const std::string& name) {
 
 void write_mpi_variable(const std::string& name, const std::string& value) {
   const std::optional<Variable> v = find(name);
-  if (!v) throw Error(ExitCode::not_possible, fmt::format("this MPI library has no variable {}", in_quotes(name)));
+  if (!v) throw_not_possible(fmt::format("this MPI library has no variable {}", in_quotes(name)));
   const Handle handle(*v);
   const Value raw = parse(name, v->type, value);
   if (handle && handle.count() == 1 && MPI_T_cvar_write(handle.get(), raw.data()) == MPI_SUCCESS) return;
-  throw Error(ExitCode::not_possible,
-              fmt::format("this MPI library does not let {} be set to {} at run time: set it at launch "
-                          "(--mca {} {})",
-                          name, in_quotes(value), name, printable(value)));
+  throw_not_possible(
+      fmt::format("this MPI library does not let {} be set to {} at run time: set it at launch "
+                  "(--mca {} {})",
+                  name, in_quotes(value), name, printable(value)));
 }
 
 std::string mpi_variable_description(const std::string& name) {
-  const std::optional<Variable> v = find(name);
-  if (!v) return {};
-  int name_length = 0, length = 0;
-  const auto ask = [&](char* text) {
-    Variable unused;
-    return MPI_T_cvar_get_info(v->index, nullptr, &name_length, &unused.scope, &unused.type, &unused.choices, text,
-                               &length, &unused.bind, &unused.scope) == MPI_SUCCESS;
-  };
-  if (!ask(nullptr) || length <= 0) return {};
-  std::string text(static_cast<std::size_t>(length), '\0');
-  return ask(text.data()) ? std::string(text.c_str()) : std::string();
+  std::optional<Variable> v = find(name);
+  if (!v || v->text_length <= 0) return {};
+  std::string text(static_cast<std::size_t>(v->text_length), '\0');
+  return get_info(*v, text.data()) ? std::string(text.c_str()) : std::string();
 }
 
 MpiVariableChanges::~MpiVariableChanges() {

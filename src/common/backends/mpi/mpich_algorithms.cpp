@@ -20,45 +20,67 @@
 namespace busbar {
 namespace {
 
-using Need = MpichNeed;
+template <class... Names>
+constexpr auto named(Names... names) {
+  return std::array<MpichAlgorithm, sizeof...(Names)>{MpichAlgorithm{names}...};
+}
 
 // Those of 4.0 to 5.0; what the library at hand lacks it refuses by name.
-constexpr std::array<MpichAlgorithm, 9> kOfAllreduce{{{"nb"},
-                                                      {"smp", Need::hosts_of_many_ranks},
-                                                      {"recursive_doubling"},
-                                                      {"recursive_multiplying"},
-                                                      {"reduce_scatter_allgather", Need::element_per_rank},
-                                                      {"tree"},
-                                                      {"recexch"},
-                                                      {"ring"},
-                                                      {"k_reduce_scatter_allgather"}}};
-constexpr std::array<MpichAlgorithm, 7> kOfAllgather{{{"brucks"},
-                                                      {"k_brucks"},
-                                                      {"nb"},
-                                                      {"recursive_doubling", Need::power_of_two},
-                                                      {"ring"},
-                                                      {"recexch_doubling"},
-                                                      {"recexch_halving"}}};
-constexpr std::array<MpichAlgorithm, 5> kOfReduceScatter{
-    {{"noncommutative", Need::power_of_two}, {"recursive_doubling"}, {"pairwise"}, {"recursive_halving"}, {"nb"}}};
-constexpr std::array<MpichAlgorithm, 7> kOfBcast{{{"binomial"},
-                                                  {"nb"},
-                                                  {"smp", Need::hosts_of_many_ranks},
-                                                  {"scatter_recursive_doubling_allgather"},
-                                                  {"scatter_ring_allgather"},
-                                                  {"tree"},
-                                                  {"pipelined_tree"}}};
-constexpr std::array<MpichAlgorithm, 4> kOfReduce{
-    {{"binomial"}, {"nb"}, {"smp", Need::hosts_of_many_ranks}, {"reduce_scatter_gather", Need::element_per_rank}}};
-constexpr std::array<MpichAlgorithm, 6> kOfAlltoall{{{"brucks", Need::out_of_place},
-                                                     {"k_brucks", Need::out_of_place},
-                                                     {"nb"},
-                                                     {"pairwise", Need::out_of_place},
-                                                     {"pairwise_sendrecv_replace", Need::in_place},
-                                                     {"scattered", Need::out_of_place}}};
-constexpr std::array<MpichAlgorithm, 3> kOfAlltoallv{
-    {{"nb"}, {"pairwise_sendrecv_replace", Need::in_place}, {"scattered", Need::out_of_place}}};
-constexpr std::array<MpichAlgorithm, 2> kOfTrees{{{"binomial"}, {"nb"}}};
+constexpr auto kOfAllreduce =
+    named("nb", "smp", "recursive_doubling", "recursive_multiplying", "reduce_scatter_allgather", "tree", "recexch",
+          "ring", "k_reduce_scatter_allgather");
+constexpr auto kOfAllgather =
+    named("brucks", "k_brucks", "nb", "recursive_doubling", "ring", "recexch_doubling", "recexch_halving");
+constexpr auto kOfReduceScatter = named("noncommutative", "recursive_doubling", "pairwise", "recursive_halving", "nb");
+constexpr auto kOfBcast = named("binomial", "nb", "smp", "scatter_recursive_doubling_allgather",
+                                "scatter_ring_allgather", "tree", "pipelined_tree");
+constexpr auto kOfReduce = named("binomial", "nb", "smp", "reduce_scatter_gather");
+constexpr auto kOfAlltoall = named("brucks", "k_brucks", "nb", "pairwise", "pairwise_sendrecv_replace", "scattered");
+constexpr auto kOfAlltoallv = named("nb", "pairwise_sendrecv_replace", "scattered");
+constexpr auto kOfTrees = named("binomial", "nb");
+
+/// A call, as far as algorithms ask.
+struct MpichCall {
+  const Operation& op;
+  unsigned nranks;
+  bool in_place;
+  bool many_hosts;
+};
+
+bool power_of_ranks(const MpichCall& c) { return std::has_single_bit(c.nranks); }
+/// Counted as Rabenseifner's.
+bool elements_enough(const MpichCall& c) { return c.op.problem.count >= std::bit_floor(c.nranks); }
+bool op_of_mpi(const MpichCall& c) { return !is_narrow_float(c.op.dtype); }
+bool hosts_of_many(const MpichCall& c) { return c.many_hosts; }
+bool is_in_place(const MpichCall& c) { return c.in_place; }
+bool out_of_place(const MpichCall& c) { return !c.in_place; }
+
+/// What an algorithm must have; without it MPICH takes another by itself.
+struct MpichNeed {
+  CollectiveId id;
+  std::string_view algorithm;
+  bool (*is_met)(const MpichCall&);
+  const char* what;  ///< {power}: the largest power of two of ranks
+};
+
+constexpr MpichNeed kMpichNeeds[] = {
+    {CollectiveId::all_reduce, "smp", hosts_of_many, "several hosts with several ranks"},
+    {CollectiveId::all_reduce, "reduce_scatter_allgather", elements_enough, "{power} elements"},
+    {CollectiveId::all_reduce, "reduce_scatter_allgather", op_of_mpi, "an operation of MPI's own"},
+    {CollectiveId::all_gather, "recursive_doubling", power_of_ranks, "a power of two of ranks"},
+    {CollectiveId::reduce_scatter, "noncommutative", power_of_ranks, "a power of two of ranks"},
+    {CollectiveId::broadcast, "smp", hosts_of_many, "several hosts with several ranks"},
+    {CollectiveId::reduce, "smp", hosts_of_many, "several hosts with several ranks"},
+    {CollectiveId::reduce, "reduce_scatter_gather", elements_enough, "{power} elements"},
+    {CollectiveId::reduce, "reduce_scatter_gather", op_of_mpi, "an operation of MPI's own"},
+    {CollectiveId::alltoall, "brucks", out_of_place, "a call out of place"},
+    {CollectiveId::alltoall, "k_brucks", out_of_place, "a call out of place"},
+    {CollectiveId::alltoall, "pairwise", out_of_place, "a call out of place"},
+    {CollectiveId::alltoall, "pairwise_sendrecv_replace", is_in_place, "a call in place"},
+    {CollectiveId::alltoall, "scattered", out_of_place, "a call out of place"},
+    {CollectiveId::alltoallv, "pairwise_sendrecv_replace", is_in_place, "a call in place"},
+    {CollectiveId::alltoallv, "scattered", out_of_place, "a call out of place"},
+};
 
 constexpr std::array<MpichCollective, 9> kMpichCollectives{
     {{CollectiveId::all_reduce, "ALLREDUCE", kOfAllreduce},
@@ -114,31 +136,13 @@ MpichAlgorithm find_mpich_algorithm(const MpichCollective& collective, std::stri
 }
 
 std::optional<std::string> mpich_why_not(const MpichAlgorithm& algorithm, const Operation& op, bool many_hosts) {
-  const auto needs = [&](std::string_view what) {
-    return fmt::format("{} needs {}; MPICH would run another", algorithm.name, what);
-  };
-  const auto nranks = static_cast<unsigned>(op.problem.nranks);
-  if (nranks < 2) return "one rank: MPICH copies, no algorithm runs";
   const bool in_place = op.in_place && !sends_a_copy_in_place(*op.collective, op.problem);
-  switch (algorithm.needs) {
-    case Need::nothing:
-      return std::nullopt;
-    case Need::power_of_two:
-      if (std::has_single_bit(nranks)) return std::nullopt;
-      return needs("a power of two of ranks");
-    case Need::element_per_rank:
-      if (op.problem.count < std::bit_floor(nranks)) return needs(fmt::format("{} elements", std::bit_floor(nranks)));
-      if (is_narrow_float(op.dtype)) return needs("an operation of MPI's own");
-      return std::nullopt;
-    case Need::hosts_of_many_ranks:
-      if (many_hosts) return std::nullopt;
-      return needs("several hosts with several ranks");
-    case Need::in_place:
-      if (in_place) return std::nullopt;
-      return needs("a call in place");
-    case Need::out_of_place:
-      if (!in_place) return std::nullopt;
-      return needs("a call out of place");
+  const MpichCall call{op, static_cast<unsigned>(op.problem.nranks), in_place, many_hosts};
+  if (call.nranks < 2) return "one rank: MPICH copies, no algorithm runs";
+  for (const MpichNeed& need : kMpichNeeds) {
+    if (need.id != op.collective->id || need.algorithm != algorithm.name || need.is_met(call)) continue;
+    const std::string what = fmt::format(fmt::runtime(need.what), fmt::arg("power", std::bit_floor(call.nranks)));
+    return fmt::format("{} needs {}; MPICH would run another", algorithm.name, what);
   }
   return std::nullopt;
 }
@@ -169,20 +173,19 @@ std::string requested_mpich_algorithm(const Operation& op, bool many_hosts) {
 MpichRequest::MpichRequest(const Collective& collective, std::string_view algorithm) {
   const MpichCollective* known = mpich_collective(collective.id);
   if (known == nullptr) {
-    throw Error(ExitCode::not_possible, why_no_algorithms(collective) + ": there is no algorithm to choose");
+    throw_not_possible(why_no_algorithms(collective) + ": there is no algorithm to choose");
   }
   start_mpi_tool();
   algorithm_variable_ = mpich_algorithm_variable(*known);
   device_variable_ = mpich_device_variable(*known);
   if (!read_mpi_variable(algorithm_variable_)) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("{} has no {}: it is not MPICH", mpi_library_version(), algorithm_variable_));
+    throw_not_possible(fmt::format("{} has no {}: it is not MPICH", mpi_library_version(), algorithm_variable_));
   }
   const MpichAlgorithm wanted = find_mpich_algorithm(*known, algorithm);
   const int number = mpich_algorithm_number(*known, mpi_variable_description(algorithm_variable_), wanted.name);
   if (number < 0) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("{} has no {} algorithm {}", mpi_library_version(), lower_case(known->name), wanted.name));
+    throw_not_possible(
+        fmt::format("{} has no {} algorithm {}", mpi_library_version(), lower_case(known->name), wanted.name));
   }
   number_ = std::to_string(number);
 }

@@ -16,19 +16,8 @@ namespace busbar {
 // tell what ran. From the sources of MPICH 4.0.2 and 5.0.1 (src/mpi/coll/coll_algorithms.txt, maint/gen_coll.py) and
 // tried out (docs/mpi_libraries.md).
 
-/// What an algorithm must have; without it MPICH takes another by itself.
-enum class MpichNeed : std::uint8_t {
-  nothing,
-  power_of_two,         ///< of ranks
-  element_per_rank,     ///< counted as Rabenseifner's: the largest power of two of ranks; and an operation of MPI's own
-  hosts_of_many_ranks,  ///< several hosts with several ranks
-  in_place,
-  out_of_place,
-};
-
 struct MpichAlgorithm {
   std::string_view name;
-  MpichNeed needs = MpichNeed::nothing;
 };
 
 /// How MPICH sees one of our collectives: the MPI call that mpi_collectives.cpp makes.

@@ -54,10 +54,6 @@ bool same_name(std::string_view a, std::string_view b) {
                     [](char x, char y) { return x == y || ((x == '-' || x == '_') && (y == '-' || y == '_')); });
 }
 
-std::string instead(std::string_view algorithm, std::string_view needs, std::string_view runs) {
-  return fmt::format("{} needs {}; Open MPI would run {}", algorithm, needs, runs);
-}
-
 /// Elements that Open MPI puts into one segment (COLL_BASE_COMPUTED_SEGCOUNT: rounded to the nearest).
 std::size_t segment_count(std::uint64_t segment_bytes, const Problem& p) {
   const std::size_t whole = segment_bytes / p.elem_size;
@@ -66,60 +62,43 @@ std::size_t segment_count(std::uint64_t segment_bytes, const Problem& p) {
   return segment_bytes < p.elem_size || count >= p.count ? p.count : count;
 }
 
-std::optional<std::string> why_not_all_reduce(const OmpiChoice& c, const Problem& p, bool commutative) {
-  const auto ranks = static_cast<std::size_t>(p.nranks);
-  const std::string elements = fmt::format("an element per rank, {} of them", ranks);
-  if (c.algorithm == 6 && !commutative) return instead("rabenseifner", "a commutative operation", "basic_linear");
-  if (c.algorithm == 6 && p.count < std::bit_floor(ranks)) {
-    return instead("rabenseifner", fmt::format("{} elements", std::bit_floor(ranks)), "basic_linear");
-  }
-  if ((c.algorithm == 4 || c.algorithm == 5) && p.count < ranks) {
-    return instead(ompi_algorithm_name(CollectiveId::all_reduce, c.algorithm), elements, "recursive_doubling");
-  }
-  if (c.algorithm == 5 && c.segment_bytes == 0) {
-    return instead("segmented_ring", "a segment size (ompi.segmentsize)", "ring");
-  }
-  if (c.algorithm == 5 && p.count < ranks * segment_count(c.segment_bytes, p)) {
-    return instead("segmented_ring", "a segment per rank", "ring");
-  }
-  return std::nullopt;
+bool element_per_rank(const OmpiChoice&, const Problem& p) { return p.count >= static_cast<std::size_t>(p.nranks); }
+bool element_per_power(const OmpiChoice&, const Problem& p) {
+  return p.count >= std::bit_floor(static_cast<std::size_t>(p.nranks));
 }
+bool has_segments(const OmpiChoice& c, const Problem&) { return c.segment_bytes > 0; }
+bool segment_per_rank(const OmpiChoice& c, const Problem& p) {
+  return p.count >= static_cast<std::size_t>(p.nranks) * segment_count(c.segment_bytes, p);
+}
+bool halves_of_a_segment(const OmpiChoice& c, const Problem& p) {
+  return p.count >= 2 && c.segment_bytes <= p.count / 2 * p.elem_size;
+}
+bool power_of_two(const OmpiChoice&, const Problem& p) { return std::has_single_bit(static_cast<unsigned>(p.nranks)); }
+bool even(const OmpiChoice&, const Problem& p) { return p.nranks % 2 == 0; }
 
-std::optional<std::string> why_not_all_gather(const OmpiChoice& c, const Problem& p) {
-  if (c.algorithm == 3 && !std::has_single_bit(static_cast<unsigned>(p.nranks))) {
-    return instead("recursive_doubling", "a power of two of ranks", "bruck");
-  }
-  if (c.algorithm == 5 && p.nranks % 2 != 0) return instead("neighbor", "an even number of ranks", "ring");
-  return std::nullopt;
-}
+/// What an algorithm needs, and what Open MPI runs without it.
+struct OmpiNeed {
+  CollectiveId id;
+  int algorithm;
+  bool (*is_met)(const OmpiChoice&, const Problem&);
+  const char* what;  ///< {ranks}, or the largest {power} of two of them
+  const char* otherwise;
+};
 
-std::optional<std::string> why_not_broadcast(const OmpiChoice& c, const Problem& p) {
-  const std::size_t half = p.count / 2 * p.elem_size;
-  if (c.algorithm == 4 && (p.count < 2 || c.segment_bytes > half)) {
-    return instead("split_binary_tree", "two halves of at least a segment", "chain");
-  }
-  if ((c.algorithm == 8 || c.algorithm == 9) && p.count < static_cast<std::size_t>(p.nranks)) {
-    return instead(ompi_algorithm_name(CollectiveId::broadcast, c.algorithm),
-                   fmt::format("an element per rank, {} of them", p.nranks), "basic_linear");
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> why_not_reduce(const OmpiChoice& c, const Problem& p, bool commutative) {
-  if (c.algorithm != 7) return std::nullopt;
-  const std::size_t least = std::bit_floor(static_cast<std::size_t>(p.nranks));
-  if (!commutative) return instead("rabenseifner", "a commutative operation", "linear");
-  if (p.count < least) return instead("rabenseifner", fmt::format("{} elements", least), "linear");
-  return std::nullopt;
-}
-
-std::optional<std::string> why_not_reduce_scatter(const OmpiChoice& c, const Problem& p, bool commutative) {
-  if (p.count > INT_MAX / static_cast<std::size_t>(p.nranks)) {
-    return "with more than 2^31 - 1 elements a reduce_scatter is made of MPI_Reduce calls";
-  }
-  if (c.algorithm == 3 && !commutative) return instead("recursive_halving", "a commutative operation", "basic_linear");
-  return std::nullopt;
-}
+constexpr const char* kElementPerRank = "an element per rank, {ranks} of them";
+constexpr OmpiNeed kNeeds[] = {
+    {CollectiveId::all_reduce, 4, element_per_rank, kElementPerRank, "recursive_doubling"},
+    {CollectiveId::all_reduce, 5, element_per_rank, kElementPerRank, "recursive_doubling"},
+    {CollectiveId::all_reduce, 5, has_segments, "a segment size (ompi.segmentsize)", "ring"},
+    {CollectiveId::all_reduce, 5, segment_per_rank, "a segment per rank", "ring"},
+    {CollectiveId::all_reduce, 6, element_per_power, "{power} elements", "basic_linear"},
+    {CollectiveId::all_gather, 3, power_of_two, "a power of two of ranks", "bruck"},
+    {CollectiveId::all_gather, 5, even, "an even number of ranks", "ring"},
+    {CollectiveId::broadcast, 4, halves_of_a_segment, "two halves of at least a segment", "chain"},
+    {CollectiveId::broadcast, 8, element_per_rank, kElementPerRank, "basic_linear"},
+    {CollectiveId::broadcast, 9, element_per_rank, kElementPerRank, "basic_linear"},
+    {CollectiveId::reduce, 7, element_per_power, "{power} elements", "linear"},
+};
 
 }  // namespace
 
@@ -175,41 +154,27 @@ bool refuses_call(const OmpiCollective& collective, const OmpiChoice& choice, co
   return runs_it && problem.nranks != 2 && ompi_algorithm_name(collective.id, choice.algorithm) == "two_proc";
 }
 
-std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem,
-                                   bool commutative) {
+std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem) {
   if (choice.algorithm == 0) return std::nullopt;
   if (problem.nranks < 2) return "one rank: Open MPI copies, no algorithm runs";
   if (refuses_call(collective, choice, problem)) {
     return fmt::format("two_proc needs 2 ranks, not {}: Open MPI refuses the call", problem.nranks);
   }
-  switch (collective.id) {
-    case CollectiveId::all_reduce:
-      return why_not_all_reduce(choice, problem, commutative);
-    case CollectiveId::all_gather:
-      return why_not_all_gather(choice, problem);
-    case CollectiveId::broadcast:
-      return why_not_broadcast(choice, problem);
-    case CollectiveId::reduce:
-      return why_not_reduce(choice, problem, commutative);
-    case CollectiveId::reduce_scatter:
-      return why_not_reduce_scatter(choice, problem, commutative);
-    case CollectiveId::alltoallv:
-      if (const Extents e = busbar::collective(collective.id).extents(problem); std::max(e.send, e.recv) > INT_MAX) {
-        return "with more than 2^31 - 1 elements an alltoallv is made of sends and receives";
-      }
-      return std::nullopt;
-    case CollectiveId::alltoall:
-    case CollectiveId::gather:
-    case CollectiveId::scatter:
-    case CollectiveId::sendrecv:
-    case CollectiveId::hypercube:
-    case CollectiveId::pingpong:
-    case CollectiveId::all_gatherv:
-    case CollectiveId::reduce_scatterv:
-    case CollectiveId::gatherv:
-    case CollectiveId::scatterv:
-    case CollectiveId::barrier:
-      return std::nullopt;
+  const Extents e = busbar::collective(collective.id).extents(problem);
+  const bool beyond_int = std::max(e.send, e.recv) > INT_MAX;
+  if (collective.id == CollectiveId::reduce_scatter && beyond_int) {
+    return "with more than 2^31 - 1 elements a reduce_scatter is made of MPI_Reduce calls";
+  }
+  if (collective.id == CollectiveId::alltoallv && beyond_int) {
+    return "with more than 2^31 - 1 elements an alltoallv is made of sends and receives";
+  }
+  for (const OmpiNeed& need : kNeeds) {
+    if (need.id != collective.id || need.algorithm != choice.algorithm || need.is_met(choice, problem)) continue;
+    const auto ranks = static_cast<unsigned>(problem.nranks);
+    const std::string what =
+        fmt::format(fmt::runtime(need.what), fmt::arg("ranks", ranks), fmt::arg("power", std::bit_floor(ranks)));
+    return fmt::format("{} needs {}; Open MPI would run {}", ompi_algorithm_name(need.id, need.algorithm), what,
+                       need.otherwise);
   }
   return std::nullopt;
 }
@@ -240,18 +205,9 @@ std::uint64_t ompi_rule_bytes(CollectiveId id, const Problem& p) {
     case CollectiveId::scatter:
     case CollectiveId::reduce_scatter:  // as MPI_Reduce_scatter_block
       return bytes * static_cast<std::uint64_t>(p.nranks);
-    case CollectiveId::alltoallv:  // the ranks' counts differ: only the first rule is ever used
-    case CollectiveId::sendrecv:
-    case CollectiveId::hypercube:
-    case CollectiveId::pingpong:
-    case CollectiveId::all_gatherv:
-    case CollectiveId::reduce_scatterv:
-    case CollectiveId::gatherv:
-    case CollectiveId::scatterv:
-    case CollectiveId::barrier:
+    default:  // alltoallv: the ranks' counts differ, only the first rule is ever used
       return 0;
   }
-  return 0;
 }
 
 }  // namespace busbar

@@ -51,10 +51,9 @@ struct OmpiChoice {
 std::string describe(CollectiveId id, const OmpiChoice& choice);
 
 /// Why the algorithm cannot run here, or would silently be another one (Open MPI falls back by itself), in a sentence;
-/// nothing where it runs. `commutative`: of the reduction; ours all are. From the sources of Open MPI 4.1.4
+/// nothing where it runs. From the sources of Open MPI 4.1.4
 /// (ompi/mca/coll/base) and tried out (docs/open_mpi_algorithms.md).
-std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem,
-                                   bool commutative = true);
+std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiChoice& choice, const Problem& problem);
 
 /// The same of an operation: in place Open MPI runs one alltoall and one alltoallv of its own, whatever is chosen
 /// (coll_base_alltoall.c, coll_base_alltoallv.c).

@@ -1,11 +1,10 @@
 #include "common/backends/mpi/ompi_tuned.h"
 
-#include "common/backends/mpi/mpi_tool_variable.h"
-#include "common/backends/mpi/ompi_algorithms.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/machine/cgroup.h"
 #include "common/processes/mpi_group.h"
 #include "common/processes/session.h"
 
@@ -15,10 +14,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <memory>
-#include <sstream>
 
 namespace busbar {
 namespace {
@@ -36,12 +33,12 @@ void add(std::map<int, Sizes>& sorted, const OmpiRule& rule) {
   const OmpiCollective* known = ompi_collective(rule.collective);
   const std::string_view name = collective(rule.collective).name;
   if (known == nullptr) {
-    throw Error(ExitCode::not_possible, fmt::format("Open MPI's rules files know no {}", name));
+    throw_not_possible(fmt::format("Open MPI's rules files know no {}", name));
   }
   if (rule.comm_size < 1 || rule.algorithm < 0 || rule.from_bytes > LONG_MAX || rule.segment_bytes > INT_MAX) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("a rules file cannot hold {} on {} ranks from {} bytes: algorithm {}, segments of {} bytes",
-                            name, rule.comm_size, rule.from_bytes, rule.algorithm, rule.segment_bytes));
+    throw_not_possible(
+        fmt::format("a rules file cannot hold {} on {} ranks from {} bytes: algorithm {}, segments of {} bytes", name,
+                    rule.comm_size, rule.from_bytes, rule.algorithm, rule.segment_bytes));
   }
   if (!sorted[known->rule_id][rule.comm_size].emplace(rule.from_bytes, rule).second) {
     throw Error(ExitCode::internal,
@@ -249,14 +246,12 @@ std::string overtaking_component() {
 void read_rules_file(TunedState& state) {
   state.rules_file = read_mpi_variable(kRulesFile).value_or("");
   if (!state.dynamic || state.rules_file.empty()) return state.rules_file.clear();
-  std::ifstream in(state.rules_file);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in) {
+  const std::optional<std::string> text = read_trimmed(state.rules_file);
+  if (!text) {
     state.rules_ignored = "it cannot be read";
     return;
   }
-  ParsedOmpiRules parsed = parse_ompi_rules(text.str());
+  ParsedOmpiRules parsed = parse_ompi_rules(*text);
   state.rules_ignored = parsed.why_ignored;
   state.rules = std::move(parsed.rules);
 }
@@ -275,7 +270,7 @@ int resolve_algorithm(const OmpiCollective& known, const std::string& text) {
   const OmpiAlgorithm found = find_ompi_algorithm(known, text);
   const bool offered = names.empty() || std::ranges::any_of(names, [&](const auto& n) { return n.first == found.id; });
   if (offered) return found.id;
-  throw Error(ExitCode::not_possible, fmt::format("this Open MPI has no {} algorithm {}", known.tuned_name, text));
+  throw_not_possible(fmt::format("this Open MPI has no {} algorithm {}", known.tuned_name, text));
 }
 
 /// Why nothing can be forced for this collective here; empty where it can.
@@ -364,7 +359,7 @@ TunedSettings::TunedSettings(const Collective& collective,
   if (settings.empty()) return;
   const TunedState state = read_tuned_state();
   if (const std::string why = why_not_forced(state, collective, nranks); !why.empty()) {
-    throw Error(ExitCode::not_possible, why);
+    throw_not_possible(why);
   }
   const OmpiCollective& known = *ompi_collective(collective.id);
   for (const auto& [name, value] : settings) {

@@ -33,8 +33,7 @@ struct OmpiRule {
 /// collective without rules and for numbers that the file cannot hold, Error(internal) for two rules at one place.
 std::string ompi_rules_text(std::span<const OmpiRule> rules);
 
-// Reading, as Open MPI 4.1 reads.
-// --------------------------------------------------------------------------------------
+// Reading, as Open MPI 4.1 reads. ------------------------------------------------------------------------------------
 
 struct OmpiMessageRule {
   std::uint64_t from_bytes = 0;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <numeric>
 
 namespace busbar {
 namespace {
@@ -98,8 +99,7 @@ std::vector<int> choose_devices(const DeviceRequest& request) {
   const int first = first_device(request);
   const int last = first + request.per_process - 1;
   if (first < 0 || last >= request.visible) {
-    throw Error(
-        ExitCode::not_possible,
+    throw_not_possible(
         fmt::format("process {} of this host needs GPU{} {}, but {} usable here: start fewer processes per host, "
                     "lower -t or -g, or check {}",
                     request.local_rank, first == last ? "" : "s",
@@ -108,7 +108,7 @@ std::vector<int> choose_devices(const DeviceRequest& request) {
                     request.base_device ? "NCCL_TESTS_DEVICE" : "CUDA_VISIBLE_DEVICES"));
   }
   std::vector<int> devices(request.per_process);
-  for (int i = 0; i < request.per_process; ++i) devices[i] = first + i;
+  std::iota(devices.begin(), devices.end(), first);
   return devices;
 }
 

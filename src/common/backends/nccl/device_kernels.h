@@ -1,7 +1,6 @@
 #pragma once
 
 #include "collectives/collective.h"
-#include "collectives/collective_list.h"
 #include "collectives/dtype.h"
 #include "collectives/op.h"
 #include "common/backends/backend.h"

@@ -7,6 +7,7 @@
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/nccl_observation.h"
+#include "common/base/lists.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
 
@@ -41,18 +42,10 @@ OpenedBackend open_nccl(const OpenRequest& request) {
     observation = plan_observation(config, nccl_setting, tuner);
     apply(observation.settings);
   });
-  const NcclPlace place{.local_rank = request.host.rank(),
-                        .own_gpus = has_own_gpus(request.host, request.gpus),
-                        .one_host = world.min(std::int64_t{request.host.size() == world.size()}) == 1,
-                        .tuning_log = observation.tuning_log,
-                        .init_log = observation.init_log,
-                        .fields = request.fields,
-                        .collective = request.collective};
   OpenedBackend opened;
   opened.remarks = observation.remarks;
-  opened.backend = make_nccl_backend(world, request.group, config, place);
-  const std::string remark = ranks_per_gpu_remark(config.ranks_per_gpu);
-  if (!remark.empty()) opened.remarks.push_back(remark);
+  opened.backend = make_nccl_backend(request, has_own_gpus(request.host, request.gpus), observation);
+  add_once(opened.remarks, ranks_per_gpu_remark(config.ranks_per_gpu));
   if (config.device_implementation > 0) opened.remarks.push_back(device_kernels_remark(*request.collective, config));
   return opened;
 }
@@ -65,18 +58,9 @@ const BackendDoor kNcclDoor{.gpus = local_gpus, .problem = nccl_problem, .open =
 
 #else
 
-#include "common/base/error.h"
-
 namespace busbar {
-namespace {
 
-OpenedBackend refuse_to_open(const OpenRequest&) {
-  throw Error(ExitCode::internal, "the NCCL backend was chosen in a build without it");
-}
-
-}  // namespace
-
-const BackendDoor kNcclDoor{.built_in = false, .open = refuse_to_open};
+const BackendDoor kNcclDoor{.built_in = false};
 
 }  // namespace busbar
 

@@ -20,26 +20,30 @@ struct NcclField {
   std::string_view variable;  ///< that sets it for a whole process (init.cc, envConfigOverride); empty: none
 };
 
-/// Those in which communicators of one job can differ, in NCCL's order (nccl.h of 2.28 to 2.32).
-inline constexpr std::array<NcclField, 17> kNcclFields{{
-    {"cgaClusterSize", 21700, "NCCL_CGA_CLUSTER_SIZE"},
-    {"minCTAs", 21700, "NCCL_MIN_CTAS"},
-    {"maxCTAs", 21700, "NCCL_MAX_CTAS"},
-    {"collnetEnable", 22700, "NCCL_COLLNET_ENABLE"},
-    {"CTAPolicy", 22700, "NCCL_CTA_POLICY"},
-    {"nvlsCTAs", 22700, "NCCL_NVLS_NCHANNELS"},
-    {"nChannelsPerNetPeer", 22800, "NCCL_NCHANNELS_PER_NET_PEER"},
-    {"nvlinkCentricSched", 22800, "NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE"},
-    {"graphUsageMode", 22900, ""},
-    {"numRmaCtx", 22900, "NCCL_NUM_RMA_CTX"},
-    {"maxP2pPeers", 23000, "NCCL_P2P_MAX_PEERS"},
-    {"graphStreamOrdering", 23005, ""},
-    {"launchOrderImplicit", 23100, ""},
-    {"numRmaSig", 23100, ""},
-    {"rmaEagerInit", 23100, ""},
-    {"hostCftMode", 23100, ""},
-    {"nvlsHostMode", 23200, ""},
-}};
+/// Those in which communicators of one job can differ, in NCCL's order (nccl.h of 2.28 to 2.32): FIELD(name, since,
+/// variable).
+#define BUSBAR_NCCL_FIELDS(FIELD)                                           \
+  FIELD(cgaClusterSize, 21700, "NCCL_CGA_CLUSTER_SIZE")                     \
+  FIELD(minCTAs, 21700, "NCCL_MIN_CTAS")                                    \
+  FIELD(maxCTAs, 21700, "NCCL_MAX_CTAS")                                    \
+  FIELD(collnetEnable, 22700, "NCCL_COLLNET_ENABLE")                        \
+  FIELD(CTAPolicy, 22700, "NCCL_CTA_POLICY")                                \
+  FIELD(nvlsCTAs, 22700, "NCCL_NVLS_NCHANNELS")                             \
+  FIELD(nChannelsPerNetPeer, 22800, "NCCL_NCHANNELS_PER_NET_PEER")          \
+  FIELD(nvlinkCentricSched, 22800, "NCCL_NVLINK_UTIL_CENTRIC_SCHED_ENABLE") \
+  FIELD(graphUsageMode, 22900, "")                                          \
+  FIELD(numRmaCtx, 22900, "NCCL_NUM_RMA_CTX")                               \
+  FIELD(maxP2pPeers, 23000, "NCCL_P2P_MAX_PEERS")                           \
+  FIELD(graphStreamOrdering, 23005, "")                                     \
+  FIELD(launchOrderImplicit, 23100, "")                                     \
+  FIELD(numRmaSig, 23100, "")                                               \
+  FIELD(rmaEagerInit, 23100, "")                                            \
+  FIELD(hostCftMode, 23100, "")                                             \
+  FIELD(nvlsHostMode, 23200, "")
+
+#define BUSBAR_FIELD_OF(name, since, variable) NcclField{#name, since, variable},
+inline constexpr std::array kNcclFields{BUSBAR_NCCL_FIELDS(BUSBAR_FIELD_OF)};
+#undef BUSBAR_FIELD_OF
 
 /// What a communicator wants of ncclConfig_t; NCCL's own choice where nothing is set. NCCL refuses minCTAs alone: set
 /// both.

@@ -3,8 +3,8 @@
 #include "common/backends/transfers.h"
 #include "common/backends/tuner_table.h"
 #include "common/base/text.h"
+#include "common/machine/shared_library.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <strings.h>
@@ -36,19 +36,9 @@ std::string_view nccl_function(CollectiveId id) {
     case CollectiveId::reduce:
     case CollectiveId::reduce_scatterv:
       return "Reduce";
-    case CollectiveId::alltoall:
-    case CollectiveId::alltoallv:
-    case CollectiveId::gather:
-    case CollectiveId::scatter:
-    case CollectiveId::sendrecv:
-    case CollectiveId::hypercube:
-    case CollectiveId::pingpong:
-    case CollectiveId::gatherv:
-    case CollectiveId::scatterv:
-    case CollectiveId::barrier:
+    default:
       return {};
   }
-  return {};
 }
 
 /// The text after `mark` up to the next blank, and moves past it.
@@ -92,8 +82,7 @@ auto unanimous(const Range& range, Get get) -> std::optional<std::decay_t<declty
 }
 
 std::string channel_text(const std::vector<LaunchedTask>& tasks) {
-  const auto [least, most] = std::minmax_element(tasks.begin(), tasks.end(),
-                                                 [](const auto& a, const auto& b) { return a.channels < b.channels; });
+  const auto [least, most] = std::ranges::minmax_element(tasks, {}, &LaunchedTask::channels);
   if (least->channels <= 0) return "-";
   return least->channels == most->channels ? std::to_string(least->channels)
                                            : fmt::format("{}-{}", least->channels, most->channels);
@@ -165,18 +154,16 @@ Observed NcclObservation::end() {
   return std::exchange(observed_, {});
 }
 
-void NcclObservation::add(LaunchedTask task) noexcept try {
+void NcclObservation::add(LaunchedTask task) noexcept { keep(observed_.tasks, std::move(task)); }
+
+void NcclObservation::add(PredictedTimes times) noexcept { keep(observed_.predictions, std::move(times)); }
+
+template <class Item>
+void NcclObservation::keep(std::vector<Item>& kept, Item item) noexcept try {
   const std::lock_guard lock(mutex_);
-  if (observing()) observed_.tasks.push_back(std::move(task));
+  if (observing()) kept.push_back(std::move(item));
 } catch (...) {
   return;  // no memory: the row says "unknown"
-}
-
-void NcclObservation::add(PredictedTimes prediction) noexcept try {
-  const std::lock_guard lock(mutex_);
-  if (observing()) observed_.predictions.push_back(std::move(prediction));
-} catch (...) {
-  return;
 }
 
 void* NcclObservation::handle(std::size_t index) const noexcept {
@@ -332,14 +319,11 @@ std::string user_conf_file() {
 }
 
 bool holds_tuner(const std::string& file) {
-  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return false;
-  bool found = false;
-  for (int version = 2; version <= 9; ++version) {
-    found = found || dlsym(handle, fmt::format("ncclTunerPlugin_v{}", version).c_str()) != nullptr;
+  const SharedLibrary library = open_library(file);
+  for (int version = 2; library != nullptr && version <= 9; ++version) {
+    if (dlsym(library.get(), fmt::format("ncclTunerPlugin_v{}", version).c_str()) != nullptr) return true;
   }
-  dlclose(handle);
-  return found;
+  return false;
 }
 
 }  // namespace

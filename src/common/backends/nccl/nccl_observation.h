@@ -89,6 +89,8 @@ class NcclObservation {
   };
 
   void set_mask(int mask) noexcept;
+  template <class Item>
+  void keep(std::vector<Item>& kept, Item item) noexcept;
   void* handle(std::size_t index) const noexcept;
   std::optional<std::size_t> index(const void* handle, std::size_t size) const noexcept;
   bool all_ended() const noexcept;

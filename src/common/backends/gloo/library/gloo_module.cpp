@@ -2,6 +2,8 @@
 
 #include "common/backends/gloo/gloo_module.h"
 
+#include "kernels/dtype_and_op.h"
+
 #include <gloo/allgather.h>
 #include <gloo/allgatherv.h>
 #include <gloo/allreduce.h>
@@ -79,21 +81,6 @@ class Mesh final : public gloo::Context {
   std::vector<char> address_for(int peer) const { return transportContext_->getPair(peer)->address().bytes(); }
 };
 
-/// Calls f with a value of the unsigned integer of that size.
-template <class F>
-void with_type(std::size_t elem_size, F f) {
-  switch (elem_size) {
-    case 1:
-      return f(std::uint8_t{});
-    case 2:
-      return f(std::uint16_t{});
-    case 4:
-      return f(std::uint32_t{});
-    default:
-      return f(std::uint64_t{});
-  }
-}
-
 std::uint8_t* bytes(void* memory) { return static_cast<std::uint8_t*>(memory); }
 
 /// Gloo's options are made at each call, as PyTorch makes them.
@@ -114,44 +101,16 @@ class OpenContext final : public GlooContext {
     // The new ones take the old ones' slots: nobody may send to them while another still has the old.
     barrier();
     mesh_->give_slots_back();
-    with_type(call_.elem_size, [&](auto element) { bind<decltype(element)>(buffers); });
+    with_bits_of(call_.elem_size, [&](auto element) { bind<decltype(element)>(buffers); });
   }
 
   void run(void* send, void* recv) override {
     switch (call_.collective) {
-      case CollectiveId::all_reduce:
-        return all_reduce(send, recv);
-      case CollectiveId::all_gather:
-        return all_gather(send, recv);
-      case CollectiveId::reduce_scatter:
-        return reduce_scatter(send, recv);
-      case CollectiveId::broadcast:
-        return broadcast(send, recv);
-      case CollectiveId::reduce:
-        return reduce(send, recv);
-      case CollectiveId::alltoall:
-        return alltoall(send, recv);
-      case CollectiveId::alltoallv:
-        return alltoallv(send, recv);
-      case CollectiveId::gather:
-        return gather(send, recv);
-      case CollectiveId::scatter:
-        return scatter(send, recv);
-      case CollectiveId::sendrecv:
-        return exchange(send, (context_->rank + 1) % context_->size, recv,
-                        (context_->rank + context_->size - 1) % context_->size, nbytes_);
-      case CollectiveId::hypercube:
-        return hypercube(send, recv);
-      case CollectiveId::pingpong:
-        return pingpong(send, recv);
-      case CollectiveId::all_gatherv:
-        return all_gatherv(send, recv);
-      case CollectiveId::barrier:
-        return barrier();
-      case CollectiveId::reduce_scatterv:
-      case CollectiveId::gatherv:
-      case CollectiveId::scatterv:
-        throw std::logic_error("busbar asks for a collective that Gloo has not");
+#define BUSBAR_CASE(name, Name) \
+  case CollectiveId::name:      \
+    return name(send, recv);
+      BUSBAR_COLLECTIVES(BUSBAR_CASE)
+#undef BUSBAR_CASE
     }
   }
 
@@ -159,10 +118,21 @@ class OpenContext final : public GlooContext {
   std::size_t all_nbytes() const { return nbytes_ * static_cast<std::size_t>(context_->size); }
   bool is_root() const { return context_->rank == call_.root; }
 
+  // Those that Gloo has not.
+  [[noreturn]] static void refuse() { throw std::logic_error("busbar asks for a collective that Gloo has not"); }
+  void reduce_scatterv(void*, void*) { refuse(); }
+  void gatherv(void*, void*) { refuse(); }
+  void scatterv(void*, void*) { refuse(); }
+
+  void sendrecv(void* send, void* recv) {
+    const int size = context_->size, rank = context_->rank;
+    exchange(send, (rank + 1) % size, recv, (rank + size - 1) % size, nbytes_);
+  }
+
   void all_reduce(void* send, void* recv) {
     using Algorithm = gloo::AllreduceOptions::Algorithm;
     gloo::AllreduceOptions options(context_);
-    with_type(call_.elem_size, [&](auto element) {
+    with_bits_of(call_.elem_size, [&](auto element) {
       using T = decltype(element);
       if (!call_.in_place) options.setInput(static_cast<T*>(send), call_.count);
       options.setOutput(static_cast<T*>(recv), call_.count);
@@ -175,7 +145,7 @@ class OpenContext final : public GlooContext {
 
   void reduce(void* send, void* recv) {
     gloo::ReduceOptions options(context_);
-    with_type(call_.elem_size, [&](auto element) {
+    with_bits_of(call_.elem_size, [&](auto element) {
       using T = decltype(element);
       if (!call_.in_place) options.setInput(static_cast<T*>(send), call_.count);
       options.setOutput(static_cast<T*>(recv), call_.count);
@@ -282,25 +252,18 @@ class OpenContext final : public GlooContext {
   }
 
   void pingpong(void* send, void* recv) {
-    const bool begins = context_->rank < call_.peer;
+    if (call_.pattern == PingpongPattern::both) return both_ways(send, recv);
+    // A message there and one back; or a window, and an answer of a byte.
+    const bool latency = call_.pattern == PingpongPattern::latency;
+    const int n = latency ? 1 : call_.window;
+    const std::size_t back_nbytes = latency ? nbytes_ : 1;
     std::uint8_t answer = 0;
-    switch (call_.pattern) {
-      case PingpongPattern::latency:
-        if (begins) send_to_peer(send, nbytes_, 1);
-        receive_from_peer(recv, nbytes_, 1);
-        if (!begins) send_to_peer(send, nbytes_, 1);
-        return;
-      case PingpongPattern::oneway:
-        if (begins) {
-          send_to_peer(send, nbytes_, call_.window);
-          receive_from_peer(&answer, 1, 1);
-        } else {
-          receive_from_peer(recv, nbytes_, call_.window);
-          send_to_peer(&answer, 1, 1);
-        }
-        return;
-      case PingpongPattern::both:
-        return both_ways(send, recv);
+    if (context_->rank < call_.peer) {
+      send_to_peer(send, nbytes_, n);
+      receive_from_peer(latency ? recv : &answer, back_nbytes, 1);
+    } else {
+      receive_from_peer(recv, nbytes_, n);
+      send_to_peer(latency ? send : &answer, back_nbytes, 1);
     }
   }
 
@@ -313,7 +276,7 @@ class OpenContext final : public GlooContext {
     for (int i = 0; i < call_.window; ++i) in->waitRecv();
   }
 
-  void barrier() {
+  void barrier(void* /*send*/ = nullptr, void* /*recv*/ = nullptr) {
     gloo::BarrierOptions options(context_);
     gloo::barrier(options);
   }

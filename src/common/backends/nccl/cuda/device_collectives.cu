@@ -1,6 +1,7 @@
 #include "common/backends/nccl/cuda/device_collectives.h"
 #include "common/backends/nccl/cuda/peer_collectives.cuh"
 #include "common/backends/nccl/device_kernels.h"
+#include "kernels/dtype_and_op.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -171,27 +172,24 @@ class NetworkFabric {
 // Kernels.
 
 using Kernel = void (*)(Places, std::uint64_t, ncclDevComm);
+#define BUSBAR_KERNEL(name)                         \
+  __global__ void __launch_bounds__(kDeviceThreads) \
+      name(const __grid_constant__ Places places, std::uint64_t count, const __grid_constant__ ncclDevComm comm)
 
 template <class Sum>
-__global__ void __launch_bounds__(kDeviceThreads)
-    all_reduce_lsa(const __grid_constant__ Places places, std::uint64_t count,
-                   const __grid_constant__ ncclDevComm comm) {
+BUSBAR_KERNEL(all_reduce_lsa) {
   LsaFabric<false> fabric(places, comm);
   peer_collectives::all_reduce<Sum>(fabric, count);
 }
 
 template <class Sum>
-__global__ void __launch_bounds__(kDeviceThreads)
-    all_reduce_lsa_vector(const __grid_constant__ Places places, std::uint64_t count,
-                          const __grid_constant__ ncclDevComm comm) {
+BUSBAR_KERNEL(all_reduce_lsa_vector) {
   LsaFabric<false> fabric(places, comm);
   peer_collectives::all_reduce_by_vectors<Sum>(fabric, count);
 }
 
 template <class Sum, class Word, unsigned unroll>
-__global__ void __launch_bounds__(kDeviceThreads)
-    all_reduce_multimem(const __grid_constant__ Places places, std::uint64_t count,
-                        const __grid_constant__ ncclDevComm comm) {
+BUSBAR_KERNEL(all_reduce_multimem) {
 #if __CUDA_ARCH__ >= 900
   LsaFabric<true> fabric(places, comm);
   peer_collectives::all_reduce_in_switch<Sum, Word, unroll>(fabric, count);
@@ -199,23 +197,19 @@ __global__ void __launch_bounds__(kDeviceThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kDeviceThreads)
-    alltoall_lsa(const __grid_constant__ Places places, std::uint64_t count, const __grid_constant__ ncclDevComm comm) {
+BUSBAR_KERNEL(alltoall_lsa) {
   LsaFabric<false> fabric(places, comm);
   peer_collectives::alltoall<T>(fabric, count);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kDeviceThreads)
-    alltoall_lsa_vector(const __grid_constant__ Places places, std::uint64_t count,
-                        const __grid_constant__ ncclDevComm comm) {
+BUSBAR_KERNEL(alltoall_lsa_vector) {
   LsaFabric<false> fabric(places, comm);
   peer_collectives::alltoall_by_vectors<T>(fabric, count);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kDeviceThreads)
-    alltoall_gin(const __grid_constant__ Places places, std::uint64_t count, const __grid_constant__ ncclDevComm comm) {
+BUSBAR_KERNEL(alltoall_gin) {
   const ncclGin gin(comm, 0);
   ncclBarrierSession<ncclCoopCta> barrier(ncclCoopCta(), ncclTeamTagWorld(), gin, blockIdx.x);
   NetworkFabric fabric(places, comm, gin, barrier);
@@ -223,9 +217,7 @@ __global__ void __launch_bounds__(kDeviceThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kDeviceThreads)
-    alltoall_gin_lsa(const __grid_constant__ Places places, std::uint64_t count,
-                     const __grid_constant__ ncclDevComm comm) {
+BUSBAR_KERNEL(alltoall_gin_lsa) {
   const ncclGin gin(comm, 0);
   ncclBarrierSession<ncclCoopCta> barrier(ncclCoopCta(), ncclTeamTagWorld(), gin, blockIdx.x);
   NetworkFabric fabric(places, comm, gin, barrier);
@@ -296,16 +288,7 @@ Kernel all_reduce_kernel(int implementation, DType dtype) {
 
 Kernel kernel_of(CollectiveId collective, int implementation, DType dtype) {
   if (collective == CollectiveId::all_reduce) return all_reduce_kernel(implementation, dtype);
-  switch (size_of(dtype)) {
-    case 1:
-      return alltoall_kernel<std::uint8_t>(implementation);
-    case 2:
-      return alltoall_kernel<std::uint16_t>(implementation);
-    case 4:
-      return alltoall_kernel<std::uint32_t>(implementation);
-    default:
-      return alltoall_kernel<std::uint64_t>(implementation);
-  }
+  return with_bits_of(size_of(dtype), [&](auto bits) { return alltoall_kernel<decltype(bits)>(implementation); });
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include "common/backends/nccl/device_kernels.h"
 #include "common/base/error.h"
 
-#include <fmt/format.h>
 #include <nccl_device.h>
 
 #include <cstdio>
@@ -44,9 +43,9 @@ ncclDevCommRequirements requirements_of(CollectiveId collective, int implementat
 void require_device_api(const NcclLibrary& nccl) {
   std::string mismatch = device_header_mismatch(device_collectives_header(), {NCCL_VERSION_CODE, sizeof(ncclDevComm)});
   if (mismatch.empty()) mismatch = device_api_mismatch(NCCL_VERSION_CODE, nccl.version);
-  if (!mismatch.empty()) throw Error(ExitCode::not_possible, mismatch);
+  if (!mismatch.empty()) throw_not_possible(mismatch);
   if (nccl.DevCommCreate == nullptr || nccl.DevCommDestroy == nullptr || nccl.TeamLsa == nullptr) {
-    throw Error(ExitCode::not_possible, "the NCCL library found has no device API: leave out -D");
+    throw_not_possible("the NCCL library found has no device API: leave out -D");
   }
 }
 

@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <thread>
 
@@ -27,21 +26,19 @@ namespace {
 
 void require_possible(const Config& config) {
   if (config.nonblocking) {
-    throw Error(
-        ExitCode::not_possible,
+    throw_not_possible(
         "--nonblocking calls MPI's nonblocking functions, and NCCL's calls never block (-C 1 times them): leave it "
         "out, or use --backend mpi");
   }
   if (config.stream_null && config.cudagraph > 0) {
-    throw Error(ExitCode::not_possible, "CUDA cannot capture the NULL stream in a graph: drop -y or -G");
+    throw_not_possible("CUDA cannot capture the NULL stream in a graph: drop -y or -G");
   }
   if (config.stream_null && config.cta_policy == 2 && config.local_register == 2) {
     // cudaMemcpyBatchAsync, by which NCCL starts them, refuses the legacy default stream.
-    throw Error(ExitCode::not_possible,
-                "copy engines (-x 2 over windows, -R 2) take no NULL stream: drop -y, -x or -R");
+    throw_not_possible("copy engines (-x 2 over windows, -R 2) take no NULL stream: drop -y, -x or -R");
   }
   if (config.blocking > 0 && config.cudagraph > 0) {
-    throw Error(ExitCode::not_possible, "-z waits after each operation, which a graph cannot: drop -z or -G");
+    throw_not_possible("-z waits after each operation, which a graph cannot: drop -z or -G");
   }
 }
 
@@ -49,53 +46,56 @@ void require_possible(const Config& config) {
 std::optional<CollectiveId> device_collective(const Config& config, const Collective* collective) {
   if (config.device_implementation == 0) return std::nullopt;
   if (collective == nullptr || device_kernel_name(collective->id, config.device_implementation).empty()) {
-    throw Error(ExitCode::not_possible,
-                "device API kernels (-D) run in all_reduce_perf and alltoall_perf: leave out -D");
+    throw_not_possible("device API kernels (-D) run in all_reduce_perf and alltoall_perf: leave out -D");
   }
   if (config.ranks_per_gpu > 1) {
-    throw Error(ExitCode::not_possible,
-                "device API kernels (-D) wait for each other, and those of one GPU run in turn: leave out -D or "
-                "--ranks-per-gpu");
+    throw_not_possible(
+        "device API kernels (-D) wait for each other, and those of one GPU run in turn: leave out -D or "
+        "--ranks-per-gpu");
   }
   return collective->id;
 }
 
 /// Before NCCL's first call, which reads the environment once.
-void set_up_environment(const Comm& world, const Config& config, const NcclPlace& place) {
+void set_up_environment(const Comm& world, const Comm& host, int ranks_per_gpu) {
   int port = world.rank() == 0 ? free_port() : 0;
   world.broadcast(&port, sizeof port, 0);
   apply(ras_environment(port, nccl_setting("NCCL_RAS_ADDR")));
-  if (config.ranks_per_gpu > 1) apply(shared_gpu_environment(world.rank(), place.one_host));
+  const bool one_host = world.min(std::int64_t{host.size() == world.size()}) == 1;
+  if (ranks_per_gpu > 1) apply(shared_gpu_environment(world.rank(), one_host));
 }
 
 }  // namespace
 
-NcclBackend::NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place)
-    : config_(config), fields_(place.fields), unwinding_at_birth_(std::uncaught_exceptions()) {
+NcclBackend::NcclBackend(const OpenRequest& request, bool own_gpus, const ObservationSetup& observation)
+    : config_(request.config), fields_(request.fields), unwinding_at_birth_(std::uncaught_exceptions()) {
+  const Config& config = request.config;
+  const Comm& world = request.world;
+  const Comm& group = request.group;
   if (config_.cta_policy) fields_.numbers.try_emplace("CTAPolicy", *config_.cta_policy);
   const int per_process = config.nthreads * config.ngpus;
   nranks_ = group.size() * per_process;
   collectively(world, "choosing options for NCCL", [&] {
     require_possible(config);
-    device_collective_ = device_collective(config, place.collective);
+    device_collective_ = device_collective(config, request.collective);
   });
-  set_up_environment(world, config, place);
+  set_up_environment(world, request.host, config.ranks_per_gpu);
   std::int64_t oldest = 0;
   collectively(world, "setting up the GPUs", [&] {
     nccl_ = load_nccl();
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
-    if (place.init_log) init_log_ = InitLog::open();
+    if (observation.init_log) init_log_ = InitLog::open();
     // NCCL's rank 0 alone logs its choices.
-    if (place.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
+    if (observation.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
     lanes_ = std::vector<Lane>(config.nthreads);
     const LocalGpus gpus = local_gpus();
-    if (gpus.count == 0) throw Error(ExitCode::not_possible, gpus.problem);
-    set_up_locals(choose_devices({.local_rank = place.local_rank,
+    if (gpus.count == 0) throw_not_possible(gpus.problem);
+    set_up_locals(choose_devices({.local_rank = request.host.rank(),
                                   .per_process = per_process,
                                   .visible = gpus.count,
                                   .base_device = config.base_device,
                                   .ranks_per_gpu = config.ranks_per_gpu,
-                                  .own_gpus = place.own_gpus}));
+                                  .own_gpus = own_gpus}));
     prepare_device_kernels();
     oldest = compute_capability(locals_.front().device);
     for (const Local& l : locals_) oldest = std::min<std::int64_t>(oldest, compute_capability(l.device));
@@ -116,16 +116,16 @@ void NcclBackend::prepare_device_kernels() const {
         prepare_device_collective(*device_collective_, config_.device_implementation, &resident));
     if (error == cudaErrorNoKernelImageForDevice) {
       const int capability = compute_capability(l.device);
-      throw Error(ExitCode::not_possible,
-                  fmt::format("device API kernels (-D) are built for compute capability 9.0 and newer, and GPU {} has "
-                              "{}.{}: leave out -D",
-                              l.device, capability / 10, capability % 10));
+      throw_not_possible(
+          fmt::format("device API kernels (-D) are built for compute capability 9.0 and newer, and GPU {} has "
+                      "{}.{}: leave out -D",
+                      l.device, capability / 10, capability % 10));
     }
     BUSBAR_CUDA(error);
     if (config_.device_cta_count > resident) {
-      throw Error(ExitCode::not_possible,
-                  fmt::format("-V {}: the blocks wait for each other, and GPU {} runs {} of them at once; lower -V",
-                              config_.device_cta_count, l.device, resident));
+      throw_not_possible(
+          fmt::format("-V {}: the blocks wait for each other, and GPU {} runs {} of them at once; lower -V",
+                      config_.device_cta_count, l.device, resident));
     }
   }
 }
@@ -136,13 +136,11 @@ void NcclBackend::require_all_in_reach(const Comm& world) const {
     for (const Local& l : locals_) {
       const int reached = ranks_in_reach(*nccl_, l.comm);
       if (reached == nranks_) continue;
-      throw Error(
-          ExitCode::not_possible,
-          fmt::format("-D {}: {} needs GPUs that all load and store in each other's memory (NVLink), and rank {} "
-                      "reaches {} of {}: measure fewer ranks, or leave out -D",
-                      config_.device_implementation,
-                      device_kernel_name(*device_collective_, config_.device_implementation), l.rank, reached,
-                      nranks_));
+      throw_not_possible(fmt::format(
+          "-D {}: {} needs GPUs that all load and store in each other's memory (NVLink), and rank {} "
+          "reaches {} of {}: measure fewer ranks, or leave out -D",
+          config_.device_implementation, device_kernel_name(*device_collective_, config_.device_implementation), l.rank,
+          reached, nranks_));
     }
   });
 }
@@ -299,9 +297,9 @@ std::span<NcclBackend::Local> NcclBackend::lane_locals(int lane) {
 
 void NcclBackend::use_device(const Local& local) const { BUSBAR_CUDA(cudaSetDevice(local.device)); }
 
-std::unique_ptr<Backend> make_nccl_backend(const Comm& world, const Comm& group, const Config& config,
-                                           const NcclPlace& place) {
-  return std::make_unique<NcclBackend>(world, group, config, place);
+std::unique_ptr<Backend> make_nccl_backend(const OpenRequest& request, bool own_gpus,
+                                           const ObservationSetup& observation) {
+  return std::make_unique<NcclBackend>(request, own_gpus, observation);
 }
 
 void NcclBackend::observe_begin() {

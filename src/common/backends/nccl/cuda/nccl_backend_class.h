@@ -28,7 +28,7 @@ namespace busbar {
 /// nccl_operations.cpp, nccl_streams.cpp (waiting, graphs, marks) and nccl_life.cpp (further communicators).
 class NcclBackend final : public Backend {
  public:
-  NcclBackend(const Comm& world, const Comm& group, const Config& config, const NcclPlace& place);
+  NcclBackend(const OpenRequest& request, bool own_gpus, const ObservationSetup& observation);
   NcclBackend(const NcclBackend&) = delete;
   NcclBackend& operator=(const NcclBackend&) = delete;
   ~NcclBackend() override;
@@ -76,7 +76,6 @@ class NcclBackend final : public Backend {
   void observe_begin() override;
   ShownAlgorithm observe_end(const Operation& op) override;
 
-  bool has_graphs() const override { return true; }
   void capture_begin(int lane) override;
   void capture_end(int lane) override;
   void replay(int lane) override;

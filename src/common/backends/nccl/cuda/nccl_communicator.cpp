@@ -49,23 +49,9 @@ static_assert(offsetof(NcclConfig, netName) == offsetof(ncclConfig_t, netName));
 static_assert(offsetof(NcclConfig, commName) == offsetof(ncclConfig_t, commName));
 static_assert(offsetof(NcclConfig, nvlinkCentricSched) == offsetof(ncclConfig_t, nvlinkCentricSched));
 
-constexpr std::array<int NcclConfig::*, kNcclFields.size()> kPlaces{&NcclConfig::cgaClusterSize,
-                                                                    &NcclConfig::minCTAs,
-                                                                    &NcclConfig::maxCTAs,
-                                                                    &NcclConfig::collnetEnable,
-                                                                    &NcclConfig::CTAPolicy,
-                                                                    &NcclConfig::nvlsCTAs,
-                                                                    &NcclConfig::nChannelsPerNetPeer,
-                                                                    &NcclConfig::nvlinkCentricSched,
-                                                                    &NcclConfig::graphUsageMode,
-                                                                    &NcclConfig::numRmaCtx,
-                                                                    &NcclConfig::maxP2pPeers,
-                                                                    &NcclConfig::graphStreamOrdering,
-                                                                    &NcclConfig::launchOrderImplicit,
-                                                                    &NcclConfig::numRmaSig,
-                                                                    &NcclConfig::rmaEagerInit,
-                                                                    &NcclConfig::hostCftMode,
-                                                                    &NcclConfig::nvlsHostMode};
+#define BUSBAR_PLACE(name, since, variable) &NcclConfig::name,
+constexpr std::array kPlaces{BUSBAR_NCCL_FIELDS(BUSBAR_PLACE)};
+#undef BUSBAR_PLACE
 
 NcclConfig make_config(const NcclFields& fields, int library_version) {
   constexpr int kNewest = 23200;  // whose fields are above

@@ -2,6 +2,7 @@
 
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
+#include "common/machine/shared_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -34,23 +35,18 @@ std::string library_path() {
   return kLibraryName;
 }
 
-void* open_library() {
+void* open_nccl() {
   if (void* handle = dlopen(library_path().c_str(), RTLD_NOW | RTLD_LOCAL)) return handle;
   const char* why = dlerror();
-  throw Error(ExitCode::not_possible,
-              fmt::format("the NCCL library cannot be loaded ({}): {}", why != nullptr ? why : kLibraryName, remedy()));
-}
-
-template <class Function>
-void find_if_there(void* handle, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(handle, name));
+  throw_not_possible(
+      fmt::format("the NCCL library cannot be loaded ({}): {}", why != nullptr ? why : kLibraryName, remedy()));
 }
 
 template <class Function>
 void find(void* handle, const char* name, Function& function) {
-  find_if_there(handle, name, function);
+  function = Symbol{handle, name};
   if (function == nullptr) {
-    throw Error(ExitCode::not_possible, fmt::format("the NCCL library found lacks {}: {}", name, remedy()));
+    throw_not_possible(fmt::format("the NCCL library found lacks {}: {}", name, remedy()));
   }
 }
 
@@ -61,23 +57,23 @@ void find_all(void* handle, NcclLibrary& nccl) {
   nccl.DevCommCreate = dlsym(handle, "ncclDevCommCreate");
   nccl.DevCommDestroy = dlsym(handle, "ncclDevCommDestroy");
   nccl.TeamLsa = dlsym(handle, "ncclTeamLsa");
-  find_if_there(handle, "ncclCommGetUniqueId", nccl.CommGetUniqueId);
-  find_if_there(handle, "ncclCommGrow", nccl.CommGrow);
-  find_if_there(handle, "ncclResetDebugInit", nccl.ResetDebugInit);
+  nccl.CommGetUniqueId = Symbol{handle, "ncclCommGetUniqueId"};
+  nccl.CommGrow = Symbol{handle, "ncclCommGrow"};
+  nccl.ResetDebugInit = Symbol{handle, "ncclResetDebugInit"};
 }
 
 }  // namespace
 
 std::shared_ptr<const NcclLibrary> load_nccl() {
-  void* handle = open_library();
+  void* handle = open_nccl();
   auto nccl = std::make_shared<NcclLibrary>();
   find(handle, "ncclGetVersion", nccl->GetVersion);
   if (nccl->GetVersion(&nccl->version) != ncclSuccess) {
-    throw Error(ExitCode::not_possible, fmt::format("the NCCL library found does not tell its version: {}", remedy()));
+    throw_not_possible(fmt::format("the NCCL library found does not tell its version: {}", remedy()));
   }
   if (nccl->version < kMinNcclVersion) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("the NCCL library found is {}, too old: {}", nccl_version_text(nccl->version), remedy()));
+    throw_not_possible(
+        fmt::format("the NCCL library found is {}, too old: {}", nccl_version_text(nccl->version), remedy()));
   }
   find_all(handle, *nccl);
   return nccl;

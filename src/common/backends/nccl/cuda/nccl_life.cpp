@@ -1,6 +1,5 @@
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
-#include "common/base/error.h"
 #include "common/processes/comm.h"
 
 #include <cuda_runtime_api.h>

@@ -90,7 +90,7 @@ void NcclBackend::make_device_communicators() {
         : needs_network(*device_collective_, implementation) ? "a network that GPUs drive (GIN)"
                                                              : "";
     if (lacking.empty()) throw;
-    throw Error(ExitCode::not_possible, fmt::format("-D {} needs {}: {}", implementation, lacking, e.what()));
+    throw_not_possible(fmt::format("-D {} needs {}: {}", implementation, lacking, e.what()));
   }
 }
 

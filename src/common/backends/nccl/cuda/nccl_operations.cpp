@@ -7,55 +7,22 @@
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <cstddef>
 
 namespace busbar {
 
 ncclDataType_t nccl_type(DType dtype) {
-  switch (dtype) {
-    case DType::int8:
-      return ncclInt8;
-    case DType::uint8:
-      return ncclUint8;
-    case DType::int32:
-      return ncclInt32;
-    case DType::uint32:
-      return ncclUint32;
-    case DType::int64:
-      return ncclInt64;
-    case DType::uint64:
-      return ncclUint64;
-    case DType::half:
-      return ncclFloat16;
-    case DType::float32:
-      return ncclFloat32;
-    case DType::float64:
-      return ncclFloat64;
-    case DType::bfloat16:
-      return ncclBfloat16;
-    case DType::f8e4m3:
-      return ncclFloat8e4m3;
-    case DType::f8e5m2:
-      return ncclFloat8e5m2;
-  }
-  throw Error(ExitCode::internal, "an element type that NCCL has no name for");
+  constexpr std::array kTypes{ncclInt8,    ncclUint8,   ncclInt32,   ncclUint32,   ncclInt64,      ncclUint64,
+                              ncclFloat16, ncclFloat32, ncclFloat64, ncclBfloat16, ncclFloat8e4m3, ncclFloat8e5m2};
+  static_assert(kTypes.size() == kAllDTypes.size(), "in the order of the dtypes");
+  return kTypes[static_cast<std::size_t>(dtype)];
 }
 
 ncclRedOp_t NcclBackend::reduction(Local& local, const Operation& op) {
-  switch (op.op.value()) {
-    case Op::sum:
-      return ncclSum;
-    case Op::prod:
-      return ncclProd;
-    case Op::max:
-      return ncclMax;
-    case Op::min:
-      return ncclMin;
-    case Op::avg:
-      return ncclAvg;
-    case Op::mulsum:
-      break;
-  }
+  constexpr std::array kOps{ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
+  static_assert(kOps.size() + 1 == kAllOps.size(), "in the order of the ops, but for mulsum");
+  if (*op.op != Op::mulsum) return kOps[static_cast<std::size_t>(*op.op)];
   auto& made = local.mulsum[static_cast<std::size_t>(op.dtype)];
   if (!made) {
     std::uint64_t scalar = mulsum_scalar_bits(op.dtype);
@@ -74,18 +41,12 @@ void NcclBackend::launch_transfers(Local& local, const Operation& op, int step, 
   plan_transfers(*op.collective, p, local.rank, step, local.transfers);
   for (const Transfer& t : local.transfers) {
     const std::size_t offset = t.at * p.elem_size;
-    std::byte* const send = static_cast<std::byte*>(buffers.send) + offset;
-    std::byte* const recv = static_cast<std::byte*>(buffers.recv) + offset;
-    switch (t.kind) {
-      case Transfer::Kind::send:
-        BUSBAR_NCCL(*nccl_, Send(send, t.count, type, t.peer, local.comm, stream));
-        break;
-      case Transfer::Kind::forward:
-        BUSBAR_NCCL(*nccl_, Send(recv, t.count, type, t.peer, local.comm, stream));
-        break;
-      case Transfer::Kind::receive:
-        BUSBAR_NCCL(*nccl_, Recv(recv, t.count, type, t.peer, local.comm, stream));
-        break;
+    void* const buffer = t.kind == Transfer::Kind::send ? buffers.send : buffers.recv;
+    std::byte* const part = static_cast<std::byte*>(buffer) + offset;
+    if (t.kind == Transfer::Kind::receive) {
+      BUSBAR_NCCL(*nccl_, Recv(part, t.count, type, t.peer, local.comm, stream));
+    } else {
+      BUSBAR_NCCL(*nccl_, Send(part, t.count, type, t.peer, local.comm, stream));
     }
   }
 }

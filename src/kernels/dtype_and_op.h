@@ -4,9 +4,24 @@
 #include "collectives/op.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace busbar {
+
+/// What work(bits) gives with a `bits` of the unsigned integer of so many bytes: 1, 2, 4 or 8.
+auto with_bits_of(std::size_t width, auto work) {
+  switch (width) {
+    case 1:
+      return work(std::uint8_t{});
+    case 2:
+      return work(std::uint16_t{});
+    case 4:
+      return work(std::uint32_t{});
+    default:
+      return work(std::uint64_t{});
+  }
+}
 
 /// What make.operator()<D, O>() gives for a dtype and an op that are known at run time only; an empty one for those
 /// that libraries of the host lack (avg, mulsum).
