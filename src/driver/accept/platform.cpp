@@ -39,13 +39,6 @@ std::string read_network(const YamlValue& value) {
   return name;
 }
 
-FigureKind read_kind(const YamlValue& value) {
-  const std::string text = value.text();
-  const auto kind = from_word<FigureKind>(kFigureWords, text);
-  if (!kind) value.fail_unknown("kind", text, {kFigureWords.begin(), kFigureWords.end()});
-  return *kind;
-}
-
 /// "8G", or [8G, 16G] for all sizes from the first to the last.
 void read_sizes(const YamlValue& value, PlatformEntry& entry) {
   const std::vector<std::string> sizes = value.texts();
@@ -67,7 +60,7 @@ PlatformEntry read_entry(const YamlValue& map) {
             {"sizes", [&](const YamlValue& v) { read_sizes(v, e); }},
             {"algorithm", [&](const YamlValue& v) { e.algorithm = v.text(); }},
             {"busbw", [&](const YamlValue& v) { e.busbw = read_gbs(v); }},
-            {"kind", [&](const YamlValue& v) { kind = read_kind(v); }},
+            {"kind", [&](const YamlValue& v) { kind = static_cast<FigureKind>(v.word(words_of(FigureKind{}))); }},
             {"source", [&](const YamlValue& v) { e.source = v.text(); }}});
   // A number that nobody can be asked about is not an expectation.
   if (e.source.empty()) map.fail("a number without source");

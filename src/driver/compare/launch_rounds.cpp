@@ -247,7 +247,7 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add("datatype", name_list(config.dtypes));
   add("op", name_list(config.ops));
   add("root", config.all_roots ? "all" : std::to_string(config.root));
-  add("placement", word(kPlacementsWords, config.placement));
+  add("placement", name(config.placement));
   add("backend", name(config.backend));
   if (config.nonblocking) words.emplace_back("--nonblocking");
   if (config.stat) {
