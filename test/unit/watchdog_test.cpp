@@ -128,12 +128,7 @@ std::size_t times(std::string_view text, std::string_view part) {
 }
 
 JobView view_of(int rank, int nprocs, int local_size) {
-  JobView job;
-  job.host = "here";
-  job.rank = rank;
-  job.nprocs = nprocs;
-  job.local_size = local_size;
-  return job;
+  return {{}, "here", {}, rank, nprocs, local_size, {}, {}, {}};
 }
 
 /// A job of this process alone.
