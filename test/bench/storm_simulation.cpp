@@ -185,7 +185,7 @@ void storm(const std::string& name, Job& job, int from, const std::function<bool
 bool end_job(const JobView& view) {
   if (view.host_index() != 0 && another_host_speaks(view)) return false;
   HostObserver own;
-  (void)collect(view, own, true, {});
+  (void)collect(view, own, true);
   tell_others(view, kForget);
   return true;
 }
@@ -193,7 +193,7 @@ bool end_job(const JobView& view) {
 bool find_hang(const JobView& view) {
   if (view.host_index() != 0 && alarm_others(view, view.rank)) return false;
   HostObserver own;
-  const HangEvidence evidence = collect(view, own, false, {});
+  const HangEvidence evidence = collect(view, own, false);
   const bool aloud = speaks_for_job(view, evidence);
   tell_others(view, aloud ? kStop : kStopAndKeep);
   return true;

@@ -7,7 +7,7 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/units.h"
-#include "common/base/yaml_config.h"
+#include "common/base/yaml_node.h"
 #include "common/measure/plan.h"
 
 #include <fmt/format.h>

@@ -46,7 +46,7 @@ struct Bench {
           c.backend = BackendChoice::mpi;
           return c;
         }()),
-        watchdog(0, {}, nullptr),
+        watchdog(0, {}, {}, nullptr),
         baseline(open_backend(config, all, all).backend),
         probe(
             all, units, *baseline, config, 1 << 16, watchdog,

@@ -19,15 +19,15 @@ TEST_CASE("every library of the list is found by its name, in the order of the l
     INFO(traits->name);
     choices += "|" + std::string(traits->name);
     CHECK(&traits_of(traits->name) == traits);
-    const auto choice = parse_backend(traits->name);
+    const auto choice = from_word<BackendChoice>(traits->name);
     REQUIRE(choice);
     CHECK(name(*choice) == traits->name);
     CHECK(&traits_of(*choice) == traits);
   }
   CHECK(choices == kBackendChoices);
-  CHECK(parse_backend("auto") == BackendChoice::automatic);
-  CHECK_FALSE(parse_backend("MPI"));
-  CHECK_FALSE(parse_backend(""));
+  CHECK(from_word<BackendChoice>("auto") == BackendChoice::automatic);
+  CHECK_FALSE(from_word<BackendChoice>("MPI"));
+  CHECK_FALSE(from_word<BackendChoice>(""));
 }
 
 TEST_CASE("every library says what sentences, estimates and headers need", "[backends][traits]") {

@@ -6,7 +6,7 @@
 #include "accept_fixture.h"
 #include "common/base/error.h"
 #include "common/base/read_file.h"
-#include "common/base/yaml_config.h"
+#include "common/base/yaml_node.h"
 #include "common/output/json_report.h"
 #include "common/record/accept_json.h"
 #include "common/record/doctor_json.h"

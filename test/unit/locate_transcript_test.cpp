@@ -36,10 +36,9 @@ std::string culprit_text(const Culprit& c) {
   return fmt::format(
       "{}\n  {} {} {}, side {}, rail {} of [{}]; slow with {} of {}, {} of {} times again, in {} of {} looks; dips {}\n"
       "  at {:.3f} +- {:.3f}, alone {:.3f}, over time {:.3f}\n",
-      describe(c, {}), name(c.outcome), kCulpritWords.at(static_cast<std::size_t>(c.what)), fmt::join(c.units, ","),
-      kSideWords.at(static_cast<std::size_t>(c.side)), c.rail, fmt::join(c.slow_rails, ","), c.slow_partners,
-      c.partners, c.failed_confirmations, c.confirmations, c.looks_slow, c.looks, c.intermittent, c.ratio,
-      c.ratio_error, c.alone_ratio, c.over_time);
+      describe(c, {}), name(c.outcome), name(c.what), fmt::join(c.units, ","), name(c.side), c.rail,
+      fmt::join(c.slow_rails, ","), c.slow_partners, c.partners, c.failed_confirmations, c.confirmations, c.looks_slow,
+      c.looks, c.intermittent, c.ratio, c.ratio_error, c.alone_ratio, c.over_time);
 }
 
 /// Every round, and all that is said in the end.

@@ -103,7 +103,7 @@ TEST_CASE("hosts that were never met are neither asked in haste, probed nor told
   view.unmet = {{0, 1, "no connection"}, {0, 2, "no connection"}};
   CHECK(probe_targets(view).empty());
   HostObserver own;
-  const HangEvidence evidence = collect(view, own, true, {});
+  const HangEvidence evidence = collect(view, own, true);
   REQUIRE(evidence.hosts.size() == 3);
   CHECK(evidence.hosts[0].ever_reached);
   CHECK_FALSE(evidence.hosts[1].ever_reached);

@@ -237,7 +237,7 @@ TEST_CASE("a collector asks a host's next rank where the first does not answer",
   REQUIRE(getsockname(stopped.fd(), address.get(), &address.length) == 0);
   view.peers[4].port = port_of(address);
   HostObserver observer;
-  const HangEvidence evidence = collect(view, observer, true, {});
+  const HangEvidence evidence = collect(view, observer, true);
   REQUIRE(evidence.hosts.size() == 4);
   CHECK(evidence.reporter == "rank 0 on a");
   CHECK(evidence.reporter_host == "a");

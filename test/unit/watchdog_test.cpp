@@ -127,12 +127,15 @@ std::size_t times(std::string_view text, std::string_view part) {
   return n;
 }
 
+JobView view_of(int rank, int nprocs, int local_size) {
+  return {{}, "here", {}, rank, nprocs, local_size, {}, {}, {}};
+}
+
 /// A job of this process alone.
 class Alone {
  public:
   explicit Alone(double timeout_s = 0, Watchdog::Json json = nullptr)
-      : watchdog_(timeout_s, {.rank = 0, .nprocs = 1, .local_size = 1, .host = "here", .command = "test"},
-                  std::move(json)) {
+      : watchdog_(timeout_s, view_of(0, 1, 1), "test", std::move(json)) {
     address_ = watchdog_.listen(0, true, kToken);
     watchdog_.connect(name_of(getpid()), {address_});
   }
@@ -353,7 +356,7 @@ TEST_CASE("who rests in the midst of the work leaves the last word to a lower ra
     FlightRecord first({job, "here", 0, 2, "test"});
     first.end(Ending::signalled);
     Child child([&]() -> int {
-      Watchdog watchdog(60, {.rank = 1, .nprocs = 2, .local_size = 2, .host = "here", .command = "test"}, nullptr);
+      Watchdog watchdog(60, view_of(1, 2, 2), "test", nullptr);
       const PeerAddress own = watchdog.listen(1, true, kToken);
       PeerAddress other = own;
       other.rank = 0;
@@ -415,7 +418,7 @@ TEST_CASE("a job for whose watchdog the system has no thread left runs without o
 TEST_CASE("a wrong interface is a warning, and the watchers use another", "[watchdog]") {
   Child child([] {
     setenv("NCCL_SOCKET_IFNAME", "=no-such-interface", 1);
-    Watchdog watchdog(0, {.rank = 0, .nprocs = 2, .local_size = 1, .host = "here", .command = "test"}, nullptr);
+    Watchdog watchdog(0, view_of(0, 2, 1), "test", nullptr);
     (void)watchdog.listen(0, false, kToken);
     return watchdog.warning().find("NCCL_SOCKET_IFNAME=") == std::string::npos ? 1 : 0;
   });

@@ -1,10 +1,9 @@
 // The bugs these would catch: a misspelt key that is silently ignored, an error without its line, a file that wins over
 // the command line, and bytes that bring yaml-cpp's own exceptions (or a stack overflow) to the user.
 
-#include "common/base/yaml_config.h"
-
 #include "common/base/error.h"
 #include "common/base/options.h"
+#include "common/base/yaml_node.h"
 
 #include <catch2/catch.hpp>
 

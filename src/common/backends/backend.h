@@ -36,9 +36,9 @@ enum class LifeStep : std::uint8_t {
 };
 
 /// As tables, JSON and CSV spell them.
-inline constexpr std::array<std::string_view, 10> kLifeStepWords{"create", "first-op", "next-op", "split",     "dup",
-                                                                 "shrink", "grow",     "abort",   "re-create", "free"};
-constexpr std::string_view name(LifeStep step) { return word(kLifeStepWords, step); }
+constexpr EnumWords<10> words_of(LifeStep) {
+  return {"create", "first-op", "next-op", "split", "dup", "shrink", "grow", "abort", "re-create", "free"};
+}
 
 constexpr bool is_operation(LifeStep step) { return step == LifeStep::first_op || step == LifeStep::next_op; }
 

@@ -108,7 +108,7 @@ BackendChoice backend_for(const Config& config, MemoryKind memory) {
   if (config.backend != BackendChoice::automatic) return config.backend;
   const auto all = all_backends();
   const auto found = std::ranges::find_if(all, [&](const auto* t) { return t->memory == memory; });
-  return parse_backend((*found)->name).value();
+  return from_word<BackendChoice>((*found)->name).value();
 }
 
 BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "common/base/enum_words.h"
+
+#include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace busbar {
@@ -18,28 +20,10 @@ namespace busbar {
 enum class BackendChoice : std::uint8_t { automatic, BUSBAR_BACKENDS(BUSBAR_ENUMERATOR) };
 #undef BUSBAR_ENUMERATOR
 
-/// As --backend spells it.
-constexpr std::string_view name(BackendChoice choice) {
-  switch (choice) {
-    case BackendChoice::automatic:
-      return "auto";
-#define BUSBAR_CASE(name, Name) \
-  case BackendChoice::name:     \
-    return #name;
-      BUSBAR_BACKENDS(BUSBAR_CASE)
-#undef BUSBAR_CASE
-  }
-  return "?";
-}
-
-constexpr std::optional<BackendChoice> parse_backend(std::string_view text) {
-#define BUSBAR_ENUMERATOR(name, Name) BackendChoice::name,
-  for (const BackendChoice choice : {BackendChoice::automatic, BUSBAR_BACKENDS(BUSBAR_ENUMERATOR)}) {
-#undef BUSBAR_ENUMERATOR
-    if (name(choice) == text) return choice;
-  }
-  return std::nullopt;
-}
+/// As --backend spells them.
+#define BUSBAR_WORD(name, Name) , std::string_view(#name)
+constexpr auto words_of(BackendChoice) { return std::array{std::string_view("auto") BUSBAR_BACKENDS(BUSBAR_WORD)}; }
+#undef BUSBAR_WORD
 
 #define BUSBAR_OR(name, Name) "|" #name
 /// "auto|mpi|nccl", for the help.

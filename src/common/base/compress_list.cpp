@@ -92,9 +92,7 @@ std::string compress_hosts(const std::vector<std::string>& hosts) {
   std::string text;
   for (const Key& key : order) {
     std::vector<NumberedName>& names = groups[key];
-    std::stable_sort(names.begin(), names.end(), [](const NumberedName& a, const NumberedName& b) {
-      return std::pair(a.number, a.digits.size()) < std::pair(b.number, b.digits.size());
-    });
+    std::ranges::stable_sort(names, {}, [](const NumberedName& n) { return std::pair(n.number, n.digits.size()); });
     const std::string numbers = ranges(names);
     text += fmt::format(fmt::runtime(names.size() == 1 ? "{}{}{}{}" : "{}{}[{}]{}"), text.empty() ? "" : ",", key.first,
                         numbers, key.second);

@@ -16,35 +16,30 @@ namespace busbar {
 
 /// `--placement`: which halves of a row are measured.
 enum class Placements : std::uint8_t { out, in, both };
-inline constexpr std::array<std::string_view, 3> kPlacementsWords{"out", "in", "both"};
+constexpr EnumWords<3> words_of(Placements) { return {"out", "in", "both"}; }
 
 /// `--buffers`: rotate: each call takes the next of the messages that the buffer holds, as in nccl-tests; reuse: all
 /// take the same, as in OSU and IMB.
 enum class BufferUse : std::uint8_t { rotate, reuse };
-inline constexpr std::array<std::string_view, 2> kBufferUseWords{"rotate", "reuse"};
-constexpr std::string_view name(BufferUse use) { return word(kBufferUseWords, use); }
+constexpr EnumWords<2> words_of(BufferUse) { return {"rotate", "reuse"}; }
 
 /// `-a`: how the ranks' times become one.
 enum class Average : std::uint8_t { rank0 = 0, mean = 1, min = 2, max = 3 };
 
 /// `--cadence`: how calls follow each other in --stat. Isolated: each after a barrier of our own; stream: back to back.
 enum class Cadence : std::uint8_t { automatic, isolated, stream };
-inline constexpr std::array<std::string_view, 3> kCadenceWords{"auto", "isolated", "stream"};
-constexpr std::string_view name(Cadence cadence) { return word(kCadenceWords, cadence); }
+constexpr EnumWords<3> words_of(Cadence) { return {"auto", "isolated", "stream"}; }
 
 /// `--mpi-threads`: what MPI is told of the process's threads, MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE.
 enum class MpiThreads : std::uint8_t { single, funneled, serialized, multiple };
-inline constexpr std::array<std::string_view, 4> kMpiThreadsWords{"single", "funneled", "serialized", "multiple"};
-constexpr std::string_view name(MpiThreads level) { return word(kMpiThreadsWords, level); }
+constexpr EnumWords<4> words_of(MpiThreads) { return {"single", "funneled", "serialized", "multiple"}; }
 
 /// `--pattern` of pingpong.
-inline constexpr std::array<std::string_view, 3> kPingpongPatternWords{"latency", "oneway", "both"};
-constexpr std::string_view name(PingpongPattern pattern) { return word(kPingpongPatternWords, pattern); }
+constexpr EnumWords<3> words_of(PingpongPattern) { return {"latency", "oneway", "both"}; }
 
 /// `--pairs` of pingpong: rank i with i + n/2, or every rank with every other in turn, a row per round.
 enum class PairChoice : std::uint8_t { half, all };
-inline constexpr std::array<std::string_view, 2> kPairChoiceWords{"half", "all"};
-constexpr std::string_view name(PairChoice pairs) { return word(kPairChoiceWords, pairs); }
+constexpr EnumWords<2> words_of(PairChoice) { return {"half", "all"}; }
 
 /// Everything the user can set, validated. Names are those of the long options; defaults are nccl-tests'.
 struct Config {

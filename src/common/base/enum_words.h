@@ -8,7 +8,11 @@
 namespace busbar {
 
 // An enum and its words are one table, read both ways: what a file or a message says is turned into a value where it
-// is read, and nothing behind that decides by a word. The words stand in the order of the enumerators.
+// is read, and nothing behind that decides by a word. The words stand in the order of the enumerators; where an enum
+// has one such table, that is words_of(enumerator).
+
+template <std::size_t n>
+using EnumWords = std::array<std::string_view, n>;
 
 /// "unknown" for what is not an enumerator.
 template <class Enum, std::size_t n>
@@ -23,6 +27,22 @@ constexpr std::optional<Enum> from_word(const std::array<std::string_view, n>& w
     if (words[i] == text) return static_cast<Enum>(i);
   }
   return std::nullopt;
+}
+
+template <class Enum>
+constexpr auto name(Enum value) -> decltype(word(words_of(value), value)) {
+  return word(words_of(value), value);
+}
+
+/// Whether it is the last enumerator for which there is a word.
+template <class Enum>
+constexpr bool is_last(Enum value) {
+  return words_of(value).size() == static_cast<std::size_t>(value) + 1;
+}
+
+template <class Enum>
+constexpr std::optional<Enum> from_word(std::string_view text) {
+  return from_word<Enum>(words_of(Enum{}), text);
 }
 
 }  // namespace busbar

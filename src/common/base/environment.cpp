@@ -47,10 +47,10 @@ Split parse_split(std::string_view text) {
     if (fits) return {kind, *operand};
     break;
   }
-  throw Error(ExitCode::bad_config,
-              fmt::format("{} is not a split: use AND, OR, MOD or DIV (or & | % /) and a number (decimal, 0x, 0b; "
-                          "above 0 for MOD and DIV), such as MOD 2",
-                          in_quotes(text)));
+  throw_bad_config(
+      fmt::format("{} is not a split: use AND, OR, MOD or DIV (or & | % /) and a number (decimal, 0x, 0b; "
+                  "above 0 for MOD and DIV), such as MOD 2",
+                  in_quotes(text)));
 }
 
 void set_split(Config& config, std::string_view text) {
@@ -62,8 +62,7 @@ void set_split_mask(Config& config, std::string_view text) {
   std::string_view digits = text;
   consume(digits, "0x");
   const std::optional<std::uint32_t> mask = number_of<std::uint32_t>(digits, 16);
-  if (!mask)
-    throw Error(ExitCode::bad_config, fmt::format("{} is not a hexadecimal mask such as 7 or 0xf0", in_quotes(text)));
+  if (!mask) throw_bad_config(fmt::format("{} is not a hexadecimal mask such as 7 or 0xf0", in_quotes(text)));
   config.split = fmt::format("AND 0x{:x}", *mask);
 }
 

@@ -21,25 +21,21 @@ namespace {
 
 using Kind = Injection::Kind;
 
-constexpr std::array<std::string_view, 13> kKindWords{"skip",  "late", "count", "dtype",  "op",    "stop",   "kill",
-                                                      "crash", "flip", "drop",  "double", "shift", "overrun"};
 /// What the rank does to its operation.
-constexpr std::array<std::string_view, 13> kDoes{"skip {}",
-                                                 "come {} s late to {}",
-                                                 "call {} with one element fewer",
-                                                 "call {} with another type",
-                                                 "call {} with another reduction",
-                                                 "stop itself before {}",
-                                                 "kill itself before {}",
-                                                 "crash before {}",
-                                                 "flip a bit in the result of {}",
-                                                 "leave its contribution out of {}",
-                                                 "count its contribution to {} twice",
-                                                 "shift the result of {} by one element",
-                                                 "write beyond the result of {}"};
-static_assert(kKindWords[static_cast<std::size_t>(Kind::overrun)] == "overrun");
-
-[[noreturn]] void reject(const std::string& text) { throw Error(ExitCode::bad_config, text); }
+constexpr EnumWords<13> kDoes{"skip {}",
+                              "come {} s late to {}",
+                              "call {} with one element fewer",
+                              "call {} with another type",
+                              "call {} with another reduction",
+                              "stop itself before {}",
+                              "kill itself before {}",
+                              "crash before {}",
+                              "flip a bit in the result of {}",
+                              "leave its contribution out of {}",
+                              "count its contribution to {} twice",
+                              "shift the result of {} by one element",
+                              "write beyond the result of {}"};
+static_assert(name(Kind::overrun) == "overrun");
 
 /// "; did you mean skip?", or the choices where none is near.
 std::string advice(std::string_view word, const std::vector<std::string>& choices) {
@@ -55,26 +51,25 @@ std::uint64_t operation_number(std::string_view text) {
 void set_kind(Injection& injection, std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string_view word = text.substr(0, colon);
-  const std::optional<Kind> kind = from_word<Kind>(kKindWords, word);
+  const std::optional<Kind> kind = from_word<Kind>(word);
   if (!kind) {
-    const std::vector<std::string> words(kKindWords.begin(), kKindWords.end());
+    constexpr auto kWords = words_of(Kind{});
+    const std::vector<std::string> words(kWords.begin(), kWords.end());
     std::vector<std::string> choices = words;
     std::ranges::replace(choices, "late", "late:SECONDS");
     const bool near = !nearest_choice(word, words).empty();
-    reject(fmt::format("{} is not a kind{}", in_quotes(word), advice(word, near ? words : choices)));
+    throw_bad_config(fmt::format("{} is not a kind{}", in_quotes(word), advice(word, near ? words : choices)));
   }
   injection.kind = *kind;
   if (kind != Kind::late && colon != std::string_view::npos) {
-    reject(fmt::format("{} is too much: only late takes a time (late:5s)", in_quotes(text)));
+    throw_bad_config(fmt::format("{} is too much: only late takes a time (late:5s)", in_quotes(text)));
   }
   if (kind != Kind::late) return;
-  if (colon == std::string_view::npos) reject("late needs a time: late:5s");
+  if (colon == std::string_view::npos) throw_bad_config("late needs a time: late:5s");
   injection.late_s = parse_duration(text.substr(colon + 1));
 }
 
 }  // namespace
-
-std::string_view name(Kind kind) { return word(kKindWords, kind); }
 
 Injection parse_injection(std::string_view text) {
   const std::vector<std::string> keys{"rank", "op", "kind"};
@@ -84,9 +79,9 @@ Injection parse_injection(std::string_view text) {
     const std::size_t equals = item.find('=');
     const std::string_view key = item.substr(0, equals);
     if (equals == std::string_view::npos)
-      reject(fmt::format("{} is not KEY=VALUE: rank=3,op=42,kind=skip", in_quotes(item)));
+      throw_bad_config(fmt::format("{} is not KEY=VALUE: rank=3,op=42,kind=skip", in_quotes(item)));
     const std::string_view value = item.substr(equals + 1);
-    if (!given.emplace(key).second) reject(fmt::format("{} is given twice", key));
+    if (!given.emplace(key).second) throw_bad_config(fmt::format("{} is given twice", key));
     if (key == "rank") {
       injection.rank = parse_int(value, 0);
     } else if (key == "op") {
@@ -94,11 +89,11 @@ Injection parse_injection(std::string_view text) {
     } else if (key == "kind") {
       set_kind(injection, value);
     } else {
-      reject(fmt::format("{} is not a key{}", in_quotes(key), advice(key, keys)));
+      throw_bad_config(fmt::format("{} is not a key{}", in_quotes(key), advice(key, keys)));
     }
   }
   for (const std::string& key : keys) {
-    if (!given.contains(key)) reject(fmt::format("{}= is missing: rank=3,op=42,kind=skip", key));
+    if (!given.contains(key)) throw_bad_config(fmt::format("{}= is missing: rank=3,op=42,kind=skip", key));
   }
   return injection;
 }

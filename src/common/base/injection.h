@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/base/enum_words.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -31,8 +33,11 @@ struct Injection {
   bool operator==(const Injection&) const = default;
 };
 
-/// "skip", "late", ..., as --inject spells it.
-std::string_view name(Injection::Kind kind);
+/// As --inject spells them.
+constexpr EnumWords<13> words_of(Injection::Kind) {
+  return {"skip",  "late", "count", "dtype",  "op",    "stop",   "kill",
+          "crash", "flip", "drop",  "double", "shift", "overrun"};
+}
 
 /// "rank=3,op=42,kind=late:5s". Throws Error(bad_config) that names keys and kinds, and the nearest of them.
 Injection parse_injection(std::string_view text);

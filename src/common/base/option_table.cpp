@@ -20,15 +20,11 @@ namespace {
 
 using Text = std::string_view;
 
-[[noreturn]] void reject(Text text, Text wanted) {
-  throw Error(ExitCode::bad_config, fmt::format("{} is not {}", in_quotes(text), wanted));
-}
-
-/// A word of `words`, which stand in the enum's order; else an error that lists them. `wanted`: "a cadence".
-template <class Enum, std::size_t n>
-Enum choice(Text text, Text wanted, const std::array<std::string_view, n>& words) {
-  if (const std::optional<Enum> value = from_word<Enum>(words, text)) return *value;
-  reject(text, fmt::format("{}; choose from: {}", wanted, fmt::join(words, " ")));
+/// The enumerator of that word; else an error that lists all. `wanted`: "a cadence".
+template <class Enum>
+Enum choice(Text text, Text wanted) {
+  if (const std::optional<Enum> value = from_word<Enum>(text)) return *value;
+  reject_text(text, fmt::format("{}; choose from: {}", wanted, fmt::join(words_of(Enum{}), " ")));
 }
 
 template <int Config::*field, int least, int most = std::numeric_limits<int>::max()>
@@ -43,13 +39,13 @@ void set_switch(Config& config, Text text) {
 
 template <std::string Config::*field>
 void set_file(Config& config, Text text) {
-  if (text.empty()) reject(text, "a file name");
+  if (text.empty()) reject_text(text, "a file name");
   config.*field = text;
 }
 
 std::uint64_t positive_bytes(Text text) {
   const std::uint64_t nbytes = parse_bytes(text);
-  if (nbytes == 0) reject(text, "a size of at least 1 byte");
+  if (nbytes == 0) reject_text(text, "a size of at least 1 byte");
   return nbytes;
 }
 
@@ -68,7 +64,7 @@ std::vector<Text> items_of(Text text) {
 void set_sizes(Config& config, Text text) {
   std::vector<std::uint64_t> sizes;
   for (const Text item : items_of(text)) sizes.push_back(positive_bytes(item));
-  std::sort(sizes.begin(), sizes.end());
+  std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   config.sizes = sizes;
   // The header and JSON name the range whichever way it was asked for.
@@ -86,7 +82,7 @@ std::vector<T> parse_names(Text text, const All& all, Parse parse, Text wanted) 
       continue;
     }
     const std::optional<T> value = parse(item);
-    if (!value) reject(item, wanted);
+    if (!value) reject_text(item, wanted);
     if (!contains(values, *value)) values.push_back(*value);
   }
   return values;
@@ -115,29 +111,22 @@ void set_timeout(Config& config, Text text) { config.timeout_s = parse_double(te
 void set_cta_policy(Config& config, Text text) { config.cta_policy = parse_int(text, 0, 2); }
 
 void set_output_file(Config& config, Text text) {
-  if (text.size() <= 5 || !text.ends_with(".json")) reject(text, "a file ending in .json, the only format it writes");
+  if (text.size() <= 5 || !text.ends_with(".json"))
+    reject_text(text, "a file ending in .json, the only format it writes");
   config.output_file = text;
 }
 
-void set_placement(Config& config, Text text) {
-  config.placement = choice<Placements>(text, "a placement", kPlacementsWords);
-}
+void set_placement(Config& config, Text text) { config.placement = choice<Placements>(text, "a placement"); }
 
-void set_buffers(Config& config, Text text) {
-  config.buffers = choice<BufferUse>(text, "a use of the buffers", kBufferUseWords);
-}
+void set_buffers(Config& config, Text text) { config.buffers = choice<BufferUse>(text, "a use of the buffers"); }
 
 void set_mpi_threads(Config& config, Text text) {
-  config.mpi_threads = choice<MpiThreads>(text, "a thread level of MPI", kMpiThreadsWords);
+  config.mpi_threads = choice<MpiThreads>(text, "a thread level of MPI");
 }
 
-void set_pattern(Config& config, Text text) {
-  config.pattern = choice<PingpongPattern>(text, "a pattern", kPingpongPatternWords);
-}
+void set_pattern(Config& config, Text text) { config.pattern = choice<PingpongPattern>(text, "a pattern"); }
 
-void set_pairs(Config& config, Text text) {
-  config.pairs = choice<PairChoice>(text, "a choice of pairs", kPairChoiceWords);
-}
+void set_pairs(Config& config, Text text) { config.pairs = choice<PairChoice>(text, "a choice of pairs"); }
 
 template <double Config::*field>
 void set_seconds(Config& config, Text text) {
@@ -148,23 +137,15 @@ void set_inject(Config& config, Text text) { config.inject = parse_injection(tex
 
 void set_rel_ci(Config& config, Text text) {
   const double value = parse_fraction(text);
-  if (value <= 0 || value >= 1) reject(text, "a width between 0 and 100%, such as 1%");
+  if (value <= 0 || value >= 1) reject_text(text, "a width between 0 and 100%, such as 1%");
   config.rel_ci = value;
 }
 
 void set_seed(Config& config, Text text) { config.seed = static_cast<std::uint64_t>(parse_int(text, 0)); }
 
-void set_cadence(Config& config, Text text) { config.cadence = choice<Cadence>(text, "a cadence", kCadenceWords); }
+void set_cadence(Config& config, Text text) { config.cadence = choice<Cadence>(text, "a cadence"); }
 
-void set_backend(Config& config, Text text) {
-  const std::optional<BackendChoice> choice = parse_backend(text);
-  if (!choice) {
-    std::string choices(kBackendChoices);
-    std::replace(choices.begin(), choices.end(), '|', ' ');
-    reject(text, fmt::format("a backend; choose from: {}", choices));
-  }
-  config.backend = *choice;
-}
+void set_backend(Config& config, Text text) { config.backend = choice<BackendChoice>(text, "a backend"); }
 
 constexpr Text kDTypeHelp =
     "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2, a comma list, or all";

@@ -5,7 +5,7 @@
 #include "common/base/lists.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
-#include "common/base/yaml_config.h"
+#include "common/base/yaml_node.h"
 
 #include <fmt/format.h>
 
@@ -19,9 +19,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kRangeOptions{"minbytes", "maxbytes", "stepbytes", "stepfactor"};
 
-[[noreturn]] void fail(const std::string& text) {
-  throw Error(ExitCode::bad_config, text + " (--help lists the options)");
-}
+[[noreturn]] void fail(const std::string& text) { throw_bad_config(text + " (--help lists the options)"); }
 
 /// The option that a word of the command line names: one of the two.
 struct NamedOption {
@@ -230,7 +228,7 @@ void forget_sizes(Config& config) {
 
 void check_size_conflict(const std::vector<std::string>& names) {
   if (!contains(names, "sizes") || !names_range(names)) return;
-  throw Error(ExitCode::bad_config, "--sizes is the whole list: leave out -b, -e, -f and -i, or leave out --sizes");
+  throw_bad_config("--sizes is the whole list: leave out -b, -e, -f and -i, or leave out --sizes");
 }
 
 Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
@@ -244,10 +242,10 @@ Configured configure(const CommandLine& line, const std::optional<ConfigFile>& f
   std::vector<std::string> names;
   for (const Setting& setting : line.settings) add_once(names, std::string(setting.option->long_name));
   if (contains(result.set_by_user, "mpi-threads") && !contains(names, "mpi-threads")) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{}: mpi-threads: MPI is started before a file is read; give --mpi-threads on the command "
-                            "line",
-                            file->name));
+    throw_bad_config(
+        fmt::format("{}: mpi-threads: MPI is started before a file is read; give --mpi-threads on the command "
+                    "line",
+                    file->name));
   }
   drop_file_sizes(config, names);
   for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
@@ -269,7 +267,7 @@ std::string typed_size(std::uint64_t nbytes) {
 }
 
 void require(bool good, const std::string& text) {
-  if (!good) throw Error(ExitCode::bad_config, text);
+  if (!good) throw_bad_config(text);
 }
 
 void check_range(const Config& config) {
@@ -278,15 +276,12 @@ void check_range(const Config& config) {
   const std::string last = typed_size(config.maxbytes);
   const Config defaults;
   if (config.maxbytes == defaults.maxbytes) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("-b {} alone fails because -e defaults to {}: add -e {}", first, last, first));
+    throw_bad_config(fmt::format("-b {} alone fails because -e defaults to {}: add -e {}", first, last, first));
   }
   if (config.minbytes == defaults.minbytes) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("-e {} alone fails because -b defaults to {}: add -b {}", last, first, last));
+    throw_bad_config(fmt::format("-e {} alone fails because -b defaults to {}: add -b {}", last, first, last));
   }
-  throw Error(ExitCode::bad_config,
-              fmt::format("the first size (-b {}) is above the last (-e {}): swap them or raise -e", first, last));
+  throw_bad_config(fmt::format("the first size (-b {}) is above the last (-e {}): swap them or raise -e", first, last));
 }
 
 /// The statistical mode has its own loop, and its knobs mean nothing without it.

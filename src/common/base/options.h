@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/config.h"
-#include "common/base/yaml_config.h"
+#include "common/base/yaml_node.h"
 
 #include <functional>
 #include <optional>

@@ -16,10 +16,10 @@ enum class Outcome : std::uint8_t {
   fail,
 };
 
-inline constexpr std::array<std::string_view, 5> kOutcomeWords{"SKIP", "PASS", "WARN", "INCONCLUSIVE", "FAIL"};
-static_assert(kOutcomeWords[static_cast<std::size_t>(Outcome::fail)] == "FAIL");
+constexpr EnumWords<5> words_of(Outcome) { return {"SKIP", "PASS", "WARN", "INCONCLUSIVE", "FAIL"}; }
+static_assert(word(words_of(Outcome::fail), Outcome::fail) == "FAIL");
 
-constexpr const char* name(Outcome outcome) { return word(kOutcomeWords, outcome).data(); }
+constexpr const char* name(Outcome outcome) { return word(words_of(outcome), outcome).data(); }
 
 constexpr Outcome worse(Outcome a, Outcome b) { return std::max(a, b); }
 

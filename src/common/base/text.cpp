@@ -23,28 +23,31 @@ bool is_misleading(char32_t code) {
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }
 
-std::string valid_utf8(std::string_view text) {
-  std::string valid;
-  valid.reserve(text.size());
+namespace {
+
+bool is_no_character(const Character& c) { return c.code == kNoCharacter && c.nbytes == 1; }
+
+/// The text with `by` for each character that `is_bad`.
+template <class IsBad>
+std::string replaced(std::string_view text, std::string_view by, IsBad is_bad) {
+  std::string good;
+  good.reserve(text.size());
   while (!text.empty()) {
     const Character c = first_character(text);
-    valid += c.code == kNoCharacter && c.nbytes == 1 ? "\xEF\xBF\xBD" : text.substr(0, c.nbytes);
+    good += is_bad(c) ? by : text.substr(0, c.nbytes);
     text.remove_prefix(c.nbytes);
   }
-  return valid;
+  return good;
 }
 
+}  // namespace
+
+std::string valid_utf8(std::string_view text) { return replaced(text, "\xEF\xBF\xBD", is_no_character); }
+
 std::string without_controls(std::string_view text, bool keeps_newlines) {
-  std::string clean;
-  clean.reserve(text.size());
-  while (!text.empty()) {
-    const Character c = first_character(text);
-    const bool is_newline = keeps_newlines && c.code == '\n';
-    const bool is_bad = is_misleading(c.code) || (c.code == kNoCharacter && c.nbytes == 1);
-    clean += is_bad && !is_newline ? "?" : text.substr(0, c.nbytes);
-    text.remove_prefix(c.nbytes);
-  }
-  return clean;
+  return replaced(text, "?", [&](const Character& c) {
+    return (is_misleading(c.code) && !(keeps_newlines && c.code == '\n')) || is_no_character(c);
+  });
 }
 
 std::string printable(std::string_view text) {

@@ -12,10 +12,6 @@
 namespace busbar {
 namespace {
 
-[[noreturn]] void reject_unit(std::string_view text, const std::string& wanted) {
-  throw Error(ExitCode::bad_config, fmt::format("{} is not {}", in_quotes(text), wanted));
-}
-
 /// The power of 1024 of "", "K", "KB", "KiB", "M", ... in any case; -1 for anything else.
 int binary_power(std::string_view suffix) {
   const std::string lower = lower_case(suffix);
@@ -32,6 +28,10 @@ std::string range_words(const std::string& least, const std::string& most, bool 
 
 }  // namespace
 
+void reject_text(std::string_view text, std::string_view wanted) {
+  throw_bad_config(fmt::format("{} is not {}", in_quotes(text), wanted));
+}
+
 std::uint64_t parse_bytes(std::string_view text) {
   static constexpr const char* kWanted =
       "a size: a number, optionally with K, M, G or T (powers of 1024), such as 8, 1.5K or 64M";
@@ -44,19 +44,19 @@ std::uint64_t parse_bytes(std::string_view text) {
   double number = static_cast<double>(whole);
   if (!is_whole) {
     const auto parsed = std::from_chars(body.data(), end, number);
-    if (parsed.ec == std::errc::result_out_of_range) reject_unit(text, "a size below 8 EiB");
-    if (parsed.ec != std::errc{} || !std::isfinite(number) || std::signbit(number)) reject_unit(text, kWanted);
+    if (parsed.ec == std::errc::result_out_of_range) reject_text(text, "a size below 8 EiB");
+    if (parsed.ec != std::errc{} || !std::isfinite(number) || std::signbit(number)) reject_text(text, kWanted);
     stop = parsed.ptr;
   }
   const int power = binary_power(trimmed({stop, static_cast<std::size_t>(end - stop)}, " \t"));
-  if (power < 0) reject_unit(text, kWanted);
+  if (power < 0) reject_text(text, kWanted);
   const int shift = 10 * power;
   if (is_whole) {
-    if (whole > kMaxBytes >> shift) reject_unit(text, "a size below 8 EiB");
+    if (whole > kMaxBytes >> shift) reject_text(text, "a size below 8 EiB");
     return whole << shift;
   }
   const double nbytes = std::ldexp(number, shift);
-  if (!(nbytes < std::ldexp(1.0, 63))) reject_unit(text, "a size below 8 EiB");
+  if (!(nbytes < std::ldexp(1.0, 63))) reject_text(text, "a size below 8 EiB");
   return static_cast<std::uint64_t>(nbytes);
 }
 
@@ -84,7 +84,7 @@ int parse_int(std::string_view text, int least, int most) {
   const auto [stop, failure] = std::from_chars(text.data(), end, value);
   if (failure != std::errc{} || stop != end || value < least || value > most) {
     const bool open_end = most == std::numeric_limits<int>::max() && failure != std::errc::result_out_of_range;
-    reject_unit(text, "a whole number " + range_words(std::to_string(least), std::to_string(most), open_end));
+    reject_text(text, "a whole number " + range_words(std::to_string(least), std::to_string(most), open_end));
   }
   return value;
 }
@@ -93,7 +93,7 @@ double parse_double(std::string_view text, double least, double most) {
   const std::optional<double> value = number_of<double>(text);
   if (!value || !(*value >= least && *value <= most)) {
     const bool open_end = most == std::numeric_limits<double>::max();
-    reject_unit(text, "a number " + range_words(fmt::format("{}", least), fmt::format("{}", most), open_end));
+    reject_text(text, "a number " + range_words(fmt::format("{}", least), fmt::format("{}", most), open_end));
   }
   return *value;
 }
@@ -115,7 +115,7 @@ double parse_duration(std::string_view text) {
   }
   const std::optional<double> value = number_of<double>(digits);
   if (!value || !(*value >= 0 && *value * scale <= kMost)) {
-    reject_unit(text, "a duration of at most 30 days: seconds, or a number with ms, s, min or h");
+    reject_text(text, "a duration of at most 30 days: seconds, or a number with ms, s, min or h");
   }
   return *value * scale;
 }
@@ -124,14 +124,14 @@ double parse_fraction(std::string_view text) {
   const bool percent = text.ends_with('%');
   const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
   const std::optional<double> value = number_of<double>(digits);
-  if (!value || !(*value >= 0 && *value <= 1e9)) reject_unit(text, "a fraction: 1% or 0.01");
+  if (!value || !(*value >= 0 && *value <= 1e9)) reject_text(text, "a fraction: 1% or 0.01");
   return percent ? *value / 100 : *value;
 }
 
 bool parse_switch(std::string_view text) {
   if (text == "1" || text == "true") return true;
   if (text == "0" || text == "false") return false;
-  reject_unit(text, "0 or 1");
+  reject_text(text, "0 or 1");
 }
 
 }  // namespace busbar

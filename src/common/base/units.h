@@ -10,6 +10,9 @@ namespace busbar {
 /// The largest size that parse_bytes accepts: every size also fits a signed 64-bit number, as JSON readers want.
 inline constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
+/// Throws Error(bad_config): "'TEXT' is not WANTED".
+[[noreturn]] void reject_text(std::string_view text, std::string_view wanted);
+
 /// A size such as 8, 1.5K, 64M, 1GB or 2 TiB: a number (fractions allowed) and optionally K, M, G or T in either case,
 /// powers of 1024. A fraction of a byte is dropped. Throws Error(bad_config).
 std::uint64_t parse_bytes(std::string_view text);

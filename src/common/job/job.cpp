@@ -1,12 +1,15 @@
 #include "common/job/job.h"
 
 #include "common/base/say.h"
-#include "common/job/perf_setup.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/stat_runner.h"
 #include "common/processes/collectively.h"
+#include "common/processes/gather_records.h"
 #include "common/processes/launcher.h"
 #include "common/processes/session.h"
+#include "common/processes/topology.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +18,23 @@
 #include <thread>
 
 namespace busbar {
+namespace {
+
+/// Who is bound where, and each GPU's and NIC's locality, as header lines; complete on process 0. Collective.
+std::vector<std::string> describe_topology(const Comm& world) {
+  const Comm host = world.split_by_host();
+  std::vector<std::string> lines = collectively_get(world, "reading the topology", [] { return topology_lines(); });
+  // Every process has a place of its own; its host's devices are the same for all of its processes.
+  if (host.rank() != 0) lines.resize(std::min<std::size_t>(lines.size(), 1));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    // The first line is the process's own: "process core 3, NUMA node 0".
+    if (i == 0) lines[i] = fmt::format("process {} is {}", world.rank(), lines[i].substr(lines[i].find(' ') + 1));
+    lines[i] = fmt::format("topology: {}: {}", hostname(), lines[i]);
+  }
+  return gather_records(world, std::move(lines));
+}
+
+}  // namespace
 
 Job::Job(const Comm& world, std::string oversubscribed, Watchdog& watchdog)
     : world_(world), oversubscribed_(std::move(oversubscribed)), watchdog_(watchdog), injector_(std::nullopt, 0) {}

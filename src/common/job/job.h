@@ -22,7 +22,7 @@ using WrapBackend = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backe
 /// A backend that the job's --inject and watchdog know.
 struct JobBackend {
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<Watchdog::Attached> watched;  // goes before the backend does
+  std::shared_ptr<void> watched;  // goes before the backend does
 };
 
 /// The backend that the options ask for, and what the header must say about it.

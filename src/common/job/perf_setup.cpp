@@ -8,7 +8,6 @@
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
-#include "common/processes/topology.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -48,7 +47,7 @@ Traffic agree_on_traffic(const Comm& world, const Collective& collective, const 
     try {
       return parse_traffic_matrix(text, config.traffic_scale);
     } catch (const std::invalid_argument& e) {
-      throw Error(ExitCode::bad_config, fmt::format("{}: {}", config.traffic_file, e.what()));
+      throw_bad_config(fmt::format("{}: {}", config.traffic_file, e.what()));
     }
   });
 }
@@ -123,19 +122,6 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);
   if (collective.id == CollectiveId::pingpong) info.remarks.push_back(pingpong_remark(config));
   return info;
-}
-
-std::vector<std::string> describe_topology(const Comm& world) {
-  const Comm host = world.split_by_host();
-  std::vector<std::string> lines = collectively_get(world, "reading the topology", [] { return topology_lines(); });
-  // Every process has a place of its own; its host's devices are the same for all of its processes.
-  if (host.rank() != 0) lines.resize(std::min<std::size_t>(lines.size(), 1));
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    // The first line is the process's own: "process core 3, NUMA node 0".
-    if (i == 0) lines[i] = fmt::format("process {} is {}", world.rank(), lines[i].substr(lines[i].find(' ') + 1));
-    lines[i] = fmt::format("topology: {}: {}", hostname(), lines[i]);
-  }
-  return gather_records(world, std::move(lines));
 }
 
 std::vector<Backend::MemoryUse> largest_memory_use(const Comm& world, const Backend& backend) {

@@ -31,10 +31,6 @@ RunInfo describe_job(std::span<char*> args, std::string program, const Config& c
 RunInfo describe_run(std::span<char*> args, const Collective& collective, const Config& config, const Backend& backend,
                      const Plan& plan, const std::vector<RankInfo>& local_ranks, const Comm& world);
 
-/// Who is bound where, and each GPU's and NIC's locality (--topology), as header lines; complete on process 0.
-/// Collective.
-std::vector<std::string> describe_topology(const Comm& world);
-
 /// The largest of every amount over the processes (-M). Collective.
 std::vector<Backend::MemoryUse> largest_memory_use(const Comm& world, const Backend& backend);
 

@@ -46,16 +46,21 @@ std::string unpadded(std::string jobid) {
 }
 
 /// Who this process is, before MPI says it.
-Watchdog::Owner watched_owner(const Launch& launch, int argc, char** argv) {
-  Watchdog::Owner owner;
-  owner.rank = std::max(launch.rank, 0);
-  owner.nprocs = launch.nprocs;
-  owner.local_size = launch.local_size;
-  owner.host = hostname();
+JobView launched_job(const Launch& launch) {
+  JobView job;
+  job.host = hostname();
+  job.rank = std::max(launch.rank, 0);
+  job.nprocs = launch.nprocs;
+  job.local_size = launch.local_size;
+  return job;
+}
+
+std::string command_of(int argc, char** argv) {
+  std::string command;
   for (int i = 0; i < argc; ++i) {
-    owner.command += i == 0 ? std::filesystem::path(argv[i]).filename().string() : fmt::format(" {}", argv[i]);
+    command += i == 0 ? std::filesystem::path(argv[i]).filename().string() : fmt::format(" {}", argv[i]);
   }
-  return owner;
+  return command;
 }
 
 /// Whether this is the first of the processes of which `it` is true. Collective.
@@ -134,7 +139,7 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
   const std::string oversubscribed = repair_oversubscription(launch, mpi_library_version());
   (void)repair_reduce(mpi_library_version());
   // Outlives the session: finalizing can hang as well as starting.
-  Watchdog watchdog(start.timeout_s, watched_owner(launch, argc, argv), hang_json);
+  Watchdog watchdog(start.timeout_s, launched_job(launch), command_of(argc, argv), hang_json);
   watchdog.begin(Phase::mpi_init, "MPI_Init");
   Session session(&argc, &argv, start.threads);
   const Comm& world = session.world();

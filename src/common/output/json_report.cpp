@@ -192,7 +192,7 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
       {"buffers", buffers_json(info)},
       {"hosts", std::move(hosts)},
       {"collective", plan.collective->name},
-      {"placement", word(kPlacementsWords, c.placement)},
+      {"placement", name(c.placement)},
       {"sizes", c.sizes},
       {"rows_planned", endless ? Json(nullptr) : Json(plan.cases.size() * static_cast<std::size_t>(c.run_cycles))},
       {"maximum_bytes_used", plan.maxbytes},

@@ -15,8 +15,8 @@
 namespace busbar {
 namespace {
 
-constexpr std::array<int, kMpiThreadsWords.size()> kLevels{MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
-                                                           MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
+constexpr std::array<int, words_of(MpiThreads{}).size()> kLevels{MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
+                                                                 MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
 
 Comm start(int* argc, char*** argv, MpiThreads threads) {
   int provided = 0;

@@ -10,14 +10,6 @@ namespace busbar {
 // JSON (json_fields.h) and of what travels between processes (packed_fields.h), so that none can forget a field that
 // another has. Included by .cpp files alone.
 
-constexpr const auto& words_of(StopReason) { return kStopWords; }
-constexpr const auto& words_of(UnitKind) { return kUnitWords; }
-constexpr const auto& words_of(Stage) { return kStageWords; }
-constexpr const auto& words_of(Criterion) { return kCriterionWords; }
-constexpr const auto& words_of(Outcome) { return kOutcomeWords; }
-constexpr const auto& words_of(Culprit::What) { return kCulpritWords; }
-constexpr const auto& words_of(Culprit::Side) { return kSideWords; }
-
 void visit_fields(auto&& visit, Interval& i) { BUSBAR_ALL_FIELDS(visit, i, low, high); }
 
 void visit_fields(auto&& visit, RankTime& r) {

@@ -90,8 +90,6 @@ AcceptResult read_accept_json(std::string_view text, const std::string& name) {
     return read_accept(document);
   } catch (const Error& error) {
     fail_reading(fmt::format("{} is not a result of `busbar accept`: {}", name, error.what()));
-  } catch (const Json::exception& error) {
-    fail_reading(fmt::format("{} is not a result of `busbar accept`: {}", name, printable(error.what())));
   }
 }
 

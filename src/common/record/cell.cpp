@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <map>
+#include <numeric>
 
 namespace busbar {
 
@@ -23,9 +24,7 @@ std::string slowest_scope(std::span<const Cell* const> cells) {
   std::string slowest;
   double most = 0;
   for (const auto& [scope, of_usual] : shares) {
-    double sum = 0;
-    for (const double share : of_usual) sum += share;
-    const double mean = sum / static_cast<double>(of_usual.size());
+    const double mean = std::accumulate(of_usual.begin(), of_usual.end(), 0.0) / static_cast<double>(of_usual.size());
     if (mean <= most) continue;
     most = mean;
     slowest = scope;
@@ -34,17 +33,8 @@ std::string slowest_scope(std::span<const Cell* const> cells) {
 }
 
 void set_stats(Cell& cell, const CellStats& stats) {
-  cell.median_s = stats.median_s;
-  cell.interval_s = stats.interval_s;
-  cell.relative_half_width = stats.relative_half_width;
-  cell.span_s = stats.span_s;
-  cell.correlation_time_s = stats.correlation_time_s;
-  cell.epoch_medians_s = stats.epoch_medians_s;
+  static_cast<CellTimes&>(cell) = stats;
   cell.calls_per_epoch = static_cast<double>(stats.samples_per_epoch) * stats.calls_per_sample;
-  cell.stop = stats.stop;
-  cell.samples = stats.samples;
-  cell.shared_cores = stats.shared_cores;
-  cell.ranks = stats.ranks;
 }
 
 }  // namespace busbar

@@ -39,17 +39,23 @@ struct RankTime {
 /// Below which a trend is more than the wandering of a machine explains in 1 of 100 cells (docs/statistics.md).
 inline constexpr double kDriftP = 0.002;
 
-/// The statistics of one cell (--stat). Times are of one operation; the same on all processes but for `ranks`.
-struct CellStats {
-  double median_s = 0;                 ///< of the epochs' medians
+/// What every cell tells of its times, which are of one operation; the same on all processes but for `ranks`.
+struct CellTimes {
+  double median_s = 0;                 ///< of the epochs' medians; without --stat the time that the table shows
   std::optional<Interval> interval_s;  ///< 95 %; of this launch's median over the next minute
   double relative_half_width = 0;
-  double span_s = 0;              ///< from the first epoch to the last
-  double correlation_time_s = 0;  ///< of the drift, estimated; 0: not known
-  StopReason stop = StopReason::time;
-  std::vector<Quantile> quantiles;      ///< 0.5 0.9 0.95 0.99 0.999 and 1 (the largest) of all samples
-  std::vector<double> epoch_medians_s;  ///< in time order
+  double span_s = 0;                    ///< from the first epoch to the last; 0: not told
+  double correlation_time_s = 0;        ///< of the drift, estimated (prediction.h); 0: not known
+  std::vector<double> epoch_medians_s;  ///< in time order; in histories also the times of the cycles of -N
+  StopReason stop = StopReason::ci;
   std::uint64_t samples = 0;
+  bool shared_cores = false;    ///< more ranks than cores on a host: the scheduler chooses who arrives last
+  std::vector<RankTime> ranks;  ///< --per-rank; complete on process 0
+};
+
+/// The statistics of one cell (--stat).
+struct CellStats : CellTimes {
+  std::vector<Quantile> quantiles;  ///< 0.5 0.9 0.95 0.99 0.999 and 1 (the largest) of all samples
   int samples_per_epoch = 0;
   int calls_per_sample = 1;  ///< above 1 where one call is too short for the clock
   int warmup_calls = 0;
@@ -60,10 +66,8 @@ struct CellStats {
   Outliers outliers;                    ///< of the samples [s]
   std::optional<double> skew_median_s;  ///< entry spread: last arrival less first; nothing where no host clock sees it
   std::optional<double> skew_p99_s;
-  double clock_error_s = 0;     ///< of arrivals on different hosts (GlobalClock::error_s)
-  double canary_spread = 1;     ///< p90/p10 of the spin canary over the epochs used
-  bool shared_cores = false;    ///< more ranks than cores on a host: the scheduler chooses who arrives last
-  std::vector<RankTime> ranks;  ///< --per-rank; complete on process 0
+  double clock_error_s = 0;  ///< of arrivals on different hosts (GlobalClock::error_s)
+  double canary_spread = 1;  ///< p90/p10 of the spin canary over the epochs used
 };
 
 /// What a stage of accept runs on.
@@ -73,9 +77,9 @@ enum class Stage : std::uint8_t {
   pairs,     ///< hosts two by two: `locate`
   whole,     ///< all ranks
 };
-inline constexpr std::array<std::string_view, 4> kStageWords{"doctor", "per-host", "pairs", "whole"};
-static_assert(kStageWords[static_cast<std::size_t>(Stage::whole)] == "whole");
-constexpr const char* name(Stage stage) { return word(kStageWords, stage).data(); }
+constexpr EnumWords<4> words_of(Stage) { return {"doctor", "per-host", "pairs", "whole"}; }
+static_assert(word(words_of(Stage::whole), Stage::whole) == "whole");
+constexpr const char* name(Stage stage) { return word(words_of(stage), stage).data(); }
 
 /// Which cell it is, whatever came out: equal for the same one of another run.
 struct CellIdentity {
@@ -95,16 +99,10 @@ struct CellIdentity {
 
 /// One size and placement, measured: by a benchmark, by one of compare's variants or in a stage of accept. What a
 /// document does not tell stays as it is here.
-struct Cell : CellIdentity {
+struct Cell : CellIdentity, CellTimes {
   int nranks = 0;
   int nhosts = 0;
-  int repetition = 0;   ///< of accept's repeat_for; the same cell again is one more of these
-  double median_s = 0;  ///< without --stat the time that the table shows
-  std::optional<Interval> interval_s;
-  double relative_half_width = 0;
-  double span_s = 0;                    ///< of the epochs; 0: not told
-  double correlation_time_s = 0;        ///< of the drift, estimated (prediction.h); 0: not known
-  std::vector<double> epoch_medians_s;  ///< in time order; in histories also the times of the cycles of -N
+  int repetition = 0;  ///< of accept's repeat_for; the same cell again is one more of these
   double calls_per_epoch = 1;
   double busbw = 0;  ///< [1e9 B/s], of the median
   std::optional<Interval> busbw_interval;
@@ -115,12 +113,8 @@ struct Cell : CellIdentity {
   std::string protocol;
   std::string channels;
   std::string note;
-  StopReason stop = StopReason::ci;
-  std::uint64_t samples = 0;
   std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; nothing:
                                     ///< the kernel does not tell
-  bool shared_cores = false;        ///< more ranks than cores on a host: the scheduler chooses who is late
-  std::vector<RankTime> ranks;      ///< of --per-rank
   std::optional<int> straggler;     ///< rank that the statistics name
 };
 

@@ -48,11 +48,8 @@ std::string outcome_counts(const std::vector<CriterionResult>& criteria) {
 }
 
 std::vector<CriterionResult> worst_first(std::vector<CriterionResult> criteria) {
-  const auto badness = [](const CriterionResult& c) {
-    return std::find(kWorstFirst.begin(), kWorstFirst.end(), c.outcome) - kWorstFirst.begin();
-  };
-  std::stable_sort(criteria.begin(), criteria.end(),
-                   [&](const auto& a, const auto& b) { return badness(a) < badness(b); });
+  std::ranges::stable_sort(criteria, {},
+                           [](const CriterionResult& c) { return std::ranges::find(kWorstFirst, c.outcome); });
   return criteria;
 }
 

@@ -34,12 +34,12 @@ enum class Criterion : std::uint8_t {
 };
 
 /// As plans, JSON, CSV, JUnit, metrics and histories spell them: part of their formats.
-inline constexpr std::array<std::string_view, 17> kCriterionWords{
-    "busbw",    "ceiling", "latency", "wrong",     "time-spread", "dips",     "drift",     "host-spread", "rank-spread",
-    "counters", "doctor",  "pairs",   "completed", "platform",    "baseline", "slow-rank", "init"};
-static_assert(kCriterionWords[static_cast<std::size_t>(Criterion::init)] == "init");
-
-constexpr std::string_view name(Criterion criterion) { return word(kCriterionWords, criterion); }
+constexpr EnumWords<17> words_of(Criterion) {
+  return {"busbw",     "ceiling",     "latency",     "wrong",     "time-spread", "dips",
+          "drift",     "host-spread", "rank-spread", "counters",  "doctor",      "pairs",
+          "completed", "platform",    "baseline",    "slow-rank", "init"};
+}
+static_assert(name(Criterion::init) == "init");
 
 /// CriterionResult::source of what the plan itself asks; not printed, because the reader has the plan.
 inline constexpr std::string_view kFromPlan = "the plan";

@@ -17,19 +17,8 @@ std::string of_median(const Culprit& culprit) {
   return fmt::format(" ({:.2f}{} of the median)", culprit.ratio, error);
 }
 
-const char* side_words(Side side) {
-  switch (side) {
-    case Side::unknown:
-      return "";
-    case Side::both:
-      return ", both directions";
-    case Side::transmit:
-      return ", transmit side";
-    case Side::receive:
-      return ", receive side";
-  }
-  return "";
-}
+constexpr EnumWords<4> kSideWords{"", ", both directions", ", transmit side", ", receive side"};
+static_assert(kSideWords.size() == words_of(Side{}).size());
 
 std::string rail_words(const Culprit& culprit) {
   if (culprit.slow_rails.empty()) return culprit.rail >= 0 ? fmt::format(", rail {}", culprit.rail) : "";
@@ -90,8 +79,8 @@ std::string what_was_seen(const Culprit& culprit, std::span<const std::string> n
                            culprit.partners, confirmed(culprit), over_time(culprit));
       }
       return fmt::format("{}: {}{} of {} partners slow{}{}{}{}{}", name, culprit.intermittent ? "comes and goes: " : "",
-                         culprit.slow_partners, culprit.partners, ratio, confirmed(culprit), side_words(culprit.side),
-                         rail_words(culprit), alone(culprit));
+                         culprit.slow_partners, culprit.partners, ratio, confirmed(culprit),
+                         word(kSideWords, culprit.side), rail_words(culprit), alone(culprit));
     case What::link:
       return fmt::format("{}: this pair is slow{}, {} of {} times again, both ends are good with others{}", name, ratio,
                          culprit.failed_confirmations, culprit.confirmations, alone(culprit));

@@ -14,8 +14,7 @@ namespace busbar {
 
 /// What may be slow: hosts, or ranks where all are on one host.
 enum class UnitKind : std::uint8_t { host, rank };
-inline constexpr std::array<std::string_view, 2> kUnitWords{"host", "rank"};
-constexpr std::string_view name(UnitKind kind) { return word(kUnitWords, kind); }
+constexpr EnumWords<2> words_of(UnitKind) { return {"host", "rank"}; }
 
 /// One thing that is to blame, with the counts that say so.
 struct Culprit {
@@ -46,10 +45,10 @@ struct Culprit {
 };
 
 // As JSON spells them.
-inline constexpr std::array<std::string_view, 4> kCulpritWords{"unit", "link", "one_of_two", "contention"};
-inline constexpr std::array<std::string_view, 4> kSideWords{"unknown", "both", "transmit", "receive"};
-static_assert(kCulpritWords[static_cast<std::size_t>(Culprit::What::contention)] == "contention");
-static_assert(kSideWords[static_cast<std::size_t>(Culprit::Side::receive)] == "receive");
+constexpr EnumWords<4> words_of(Culprit::What) { return {"unit", "link", "one_of_two", "contention"}; }
+constexpr EnumWords<4> words_of(Culprit::Side) { return {"unknown", "both", "transmit", "receive"}; }
+static_assert(name(Culprit::What::contention) == "contention");
+static_assert(name(Culprit::Side::receive) == "receive");
 
 /// What a search found.
 struct LocateVerdict {

@@ -83,9 +83,9 @@ constexpr std::array<std::string_view, 7> kSecretWords{"TOKEN",  "KEY", "SECRET"
 
 bool is_secret(std::string_view name) {
   std::string upper(name);
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  return std::any_of(kSecretWords.begin(), kSecretWords.end(),
-                     [&](std::string_view word) { return upper.find(word) != std::string::npos; });
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  return std::ranges::any_of(kSecretWords,
+                             [&](std::string_view word) { return upper.find(word) != std::string::npos; });
 }
 
 }  // namespace
@@ -94,8 +94,8 @@ std::vector<std::string> reported_environment(std::span<const std::string> varia
   std::vector<std::string> shown;
   for (const std::string& variable : variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
-    const bool listed = std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                                    [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
+    const bool listed = std::ranges::any_of(
+        kPrefixes, [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
     if (listed) shown.push_back(is_secret(name) ? std::string(name) + "=***" : variable);
   }
   return shown;

@@ -34,21 +34,30 @@ enum class Verdict : std::uint8_t {
 };
 
 /// As reports and JSON spell them: part of their formats.
-inline constexpr std::array<std::string_view, 15> kVerdictWords{
-    "HW_FAULT",      "HOST_UNREACHABLE", "PROCESS_DEAD", "PROCESS_STOPPED", "RESOURCE",
-    "CONFIG",        "INIT_NOT_JOINED",  "INIT_STUCK",   "ARG_MISMATCH",    "ORDER_MISMATCH",
-    "SLOW_NOT_HUNG", "RANK_LAGGING",     "STUCK_INSIDE", "UNKNOWN",         "OK"};
-static_assert(kVerdictWords[static_cast<std::size_t>(Verdict::ok)] == "OK");
-
-constexpr std::string_view name(Verdict verdict) { return word(kVerdictWords, verdict); }
-constexpr const auto& words_of(Verdict) { return kVerdictWords; }
+constexpr EnumWords<15> words_of(Verdict) {
+  return {"HW_FAULT",      "HOST_UNREACHABLE", "PROCESS_DEAD", "PROCESS_STOPPED", "RESOURCE",
+          "CONFIG",        "INIT_NOT_JOINED",  "INIT_STUCK",   "ARG_MISMATCH",    "ORDER_MISMATCH",
+          "SLOW_NOT_HUNG", "RANK_LAGGING",     "STUCK_INSIDE", "UNKNOWN",         "OK"};
+}
+static_assert(name(Verdict::ok) == "OK");
 
 /// What `busbar diagnose` ends with: 0 ok; 3 hardware, hosts, processes, resources, settings; 4 what hangs; 7 slow; 6
 /// unknown.
-ExitCode exit_code(Verdict verdict);
+constexpr ExitCode exit_code(Verdict verdict) {
+  using enum ExitCode;
+  // In the order of the enumerators.
+  constexpr std::array<ExitCode, words_of(Verdict{}).size()> kCodes{backend,    backend, backend, timeout,     backend,
+                                                                    backend,    timeout, timeout, timeout,     timeout,
+                                                                    wrong_data, timeout, timeout, invalid_use, good};
+  return kCodes[static_cast<std::size_t>(verdict)];
+}
+static_assert(exit_code(Verdict::slow_not_hung) == ExitCode::wrong_data && exit_code(Verdict::ok) == ExitCode::good);
 
 /// What accept and locate end with: 0, 7 or 8; a warning is 7 where `strict`.
-ExitCode exit_code(Outcome outcome, bool strict = false);
+constexpr ExitCode exit_code(Outcome outcome, bool strict = false) {
+  if (outcome == Outcome::fail || (outcome == Outcome::warn && strict)) return ExitCode::wrong_data;
+  return outcome == Outcome::pass || outcome == Outcome::warn ? ExitCode::good : ExitCode::inconclusive;
+}
 
 /// What evidence says of a job that failed or stands still: the watchdog's of its own, a log's of anybody's.
 struct Finding {

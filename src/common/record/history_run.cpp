@@ -46,12 +46,11 @@ std::vector<std::string> steady_environment(const std::vector<std::string>& envi
   std::vector<std::string> steady;
   for (std::string& variable : reported_environment(environment)) {
     const auto starts = [&](std::string_view prefix) { return variable.starts_with(prefix); };
-    if (std::any_of(kSettings.begin(), kSettings.end(), starts) &&
-        std::none_of(kLaunchers.begin(), kLaunchers.end(), starts)) {
+    if (std::ranges::any_of(kSettings, starts) && std::ranges::none_of(kLaunchers, starts)) {
       steady.push_back(std::move(variable));
     }
   }
-  std::sort(steady.begin(), steady.end());
+  std::ranges::sort(steady);
   return steady;
 }
 

@@ -54,7 +54,7 @@ Json fields_json(const T& value) {
   }
 }
 
-[[noreturn]] inline void fail_reading(const std::string& what) { throw Error(ExitCode::bad_config, what); }
+[[noreturn]] inline void fail_reading(const std::string& what) { throw_bad_config(what); }
 
 inline const Json& member(const Json& object, const char* key) {
   if (!object.is_object()) fail_reading(fmt::format("no object around '{}'", key));

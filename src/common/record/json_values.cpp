@@ -92,9 +92,7 @@ class WithinLimits : public nlohmann::json_sax<Json> {
     }
   };
 
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ExitCode::bad_config, fmt::format("{}: {}", *name_, what));
-  }
+  [[noreturn]] void fail(const std::string& what) const { throw_bad_config(fmt::format("{}: {}", *name_, what)); }
 
   void check_length(const std::string& text) const {
     if (text.size() > kMostJsonText) fail("has too long a text");
@@ -180,9 +178,7 @@ std::string dump_document(const Json& document) {
 }
 
 Json parse_json(std::string_view text, const std::string& name) {
-  const auto fail = [&](const std::string& what) {
-    throw Error(ExitCode::bad_config, fmt::format("{}: {}", name, what));
-  };
+  const auto fail = [&](const std::string& what) { throw_bad_config(fmt::format("{}: {}", name, what)); };
   if (text.size() > kMostFileBytes) fail("is too large");
   // The parser takes it for the end, and what stands behind would go unread; a power failure leaves such files.
   if (text.find('\0') != std::string_view::npos) fail("is not JSON: it holds a zero byte");
@@ -203,7 +199,7 @@ Json parse_begun_json(std::string_view text) {
 }
 
 void JsonPlace::fail(std::string_view what) const {
-  throw Error(ExitCode::bad_config, fmt::format("{}: {}{}{}", *file_, place_, place_.empty() ? "" : " ", what));
+  throw_bad_config(fmt::format("{}: {}{}{}", *file_, place_, place_.empty() ? "" : " ", what));
 }
 
 bool JsonPlace::is_null() const { return json_->is_null(); }
@@ -216,8 +212,7 @@ JsonPlace JsonPlace::at(const char* key) const {
   const std::string place = place_.empty() ? key : fmt::format("{}.{}", place_, key);
   if (!json_->is_object()) fail(place_.empty() ? "is not a JSON object" : "is not an object");
   if (!json_->contains(key)) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{}: {} is missing; is it a file that {} wrote?", *file_, place, writer_));
+    throw_bad_config(fmt::format("{}: {} is missing; is it a file that {} wrote?", *file_, place, writer_));
   }
   return {json_->at(key), place, *file_, writer_};
 }

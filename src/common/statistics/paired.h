@@ -46,9 +46,8 @@ std::vector<double> holm(std::span<const double> p);
 double probability_faster(std::span<const double> a, std::span<const double> b);
 
 enum class Difference : std::uint8_t { faster, slower, equivalent, undecided };
-inline constexpr std::array<std::string_view, 4> kDifferenceWords{"faster", "slower", "equivalent", "undecided"};
-static_assert(kDifferenceWords[static_cast<std::size_t>(Difference::undecided)] == "undecided");
-constexpr std::string_view name(Difference difference) { return word(kDifferenceWords, difference); }
+constexpr EnumWords<4> words_of(Difference) { return {"faster", "slower", "equivalent", "undecided"}; }
+static_assert(name(Difference::undecided) == "undecided");
 
 /// Of B against A: faster or slower when the whole interval is beyond the band of +-delta, equivalent when it is
 /// inside.

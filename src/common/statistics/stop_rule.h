@@ -14,10 +14,8 @@ enum class StopReason : std::uint8_t {
   noisy,  ///< --epochs were used up, or more time within the limits would not have helped
 };
 
-inline constexpr std::array<std::string_view, 3> kStopWords{"ci", "time", "noisy"};
-static_assert(kStopWords[static_cast<std::size_t>(StopReason::noisy)] == "noisy");
-
-constexpr std::string_view name(StopReason reason) { return word(kStopWords, reason); }
+constexpr EnumWords<3> words_of(StopReason) { return {"ci", "time", "noisy"}; }
+static_assert(name(StopReason::noisy) == "noisy");
 
 /// What a cell is seen for at least [s]: for shorter, a machine that drifts looks steady (docs/statistics.md).
 inline constexpr double kLeastSpan = 2;

@@ -33,18 +33,9 @@ struct Collected {
 
 Silence silence_of(const PeerReply& reply) {
   if (reply.connected) return Silence::mute;
-  switch (reply.result) {
-    case PeerProbe::Result::ok:
-      return Silence::unreadable;
-    case PeerProbe::Result::refused:
-      return Silence::refused;
-    case PeerProbe::Result::no_route:
-      return Silence::no_route;
-    case PeerProbe::Result::timed_out:
-    case PeerProbe::Result::large_lost:
-      return Silence::no_answer;
-  }
-  return Silence::no_answer;
+  if (reply.result == PeerProbe::Result::ok) return Silence::unreadable;
+  if (reply.result == PeerProbe::Result::refused) return Silence::refused;
+  return reply.result == PeerProbe::Result::no_route ? Silence::no_route : Silence::no_answer;
 }
 
 constexpr std::array<std::string_view, 6> kSilenceReasons{"no answer",          "connected, but no answer",
@@ -53,12 +44,11 @@ constexpr std::array<std::string_view, 6> kSilenceReasons{"no answer",          
 static_assert(kSilenceReasons.size() == static_cast<std::size_t>(Silence::unreadable) + 1);
 
 /// Asks those processes and notes what came; a host that answered is not asked again.
-void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limit,
-         const std::function<void()>& meanwhile, Collected& all) {
+void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limit, Collected& all) {
   if (asked.empty()) return;
   std::vector<PeerAddress> peers;
   for (const Asked& a : asked) peers.push_back(view.peers[a.rank]);
-  const std::vector<PeerReply> replies = ask_peers(peers, view.token, kAskEvidence, limit, meanwhile);
+  const std::vector<PeerReply> replies = ask_peers(peers, view.token, kAskEvidence, limit);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     HostEvidence& host = all.hosts[asked[i].host];
     try {
@@ -83,7 +73,7 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
 
 /// The speaker of every other host, and then all ranks of those that did not answer. Of a host that did not answer the
 /// last time all are asked at once.
-void ask_hosts(const JobView& view, Collected& all, milliseconds limit, const std::function<void()>& meanwhile) {
+void ask_hosts(const JobView& view, Collected& all, milliseconds limit) {
   constexpr std::size_t kMostPerHost = 16;
   std::vector<Asked> first, others;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
@@ -94,19 +84,14 @@ void ask_hosts(const JobView& view, Collected& all, milliseconds limit, const st
       if (view.hosts[h][i] != all.speaker[h]) (was_silent ? first : others).push_back({h, view.hosts[h][i]});
     }
   }
-  ask(view, first, limit, meanwhile, all);
+  ask(view, first, limit, all);
   std::erase_if(others, [&](const Asked& a) { return all.hosts[a.host].reached; });
-  ask(view, others, limit, meanwhile, all);
-}
-
-void wait(milliseconds time, const std::function<void()>& meanwhile) {
-  std::this_thread::sleep_for(time);
-  if (meanwhile) meanwhile();
+  ask(view, others, limit, all);
 }
 
 }  // namespace
 
-HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const std::function<void()>& meanwhile) {
+HangEvidence collect(const JobView& view, HostObserver& own, bool quick) {
   HangEvidence evidence;
   evidence.jobid = view.jobid;
   evidence.nprocs = view.nprocs;
@@ -123,16 +108,16 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const s
   const std::vector<bool> met = met_hosts(view);
   for (const bool one : met) all.passed_over.push_back(quick && !one);
   if (quick) {
-    ask_hosts(view, all, milliseconds(150), meanwhile);
+    ask_hosts(view, all, milliseconds(150));
   } else {
     const auto begun = std::chrono::steady_clock::now();
     own.look_closely(view);
-    ask_hosts(view, all, milliseconds(1500), meanwhile);
+    ask_hosts(view, all, milliseconds(1500));
     // Until the hosts have looked at themselves and at each other: a probe that is lost takes all of its limit. Who was
     // slow to answer began late.
     const auto asked = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begun);
-    wait(std::max(kProbeLimit + milliseconds(300) - asked, milliseconds(1200)), meanwhile);
-    ask_hosts(view, all, milliseconds(1200), meanwhile);
+    std::this_thread::sleep_for(std::max(kProbeLimit + milliseconds(300) - asked, milliseconds(1200)));
+    ask_hosts(view, all, milliseconds(1200));
   }
   all.hosts[all.own] = own.evidence(view);
   for (std::size_t h = 0; h < met.size(); ++h) all.hosts[h].ever_reached = met[h] || all.hosts[h].reached;
@@ -168,9 +153,8 @@ std::optional<std::string> alarm_others(const JobView& view, int speaker) {
 }
 
 double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> local) {
-  const bool has_culprit = std::any_of(local.begin(), local.end(), [](const RankEvidence& rank) {
-    return rank.flight.ending == Ending::none && !can_move(rank);
-  });
+  const bool has_culprit = std::ranges::any_of(
+      local, [](const RankEvidence& rank) { return rank.flight.ending == Ending::none && !can_move(rank); });
   if (has_culprit || view.nprocs <= view.local_size) return 0;
   return view.host_index() == 0 ? 3 : 8;
 }
@@ -178,8 +162,7 @@ double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> lo
 bool another_host_speaks(const JobView& view) {
   if (!can_be_asked(view)) return false;
   const std::vector<PeerReply> replies = ask_peers(those_before(view), view.token, kPing, milliseconds(150));
-  return std::any_of(replies.begin(), replies.end(),
-                     [](const PeerReply& reply) { return reply.result == PeerProbe::Result::ok; });
+  return std::ranges::any_of(replies, [](const PeerReply& reply) { return reply.result == PeerProbe::Result::ok; });
 }
 
 bool speaks_for_job(const JobView& view, const HangEvidence& evidence) {
@@ -191,7 +174,7 @@ bool speaks_for_job(const JobView& view, const HangEvidence& evidence) {
   const auto is_ours = [&](const HostEvidence& host) {
     return host.reached || is_mute(host) || (first && is_walled(evidence, host));
   };
-  const auto ours = static_cast<std::size_t>(std::count_if(evidence.hosts.begin(), evidence.hosts.end(), is_ours));
+  const auto ours = static_cast<std::size_t>(std::ranges::count_if(evidence.hosts, is_ours));
   return 2 * ours > view.hosts.size() || (2 * ours == view.hosts.size() && is_ours(evidence.hosts.front()));
 }
 

@@ -4,7 +4,6 @@
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,7 +13,7 @@ namespace busbar {
 
 /// Evidence of all hosts. `quick`: 300 ms, as they stand; else 4 to 8 s, the hosts looking at themselves and at each
 /// other in between. Hosts that do not answer through any of their processes are unreached. Any thread; blocks.
-HangEvidence collect(const JobView& view, HostObserver& own, bool quick, const std::function<void()>& meanwhile);
+HangEvidence collect(const JobView& view, HostObserver& own, bool quick);
 
 /// Some processes of the hosts that stand before this one, of which it was met: of many hosts the first and those at
 /// distances of 1, 2, 4, ..., so that the lowest that is there is all alone in finding nobody, and all hosts together

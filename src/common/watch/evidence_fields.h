@@ -4,9 +4,6 @@
 #include "common/base/packed_fields.h"
 #include "common/watch/hang_evidence.h"
 
-#include <array>
-#include <string_view>
-
 namespace busbar {
 
 // The fields of a job's evidence, named once, in the order and with the names of hang-JOBID.json: for what writes it
@@ -14,34 +11,23 @@ namespace busbar {
 // a field that is added and forgotten here a compile error. Included by .cpp files alone.
 
 // The words are part of the file's format, so none of them changes.
-inline constexpr std::array<std::string_view, 4> kOccasionWords{"limit", "slow_limit", "terminated", "files"};
-inline constexpr std::array<std::string_view, 3> kLifeWords{"unknown", "alive", "gone"};
-inline constexpr std::array<std::string_view, 4> kTroubleWords{"hardware", "resource", "launcher", "notice"};
-inline constexpr std::array<std::string_view, 6> kSilenceWords{"none",     "unresponsive", "refused",
-                                                               "no_route", "no_answer",    "unreadable"};
-inline constexpr std::array<std::string_view, 5> kProbeWords{"ok", "refused", "no_route", "timed_out", "large_lost"};
-inline constexpr std::array<std::string_view, 3> kLinkWords{"standing", "stalled", "closed"};
-inline constexpr std::array<std::string_view, 5> kEndingWords{"none", "good", "failed", "hung", "signalled"};
-inline constexpr std::array<std::string_view, 13> kPhaseWords{
-    "starting", "mpi_init", "initialization", "allocating",   "preparing", "timed_loop", "checking",
-    "agreeing", "output",   "finishing",      "mpi_finalize", "resting",   "ended"};
-static_assert(kPhaseWords.size() == static_cast<std::size_t>(Phase::ended) + 1);
-static_assert(kEndingWords.size() == static_cast<std::size_t>(Ending::signalled) + 1);
-static_assert(kSilenceWords.size() == static_cast<std::size_t>(Silence::unreadable) + 1);
-static_assert(kProbeWords.size() == static_cast<std::size_t>(PeerProbe::Result::large_lost) + 1);
-static_assert(kLinkWords.size() == static_cast<std::size_t>(JobLink::State::closed) + 1);
-static_assert(kTroubleWords.size() == static_cast<std::size_t>(Trouble::Kind::notice) + 1);
-static_assert(kLifeWords.size() == static_cast<std::size_t>(ProcessState::Life::gone) + 1);
-static_assert(kOccasionWords.size() == static_cast<std::size_t>(HangEvidence::Occasion::files) + 1);
-
-constexpr const auto& words_of(HangEvidence::Occasion) { return kOccasionWords; }
-constexpr const auto& words_of(ProcessState::Life) { return kLifeWords; }
-constexpr const auto& words_of(Trouble::Kind) { return kTroubleWords; }
-constexpr const auto& words_of(Silence) { return kSilenceWords; }
-constexpr const auto& words_of(PeerProbe::Result) { return kProbeWords; }
-constexpr const auto& words_of(JobLink::State) { return kLinkWords; }
-constexpr const auto& words_of(Ending) { return kEndingWords; }
-constexpr const auto& words_of(Phase) { return kPhaseWords; }
+constexpr EnumWords<4> words_of(HangEvidence::Occasion) { return {"limit", "slow_limit", "terminated", "files"}; }
+constexpr EnumWords<3> words_of(ProcessState::Life) { return {"unknown", "alive", "gone"}; }
+constexpr EnumWords<4> words_of(Trouble::Kind) { return {"hardware", "resource", "launcher", "notice"}; }
+constexpr EnumWords<6> words_of(Silence) {
+  return {"none", "unresponsive", "refused", "no_route", "no_answer", "unreadable"};
+}
+constexpr EnumWords<5> words_of(PeerProbe::Result) { return {"ok", "refused", "no_route", "timed_out", "large_lost"}; }
+constexpr EnumWords<3> words_of(JobLink::State) { return {"standing", "stalled", "closed"}; }
+constexpr EnumWords<5> words_of(Ending) { return {"none", "good", "failed", "hung", "signalled"}; }
+constexpr EnumWords<13> words_of(Phase) {
+  return {"starting", "mpi_init", "initialization", "allocating",   "preparing", "timed_loop", "checking",
+          "agreeing", "output",   "finishing",      "mpi_finalize", "resting",   "ended"};
+}
+static_assert(is_last(Phase::ended) && is_last(Ending::signalled) && is_last(Silence::unreadable) &&
+              is_last(PeerProbe::Result::large_lost) && is_last(JobLink::State::closed) &&
+              is_last(Trouble::Kind::notice) && is_last(ProcessState::Life::gone) &&
+              is_last(HangEvidence::Occasion::files));
 
 void visit_fields(auto&& visit, CalledOperation& call) {
   BUSBAR_ALL_FIELDS(visit, call, communicator, collective, count, dtype, op, root, nbytes, in_place);
@@ -56,8 +42,8 @@ void visit_fields(auto&& visit, RankEvidence& evidence) {
   auto& [flight, process] = evidence;
   [[maybe_unused]] auto& [life, state, wchan, tracer] = process;
   [[maybe_unused]] auto& [jobid, host, rank, nprocs, pid, pid_start, pid_namespace, command, started_unix_s,
-                          heartbeat_age_s, ending, phase, step, call, entered, step_first, step_calls, step_age_s,
-                          limit_s, idle_s, error, finished] = flight;
+                          heartbeat_age_s, beat_unix_s, ending, phase, step, call, entered, step_first, step_calls,
+                          step_age_s, limit_s, idle_s, error, finished] = flight;
   BUSBAR_FIELDS(visit, flight, rank, nprocs, host, jobid, pid, pid_start, pid_namespace, command, started_unix_s);
   visit("process", process.life);
   BUSBAR_FIELDS(visit, process, state, wchan);

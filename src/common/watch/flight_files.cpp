@@ -3,9 +3,9 @@
 #include "common/watch/flight_layout.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
+#include "common/watch/peer_address.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +16,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <limits>
-#include <new>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -119,6 +118,7 @@ std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::i
   state.pid_namespace = head->version > kFirstFlightVersion ? head->pid_namespace : 0;
   state.started_unix_s = head->started_unix_s;
   state.heartbeat_age_s = age_s(now_ns, beat->value.beat_ns);
+  state.beat_unix_s = beat->value.beat_unix_s;
   state.error = text(beat->value.error);
   state.ending = read_ending(bytes);
   if (state.ending == Ending::good) state.phase = Phase::ended;
@@ -143,51 +143,32 @@ FlightCounters sum_up(std::span<const std::uint64_t, kMaxLanes> lanes, int decla
 
 namespace {
 
-struct alignas(FlightLayout) FlightBytes : std::array<std::byte, sizeof(FlightLayout)> {};
-
-auto last_beat(std::span<const std::byte> bytes) {
-  return part<DoubleBuffer<FlightBeat>>(bytes, offsetof(FlightLayout, beat)).read();
-}
-
 /// The time from which ages count: now, or for a record from elsewhere its own last beat.
-std::int64_t reading_time_ns(const FlightBytes& bytes) {
+std::int64_t reading_time_ns(std::span<const std::byte> bytes) {
   if (part<FlightHead>(bytes, offsetof(FlightLayout, head)).boot == this_boot()) return flight_clock_ns();
-  const auto beat = last_beat(bytes);
+  const auto beat = part<DoubleBuffer<FlightBeat>>(bytes, offsetof(FlightLayout, beat)).read();
   return beat ? beat->value.beat_ns : flight_clock_ns();
-}
-
-/// Calls `use` with the file's bytes, again until it has made something of them, a hundred times at most: what was
-/// twice overwritten while it was read, which takes microseconds, is whole the next time. A writer that is frozen
-/// leaves one copy whole.
-template <typename Use>
-auto with_bytes(const std::filesystem::path& file, Use use) -> decltype(use(FlightBytes{})) {
-  // Not a pipe that would block, nor a link that leads elsewhere.
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
-  decltype(use(FlightBytes{})) made;
-  struct stat info {};
-  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == sizeof(FlightLayout)) {
-    FlightBytes bytes;
-    for (int attempt = 0; attempt < 100 && !made; ++attempt) {
-      if (pread(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) break;
-      made = use(bytes);
-    }
-  }
-  close(fd);
-  return made;
 }
 
 }  // namespace
 
 std::optional<FlightState> read_flight(const std::filesystem::path& file) {
-  return with_bytes(file, [](const FlightBytes& bytes) { return parse_flight(bytes, reading_time_ns(bytes)); });
-}
-
-std::optional<std::int64_t> last_beat_unix_s(const std::filesystem::path& file) {
-  return with_bytes(file, [](const FlightBytes& bytes) {
-    const auto beat = last_beat(bytes);
-    return beat ? std::optional(beat->value.beat_unix_s) : std::nullopt;
-  });
+  // Not a pipe that would block, nor a link that leads elsewhere.
+  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return std::nullopt;
+  std::optional<FlightState> flight;
+  struct stat info {};
+  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == sizeof(FlightLayout)) {
+    std::array<std::byte, sizeof(FlightLayout)> bytes;
+    // What was twice overwritten while it was read, which takes microseconds, is whole the next time. A writer that is
+    // frozen leaves one copy whole.
+    for (int attempt = 0; attempt < 100 && !flight; ++attempt) {
+      if (pread(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) break;
+      flight = parse_flight(bytes, reading_time_ns(bytes));
+    }
+  }
+  close(fd);
+  return flight;
 }
 
 std::int64_t flight_clock_ns() noexcept {
@@ -207,39 +188,11 @@ std::uint64_t this_boot() noexcept {
 
 namespace {
 
-/// Whether a process that still runs keeps its record under this path: another launch that is told the same job id.
-bool in_use(const std::filesystem::path& path) {
-  const std::optional<FlightState> flight = read_flight(path);
-  return flight && flight->pid_start != 0 && process_start(flight->pid) == flight->pid_start;
-}
-
-/// The whole file is reserved here: a store into a hole of a full /dev/shm would be a SIGBUS later.
-void* map_new_file(const std::filesystem::path& path, std::size_t nbytes) {
-  // O_EXCL never follows a link that somebody else has laid into a folder that all may write.
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) return nullptr;
-  void* memory = MAP_FAILED;
-  int failed = EINTR;
-  while (failed == EINTR) failed = posix_fallocate(fd, 0, static_cast<off_t>(nbytes));
-  // Populated, so that no first store of a lane's counter faults inside a timed loop.
-  if (failed == 0) memory = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-  close(fd);
-  if (memory != MAP_FAILED) return memory;
-  unlink(path.c_str());
-  return nullptr;
-}
-
 constexpr std::int64_t kOldRecord = 24 * 3600;  // [s]
 
 bool is_mine(const std::filesystem::path& file) {
   struct stat info {};
   return lstat(file.c_str(), &info) == 0 && info.st_uid == geteuid();
-}
-
-std::string this_host() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 /// Whether nobody needs it any more. Only of this host's processes can be told that they are gone; what beats is not
@@ -248,50 +201,29 @@ bool is_abandoned(const std::filesystem::path& file, const std::string& host) {
   const std::optional<FlightState> flight = read_flight(file);
   if (!flight || flight->host != host || process_start(flight->pid) == flight->pid_start) return false;
   // Not the file's own time: stores into mapped memory do not move it.
-  const std::optional<std::int64_t> beat_s = last_beat_unix_s(file);
-  return beat_s && static_cast<std::int64_t>(std::time(nullptr)) - *beat_s > kOldRecord;
+  return static_cast<std::int64_t>(std::time(nullptr)) - flight->beat_unix_s > kOldRecord;
 }
 
-}  // namespace
-
-FlightPlace make_flight_place(std::span<const std::filesystem::path> folders, const std::string& name,
-                              std::size_t nbytes) {
-  for (const std::filesystem::path& folder : folders) {
-    std::filesystem::path path = folder / name;
-    if (in_use(path)) path += "." + std::to_string(getpid());
-    unlink(path.c_str());
-    if (void* memory = map_new_file(path, nbytes)) return {memory, path};
-  }
-  void* memory = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  return {memory, {}};
-}
-
-void release_flight_place(void* memory, std::size_t nbytes, const std::filesystem::path& path, bool remove) noexcept {
-  const std::int64_t pid = static_cast<const FlightLayout*>(memory)->head.pid;
-  munmap(memory, nbytes);
-  // A child that was forked and not replaced leaves its parent's record alone.
-  if (remove && !path.empty() && pid == getpid()) unlink(path.c_str());
-}
-
-std::filesystem::path temporary_folder() {
-  const char* folder = std::getenv("TMPDIR");
-  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
-}
-
-std::string fit_for_file_name(std::string_view text, std::size_t length) {
+/// Only letters, digits, '_' and '-', and '.' between them.
+std::string fit_for_file_name(std::string_view text) {
+  constexpr std::size_t kLength = 100;
   std::string fit;
-  for (const char c : text.substr(0, length)) {
+  for (const char c : text.substr(0, kLength)) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     fit += letter || c == '_' || c == '-' || (c == '.' && !fit.empty()) ? c : '_';
   }
   return fit;
 }
 
+}  // namespace
+
+std::filesystem::path temporary_folder() {
+  const char* folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
 std::string flight_file_prefix(std::string_view jobid, std::string_view host) {
-  constexpr std::size_t kLength = 100;
-  return "busbar." + std::to_string(getuid()) + "." + fit_for_file_name(jobid, kLength) + "." +
-         fit_for_file_name(host, kLength) + ".";
+  return "busbar." + std::to_string(getuid()) + "." + fit_for_file_name(jobid) + "." + fit_for_file_name(host) + ".";
 }
 
 std::vector<std::filesystem::path> files_named(const std::filesystem::path& folder, const std::string& prefix) {
@@ -313,8 +245,7 @@ std::vector<FlightState> read_flights(std::span<const std::filesystem::path> fol
       if (flight && (jobid.empty() || flight->jobid == jobid)) flights.push_back(std::move(*flight));
     }
   }
-  std::stable_sort(flights.begin(), flights.end(),
-                   [](const FlightState& a, const FlightState& b) { return a.rank < b.rank; });
+  std::ranges::stable_sort(flights, {}, &FlightState::rank);
   return flights;
 }
 
@@ -326,7 +257,7 @@ std::vector<std::filesystem::path> flight_folders() {
 }
 
 int remove_old_flights(std::span<const std::filesystem::path> folders) {
-  const std::string host = this_host();
+  const std::string host = full_host_name();
   int removed = 0;
   for (const std::filesystem::path& folder : folders) {
     for (const std::filesystem::path& file : files_named(folder, "busbar." + std::to_string(getuid()) + ".")) {
@@ -369,13 +300,12 @@ std::string environment_jobid(GetVariable get) {
   if (get == nullptr) get = [](const char* variable) -> const char* { return std::getenv(variable); };
   const std::string job = first_of(get, {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"});
   const std::string launch = launch_name(get);
-  constexpr std::size_t kLength = 100;
   if (launch.empty()) {
     // In Flux a launch is a job of its own.
-    return value(get, "FLUX_TASK_RANK").empty() ? "" : fit_for_file_name(value(get, "FLUX_JOB_ID"), kLength);
+    return value(get, "FLUX_TASK_RANK").empty() ? "" : fit_for_file_name(value(get, "FLUX_JOB_ID"));
   }
   const bool says_job = job.empty() || contains(split_text(launch, '.'), job);
-  return fit_for_file_name(says_job ? launch : job + "." + launch, kLength);
+  return fit_for_file_name(says_job ? launch : job + "." + launch);
 }
 
 }  // namespace busbar

@@ -175,30 +175,13 @@ struct FlightCounters {
 };
 FlightCounters sum_up(std::span<const std::uint64_t, kMaxLanes> lanes, int declared) noexcept;
 
-// Where records lie (flight_files.cpp), and what readers of another host's must know (flight_reader.cpp).
-
-/// When the record in a file was last beaten [s since 1970]; nothing where it is none.
-std::optional<std::int64_t> last_beat_unix_s(const std::filesystem::path& file);
+// Where records lie, and what readers of another host's must know: flight_files.cpp.
 
 /// CLOCK_MONOTONIC [ns].
 std::int64_t flight_clock_ns() noexcept;
 
 /// This start of this machine, from /proc/sys/kernel/random/boot_id.
 std::uint64_t this_boot() noexcept;
-
-/// Shared memory and the file that it is; no path: private memory.
-struct FlightPlace {
-  void* memory = nullptr;
-  std::filesystem::path path;
-};
-
-/// A new file `name`, zeroed, reserved and mapped, in the first of `folders` that has room, for this user only. Throws
-/// std::bad_alloc where there is not even private memory.
-FlightPlace make_flight_place(std::span<const std::filesystem::path> folders, const std::string& name,
-                              std::size_t nbytes);
-
-/// Unmaps it, and removes the file where `remove` says so and this is the process that made it.
-void release_flight_place(void* memory, std::size_t nbytes, const std::filesystem::path& path, bool remove) noexcept;
 
 /// "busbar.UID.JOBID.HOST.", and a record's rank follows.
 std::string flight_file_prefix(std::string_view jobid, std::string_view host);
@@ -208,8 +191,5 @@ std::vector<std::filesystem::path> files_named(const std::filesystem::path& fold
 
 /// $TMPDIR, else /tmp.
 std::filesystem::path temporary_folder();
-
-/// Only letters, digits, '_' and '-', and '.' between them, cut after `length`.
-std::string fit_for_file_name(std::string_view text, std::size_t length);
 
 }  // namespace busbar

@@ -3,11 +3,15 @@
 #include "common/watch/flight_layout.h"
 #include "common/watch/local_evidence.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <ctime>
+#include <new>
 #include <utility>
 
 namespace busbar {
@@ -76,12 +80,54 @@ FlightStep last_step(const FlightLayout& layout) noexcept {
   return last ? last->value : FlightStep{};
 }
 
+/// Whether a process that still runs keeps its record under this path: another launch that is told the same job id.
+bool in_use(const std::filesystem::path& path) {
+  const std::optional<FlightState> flight = read_flight(path);
+  return flight && flight->pid_start != 0 && process_start(flight->pid) == flight->pid_start;
+}
+
+/// The whole file is reserved here: a store into a hole of a full /dev/shm would be a SIGBUS later.
+void* map_new_file(const std::filesystem::path& path) {
+  // O_EXCL never follows a link that somebody else has laid into a folder that all may write.
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return nullptr;
+  void* memory = MAP_FAILED;
+  int failed = EINTR;
+  while (failed == EINTR) failed = posix_fallocate(fd, 0, sizeof(FlightLayout));
+  // Populated, so that no first store of a lane's counter faults inside a timed loop.
+  if (failed == 0)
+    memory = mmap(nullptr, sizeof(FlightLayout), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+  close(fd);
+  if (memory != MAP_FAILED) return memory;
+  unlink(path.c_str());
+  return nullptr;
+}
+
+/// Shared memory and the file that it is; no path: private memory.
+struct FlightPlace {
+  void* memory = nullptr;
+  std::filesystem::path path;
+};
+
+/// A new file `name`, zeroed, reserved and mapped, in the first of `folders` that has room, for this user only.
+FlightPlace make_place(std::span<const std::filesystem::path> folders, const std::string& name) {
+  for (const std::filesystem::path& folder : folders) {
+    std::filesystem::path path = folder / name;
+    if (in_use(path)) path += "." + std::to_string(getpid());
+    unlink(path.c_str());
+    if (void* memory = map_new_file(path)) return {memory, path};
+  }
+  void* memory = mmap(nullptr, sizeof(FlightLayout), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return {memory, {}};
+}
+
 }  // namespace
 
 FlightRecord::FlightRecord(const FlightOwner& owner, const std::filesystem::path& folder) {
   const std::string name = flight_file_prefix(owner.jobid, owner.host) + std::to_string(owner.rank);
   const std::array<std::filesystem::path, 2> folders{folder, temporary_folder()};
-  FlightPlace place = make_flight_place(folders, name, sizeof(FlightLayout));
+  FlightPlace place = make_place(folders, name);
   layout_ = static_cast<FlightLayout*>(place.memory);
   path_ = std::move(place.path);
   FlightStep step{};
@@ -95,7 +141,12 @@ FlightRecord::FlightRecord(const FlightOwner& owner, const std::filesystem::path
   write_head(layout_->head, owner);  // last: without it nothing is a record
 }
 
-FlightRecord::~FlightRecord() { release_flight_place(layout_, sizeof(FlightLayout), path_, !keep_); }
+FlightRecord::~FlightRecord() {
+  const std::int64_t pid = layout_->head.pid;
+  munmap(layout_, sizeof(FlightLayout));
+  // A child that was forked and not replaced leaves its parent's record alone.
+  if (!keep_ && !path_.empty() && pid == getpid()) unlink(path_.c_str());
+}
 
 void FlightRecord::set_nprocs(int nprocs) noexcept {
   FlightStep step = last_step(*layout_);

@@ -35,6 +35,7 @@ struct FlightState {
   std::string command;
   std::int64_t started_unix_s = 0;
   double heartbeat_age_s = 0;
+  std::int64_t beat_unix_s = 0;  ///< of the last beat [s since 1970]
   Ending ending = Ending::none;
 
   Phase phase = Phase::starting;

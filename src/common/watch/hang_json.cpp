@@ -1,6 +1,7 @@
 #include "common/watch/hang_json.h"
 
 #include "common/base/lists.h"
+#include "common/base/random_source.h"
 #include "common/base/timestamp.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
@@ -11,7 +12,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -127,8 +127,6 @@ HangEvidence read_hang_json(std::string_view text, const std::string& name) {
   return evidence;
 }
 
-namespace {
-
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
@@ -139,15 +137,12 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-}  // namespace
-
 std::string write_private_file(const std::string& text, const std::filesystem::path& folder, const std::string& name) {
   std::error_code failed;
   const std::filesystem::path real = std::filesystem::canonical(folder, failed);
   if (failed) return {};
-  std::uint64_t random = 0;  // so that nobody can take the name first
-  if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = static_cast<std::uint64_t>(getpid());
-  const std::filesystem::path fresh = real / fmt::format(".{}.{:016x}", name, random), path = real / name;
+  // So that nobody can take the name first.
+  const std::filesystem::path fresh = real / fmt::format(".{}.{}", name, random_id()), path = real / name;
   const int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return {};
   const bool written = write_all(fd, text);

@@ -17,6 +17,9 @@ Json hang_value(const HangEvidence& evidence, const HangFinding& finding);
 /// The evidence of such a file again; `name` is for messages. Throws Error(bad_config) on anything else.
 HangEvidence read_hang_json(std::string_view text, const std::string& name);
 
+/// Without stdio, whose locks the main thread may hold; whether all of it went out.
+bool write_all(int fd, std::string_view text);
+
 /// Writes a file of this user's alone under a name that others can guess, in a folder that others may write: whole or
 /// not at all, and through no link that somebody has laid there. Where it was written; empty where it could not be.
 std::string write_private_file(const std::string& text, const std::filesystem::path& folder, const std::string& name);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 
 namespace busbar {
 namespace {
@@ -76,7 +77,7 @@ std::string group_line(const RankGroup& group, const Places& places) {
 /// The largest groups and those to blame, which stand last: what does not fit is cut between them.
 std::vector<std::string> group_lines(const HangFinding& finding, const Places& places) {
   const auto blamed = static_cast<std::size_t>(
-      std::count_if(finding.groups.begin(), finding.groups.end(), [](const RankGroup& group) { return group.blamed; }));
+      std::ranges::count_if(finding.groups, [](const RankGroup& group) { return group.blamed; }));
   const std::size_t most_blamed = std::min(blamed, kMostLines / 2);
   const std::size_t most_others = kMostLines - most_blamed - 1;
   std::vector<std::string> others, guilty;
@@ -101,7 +102,7 @@ std::vector<std::string> group_lines(const HangFinding& finding, const Places& p
 std::vector<std::string> blame_lines(const HangFinding& finding, const Places& places) {
   std::vector<std::string> lines;
   constexpr std::size_t kEach = 8;
-  const bool known = std::all_of(finding.ranks.begin(), finding.ranks.end(), [&](int rank) {
+  const bool known = std::ranges::all_of(finding.ranks, [&](int rank) {
     const auto found = places.find(rank);
     return found != places.end() && found->second.pid != 0;
   });
@@ -114,12 +115,10 @@ std::vector<std::string> blame_lines(const HangFinding& finding, const Places& p
     line = fmt::format("{} ranks ({})", finding.ranks.size(), short_list(RankList(finding.ranks)));
   if (!finding.hosts.empty()) {
     const std::size_t shown = std::min(finding.hosts.size(), kEach);
-    const std::vector<std::string> some(finding.hosts.begin(),
-                                        finding.hosts.begin() + static_cast<std::ptrdiff_t>(shown));
     const std::string more =
         finding.hosts.size() > shown ? fmt::format(" and {} more", finding.hosts.size() - shown) : "";
     line += fmt::format("{}host{} {}{}", line.empty() ? "" : " on ", finding.hosts.size() == 1 ? "" : "s",
-                        fmt::join(some, ", "), more);
+                        fmt::join(std::span(finding.hosts).first(shown), ", "), more);
   }
   if (!line.empty()) lines.push_back(line);
   return lines;
@@ -154,8 +153,8 @@ std::vector<std::string> error_lines(const HangEvidence& evidence) {
     }
   }
   std::vector<std::pair<std::string, std::vector<int>>> errors(by_text.begin(), by_text.end());
-  for (auto& [text, ranks] : errors) std::sort(ranks.begin(), ranks.end());
-  std::sort(errors.begin(), errors.end(), [](const auto& a, const auto& b) {
+  for (auto& [text, ranks] : errors) std::ranges::sort(ranks);
+  std::ranges::sort(errors, [](const auto& a, const auto& b) {
     return a.second.size() != b.second.size() ? a.second.size() > b.second.size() : a.second < b.second;
   });
   std::vector<std::string> lines;

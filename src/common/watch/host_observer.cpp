@@ -32,9 +32,8 @@ void note_stalled(const JobView& view, const std::vector<TcpConnection>& connect
     if (one.stalled && one.uid == getuid()) stalled.insert(one.remote);
   }
   for (PeerProbe& probe : probes) {
-    probe.stalled = std::any_of(view.peers.begin(), view.peers.end(), [&](const PeerAddress& peer) {
-      return peer.host == probe.host && stalled.contains(peer.ip);
-    });
+    probe.stalled = std::ranges::any_of(
+        view.peers, [&](const PeerAddress& peer) { return peer.host == probe.host && stalled.contains(peer.ip); });
     if (probe.stalled && probe.result == PeerProbe::Result::ok) probe.result = PeerProbe::Result::large_lost;
   }
 }
@@ -118,12 +117,9 @@ struct HostObserver::Seen {
   std::uint64_t noted_own_bytes = 0;  ///< of which this watcher's
   std::map<std::string, std::uint64_t> early_counters;
   std::set<std::string> linked;  ///< hosts to which this process had connections when the job began
-  double net_bytes_per_s = -1;
-  std::vector<Trouble> troubles;
-  std::vector<PeerProbe> probes;
-  int mtu = 0;
-  bool counting = false;  ///< a thread is at the early counters
-  bool looking = false;   ///< a thread is at the closer look
+  HostEvidence found;            ///< by the looks: troubles, probes, what the network does
+  bool counting = false;         ///< a thread is at the early counters
+  bool looking = false;          ///< a thread is at the closer look
 };
 
 HostObserver::HostObserver(const std::filesystem::path& root) : seen_(std::make_shared<Seen>(root)) {}
@@ -171,7 +167,7 @@ void HostObserver::Seen::note_counters() {
   const std::lock_guard lock(mutex);
   note_network();
   early_counters = std::move(counters);
-  net_bytes_per_s = -1;
+  found.net_bytes_per_s = -1;
   counting = false;
 }
 
@@ -192,7 +188,7 @@ void HostObserver::look_closely(const JobView& view) {
       constexpr double kWithHeaders = 1.1;
       const auto all = static_cast<double>(network_bytes() - seen_->noted_bytes);
       const auto own = kWithHeaders * static_cast<double>(watcher_bytes() - seen_->noted_own_bytes);
-      seen_->net_bytes_per_s = std::max(0.0, all - own) / since.count();
+      seen_->found.net_bytes_per_s = std::max(0.0, all - own) / since.count();
     }
   }
   if (!left_to_itself([seen = seen_, view] { seen->look(view); })) seen_->keep(seen_->looking, false);
@@ -210,12 +206,12 @@ void HostObserver::Seen::look(const JobView& view) {
   } catch (const std::exception&) {
     probed.clear();  // no sockets left: the troubles say so
   }
-  keep(probes, std::move(probed));
-  keep(troubles, host_troubles(before, root));
+  keep(found.probes, std::move(probed));
+  keep(found.troubles, host_troubles(before, root));
   // Waits, for seconds at times, while anybody on the machine adds or removes network interfaces.
   const int now = view.peers.empty() ? 0 : interface_mtu(interface_of(view.peers[view.rank].ip));
   const std::lock_guard lock(mutex);
-  mtu = now;
+  found.mtu = now;
   // What all watchers of this host have just caused is nothing that moves in the job.
   if (noted != Clock::time_point{}) note_network();
   looking = false;
@@ -223,18 +219,15 @@ void HostObserver::Seen::look(const JobView& view) {
 
 HostEvidence HostObserver::evidence(const JobView& view) {
   HostEvidence host;
-  host.host = view.host;
-  host.reached = true;
-  host.ranks = read_local_ranks(view);
   std::set<std::string> linked;
   {
     const std::lock_guard lock(seen_->mutex);
-    host.mtu = seen_->mtu;
-    host.net_bytes_per_s = seen_->net_bytes_per_s;
-    host.troubles = seen_->troubles;
-    host.probes = seen_->probes;
+    host = seen_->found;
     linked = seen_->linked;
   }
+  host.host = view.host;
+  host.reached = true;
+  host.ranks = read_local_ranks(view);
   const std::vector<TcpConnection> connections = established_connections(seen_->root);
   note_stalled(view, connections, host.probes);
   if (view.hosts.size() > 1) host.links = job_links(view, connections, host.ranks, linked);

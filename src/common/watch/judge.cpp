@@ -80,7 +80,7 @@ std::vector<RankGroup> group_ranks(const Scene& scene, const std::set<int>& blam
   std::vector<RankGroup> groups;
   for (auto& [key, group] : by_key) groups.push_back(std::move(group));
   add_absent(scene, blamed, groups);
-  std::stable_sort(groups.begin(), groups.end(), [](const RankGroup& a, const RankGroup& b) {
+  std::ranges::stable_sort(groups, [](const RankGroup& a, const RankGroup& b) {
     return a.blamed != b.blamed ? b.blamed : a.ranks.size() > b.ranks.size();
   });
   return groups;
@@ -132,7 +132,7 @@ constexpr std::string_view kWithoutWord = "SIGKILL, or its launcher had gone";
 /// later what they held when they were written last.
 std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
   const bool later = scene.evidence->occasion == HangEvidence::Occasion::files;
-  const auto any = [&](auto is) { return std::any_of(scene.ranks.begin(), scene.ranks.end(), is); };
+  const auto any = [&](auto is) { return std::ranges::any_of(scene.ranks, is); };
   const bool signalled = any([](const SeenRank& seen) { return seen.flight->ending == Ending::signalled; });
   const bool killed = later && !scene.ranks.empty() && !any([](const SeenRank& seen) {
                         return seen.condition != Condition::ended || seen.flight->ending != Ending::none;
@@ -179,7 +179,7 @@ std::optional<Ruling> find_moved_unseen(const Scene& scene) {
            seen.flight->idle_s < kMoving;
   };
   const bool later = scene.evidence->occasion == HangEvidence::Occasion::files;
-  if (!later || scene.ranks.empty() || !std::all_of(scene.ranks.begin(), scene.ranks.end(), moves)) return std::nullopt;
+  if (!later || scene.ranks.empty() || !std::ranges::all_of(scene.ranks, moves)) return std::nullopt;
   Ruling ruling;
   ruling.sentence = fmt::format(
       "all ranks{} moved until the last beat of their records, during {}; their processes "
@@ -202,8 +202,7 @@ std::vector<Ruling> look_at(const Scene& scene) {
   auto ended = find_ended_from_outside(scene);
   if (!ended) ended = find_moved_unseen(scene);
   if (ended) {
-    const auto at =
-        std::find_if(found.begin(), found.end(), [](const Ruling& r) { return r.verdict >= Verdict::init_not_joined; });
+    const auto at = std::ranges::find_if(found, [](const Ruling& r) { return r.verdict >= Verdict::init_not_joined; });
     found.insert(at, std::move(*ended));
   }
   return found;
@@ -238,7 +237,7 @@ void add_troubles(const Scene& scene, std::vector<std::string>& lines) {
 /// In a job that moves somebody is always the last.
 bool stands_still(const Scene& scene, const std::set<int>& ranks) {
   constexpr double kStill = 5;
-  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+  return std::ranges::all_of(ranks, [&](int rank) {
     const SeenRank* seen = scene.find(rank);
     return seen != nullptr && seen->flight->idle_s >= kStill;
   });

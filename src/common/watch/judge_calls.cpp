@@ -49,8 +49,8 @@ std::vector<Run> history(const FlightState& f) {
 
 bool made(const FlightState& f, const CalledOperation& call) {
   const std::vector<Run> runs = history(f);
-  return std::any_of(runs.begin(), runs.end(),
-                     [&](const Run& run) { return run.collective == call.collective && run.nbytes == call.nbytes; });
+  return std::ranges::any_of(
+      runs, [&](const Run& run) { return run.collective == call.collective && run.nbytes == call.nbytes; });
 }
 
 /// "dtype double instead of float, count 8 instead of 16".
@@ -89,6 +89,11 @@ bool only_order(const Callers& a, const Callers& b) {
   return made(*a.ranks.front()->flight, b.call) || made(*b.ranks.front()->flight, a.call);
 }
 
+/// "rank 3 on node1 (pid 4711) calls all_reduce #412, 64 MiB float sum".
+std::string calling(const Seen& ranks, const CalledOperation& call, std::uint64_t number) {
+  return fmt::format("{} call{} {}", who(ranks), ranks.size() == 1 ? "s" : "", operation(call, number));
+}
+
 Ruling rule(const std::vector<Callers>& callers, std::uint64_t number) {
   Ruling ruling;
   const Callers& usual = callers[0];
@@ -98,14 +103,12 @@ Ruling rule(const std::vector<Callers>& callers, std::uint64_t number) {
   const std::string tail = order ? ": they call in different orders" : "";
   if (usual.ranks.size() > odd.ranks.size()) {
     for (std::size_t i = 1; i < callers.size(); ++i) ruling.blame(callers[i].ranks);
-    ruling.sentence = fmt::format("{} call{} {} with {}, as {} do{}", who(odd.ranks), odd.ranks.size() == 1 ? "s" : "",
-                                  operation(odd.call, number), differences(odd.call, usual.call),
-                                  counted(usual.ranks.size(), "rank"), tail);
+    ruling.sentence = fmt::format("{} with {}, as {} do{}", calling(odd.ranks, odd.call, number),
+                                  differences(odd.call, usual.call), counted(usual.ranks.size(), "rank"), tail);
   } else {
-    ruling.sentence = fmt::format("{} call{} {}, {} call{} {}: no majority tells which is right{}", who(usual.ranks),
-                                  usual.ranks.size() == 1 ? "s" : "", operation(usual.call, number), who(odd.ranks),
-                                  odd.ranks.size() == 1 ? "s" : "", operation(odd.call, number),
-                                  order ? "; they call in different orders" : "");
+    ruling.sentence =
+        fmt::format("{}, {}: no majority tells which is right{}", calling(usual.ranks, usual.call, number),
+                    calling(odd.ranks, odd.call, number), order ? "; they call in different orders" : "");
   }
   for (const Callers& c : callers) {
     ruling.evidence.push_back(fmt::format("{}: {}, count {}{}", who(c.ranks), operation(c.call, number), c.call.count,
@@ -131,13 +134,11 @@ std::optional<Ruling> find_shifted(const Seen& ranks) {
     }
     if (!what || other.size() < same.size()) continue;
     Ruling ruling;
-    const bool order =
-        std::any_of(other.begin(), other.end(), [&](const SeenRank* s) { return made(*s->flight, *f.call); });
+    const bool order = std::ranges::any_of(other, [&](const SeenRank* s) { return made(*s->flight, *f.call); });
     ruling.verdict = order ? Verdict::order_mismatch : Verdict::arg_mismatch;
     if (other.size() > same.size()) ruling.blame(same);
-    ruling.sentence =
-        fmt::format("{} call{} {}, while operation #{} of {} was {}, {}", who(same), same.size() == 1 ? "s" : "",
-                    operation(*f.call, number), number, who(other), what->collective, format_bytes(what->nbytes));
+    ruling.sentence = fmt::format("{}, while operation #{} of {} was {}, {}", calling(same, *f.call, number), number,
+                                  who(other), what->collective, format_bytes(what->nbytes));
     return ruling;
   }
   return std::nullopt;

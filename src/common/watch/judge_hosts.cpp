@@ -8,6 +8,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <span>
 
 namespace busbar {
 namespace {
@@ -26,16 +27,6 @@ HostsByMtu hosts_by_mtu(const Scene& scene) {
   return hosts;
 }
 
-/// The MTU that more than half of the hosts have; 0 where none is.
-int usual_mtu(const HostsByMtu& hosts) {
-  std::size_t total = 0;
-  for (const auto& [mtu, names] : hosts) total += names.size();
-  for (const auto& [mtu, names] : hosts) {
-    if (2 * names.size() > total) return mtu;
-  }
-  return 0;
-}
-
 std::string few_hosts(const std::vector<std::string>& names) {
   constexpr std::size_t kFew = 3;
   if (names.size() <= kFew) return fmt::format("{}", fmt::join(names, ", "));
@@ -45,10 +36,13 @@ std::string few_hosts(const std::vector<std::string>& names) {
 /// The hosts whose MTU is not that of more than half of them; none where no MTU is.
 std::set<std::string> hosts_of_unlike_mtu(const Scene& scene) {
   const HostsByMtu hosts = hosts_by_mtu(scene);
-  const int usual = usual_mtu(hosts);
+  std::size_t total = 0;
+  for (const auto& [mtu, names] : hosts) total += names.size();
+  const auto is_usual = [&](const auto& one) { return 2 * one.second.size() > total; };
   std::set<std::string> unlike;
-  for (const auto& [mtu, names] : hosts) {
-    if (usual > 0 && mtu != usual) unlike.insert(names.begin(), names.end());
+  if (std::ranges::none_of(hosts, is_usual)) return unlike;
+  for (const auto& one : hosts) {
+    if (!is_usual(one)) unlike.insert(one.second.begin(), one.second.end());
   }
   return unlike;
 }
@@ -67,7 +61,7 @@ std::string host_and_ranks(const Scene& scene, const std::string& host) {
 /// A process that was asked may be the one that cannot answer: then silence says nothing of the network.
 bool may_be_mute(const Scene& scene, const std::string& host) {
   constexpr double kStarved = 3;
-  return std::any_of(scene.ranks.begin(), scene.ranks.end(), [&](const SeenRank& seen) {
+  return std::ranges::any_of(scene.ranks, [&](const SeenRank& seen) {
     return seen.host->host == host && (seen.condition != Condition::running || seen.flight->heartbeat_age_s > kStarved);
   });
 }
@@ -105,8 +99,8 @@ std::optional<std::string> common_host(const std::vector<Pair>& failing) {
   }
   for (const auto& [host, partners] : others) {
     const std::string& name = host;  // a structured binding cannot be captured in C++20's lambdas of g++ 12
-    const bool in_all = std::all_of(failing.begin(), failing.end(),
-                                    [&](const Pair& pair) { return pair.first == name || pair.second == name; });
+    const bool in_all =
+        std::ranges::all_of(failing, [&](const Pair& pair) { return pair.first == name || pair.second == name; });
     if (in_all && partners.size() >= 2) return host;
   }
   return std::nullopt;
@@ -226,8 +220,7 @@ Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& 
     if (mute) ruling.sentence += "; its network works, its processes are stopped or get no CPU";
   } else {
     constexpr std::size_t kFew = 4;
-    const std::vector<std::string> some(names.begin(),
-                                        names.begin() + static_cast<std::ptrdiff_t>(std::min(kFew, names.size())));
+    const auto some = std::span(names).first(std::min(kFew, names.size()));
     ruling.sentence = fmt::format("{} of {} hosts {}: {}{}", names.size(), scene.evidence->hosts.size(),
                                   is_mute(*silent.front()) ? "do not answer" : "are dead, cut off or paused",
                                   fmt::join(some, ", "), names.size() > kFew ? ", ..." : "");

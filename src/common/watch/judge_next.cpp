@@ -10,7 +10,7 @@ namespace {
 
 /// Names come from files and from the network, and these commands are copied into a shell.
 std::string safe_host(const std::string& host) {
-  const bool safe = !host.empty() && host.front() != '-' && std::all_of(host.begin(), host.end(), [](unsigned char c) {
+  const bool safe = !host.empty() && host.front() != '-' && std::ranges::all_of(host, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_';
   });
   return safe ? host : "HOST";
@@ -50,9 +50,8 @@ std::string stacks(const Target& target) {
 
 /// Whether the network of all these hosts works, only no process there speaks.
 bool are_mute(const Scene& scene, const std::set<std::string>& hosts) {
-  const auto mute = std::count_if(scene.unreached.begin(), scene.unreached.end(), [&](const HostEvidence* host) {
-    return is_mute(*host) && hosts.contains(host->host);
-  });
+  const auto mute = std::ranges::count_if(
+      scene.unreached, [&](const HostEvidence* host) { return is_mute(*host) && hosts.contains(host->host); });
   return mute > 0 && static_cast<std::size_t>(mute) == hosts.size();
 }
 

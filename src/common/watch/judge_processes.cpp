@@ -38,7 +38,7 @@ constexpr std::array kSymptoms = {
 };
 
 bool says(std::string_view error, Verdict verdict) {
-  return std::any_of(kSymptoms.begin(), kSymptoms.end(), [&](const Symptom& symptom) {
+  return std::ranges::any_of(kSymptoms, [&](const Symptom& symptom) {
     return symptom.verdict == verdict && error.find(symptom.text) != std::string_view::npos;
   });
 }
@@ -49,7 +49,7 @@ Seen complaining(const Scene& scene, Verdict verdict) {
 
 /// Something on this host failed, so that what is used up there matters.
 bool has_errors(const Scene& scene, const HostEvidence& host) {
-  return std::any_of(scene.ranks.begin(), scene.ranks.end(), [&](const SeenRank& seen) {
+  return std::ranges::any_of(scene.ranks, [&](const SeenRank& seen) {
     return seen.host == &host && (!seen.flight->error.empty() || seen.flight->ending == Ending::failed);
   });
 }
@@ -133,8 +133,7 @@ Seen without_killed_late(const Scene& scene, const Seen& dead) {
 bool died_of_mismatch(const Scene& scene) {
   // A library that sees arguments that do not match says so in its own way ("message truncated"), and the process ends.
   const Seen dead = first_lost(those(scene, Condition::lost));
-  const bool failed =
-      std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
+  const bool failed = std::ranges::all_of(dead, [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
   return !dead.empty() && failed && find_call_mismatch(scene);
 }
 
@@ -148,8 +147,7 @@ std::optional<Ruling> find_dead(const Scene& scene) {
   Ruling ruling;
   ruling.verdict = Verdict::process_dead;
   ruling.blame(dead);
-  const bool failed =
-      std::all_of(dead.begin(), dead.end(), [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
+  const bool failed = std::ranges::all_of(dead, [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
   if (died_of_mismatch(scene)) return std::nullopt;
   const bool zombie = dead.front()->process.state == 'Z';
   const std::string_view how = failed            ? "ended after an error"
@@ -205,13 +203,7 @@ std::optional<Ruling> find_resource(const Scene& scene) {
   Ruling ruling;
   ruling.verdict = Verdict::resource;
   const Seen complaints = complaining(scene, Verdict::resource);
-  for (const HostEvidence* host : scene.reached) {
-    for (const Trouble& trouble : host->troubles) {
-      if (trouble.kind != Trouble::Kind::resource || !has_errors(scene, *host)) continue;
-      ruling.hosts.insert(host->host);
-      ruling.evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
-    }
-  }
+  ruling.blame(scene, Trouble::Kind::resource, [&](const HostEvidence& host) { return has_errors(scene, host); });
   for (const SeenRank* seen : first_few(complaints)) {
     ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));
   }

@@ -1,3 +1,4 @@
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/watch/judge_scene.h"
@@ -20,7 +21,7 @@ bool in_init(const SeenRank& seen) {
 
 bool synchronizes(const FlightState& f) {
   constexpr std::array kRooted = {"broadcast", "reduce", "gather", "scatter", "sendrecv"};
-  return f.call && std::find(kRooted.begin(), kRooted.end(), f.call->collective) == kRooted.end();
+  return f.call && !contains(kRooted, f.call->collective);
 }
 
 std::optional<Ruling> find_not_joined(const Scene& scene) {
@@ -177,7 +178,7 @@ std::optional<Ruling> rule_by_ras(const Scene& scene) {
   for (const RasEvidence& ras : scene.evidence->ras) {
     for (const std::int64_t pid : ras.lagging_pids) {
       const SeenRank* seen = find_process(scene.ranks, pid);
-      if (seen != nullptr && std::find(behind.begin(), behind.end(), seen) == behind.end()) behind.push_back(seen);
+      if (seen != nullptr && std::ranges::find(behind, seen) == behind.end()) behind.push_back(seen);
     }
   }
   if (behind.empty() || 2 * behind.size() > scene.ranks.size()) return std::nullopt;

@@ -82,11 +82,11 @@ void forgive_common_end(std::vector<SeenRank>& ranks, Occasion occasion) {
   const auto left = [](const SeenRank& seen) {
     return seen.condition == Condition::lost || seen.condition == Condition::ended;
   };
-  if (ranks.size() < 2 || !std::all_of(ranks.begin(), ranks.end(), left)) return;
+  if (ranks.size() < 2 || !std::ranges::all_of(ranks, left)) return;
   double newest = HUGE_VAL;
   for (const SeenRank& seen : ranks) newest = std::min(newest, seen.flight->heartbeat_age_s);
   const auto unexplained = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
-  if (!std::all_of(ranks.begin(), ranks.end(), unexplained)) return;
+  if (!std::ranges::all_of(ranks, unexplained)) return;
   std::map<const HostEvidence*, double> newest_of_host;
   for (const SeenRank& seen : ranks) {
     const double age_s = seen.flight->heartbeat_age_s;
@@ -113,15 +113,20 @@ std::optional<double> silent_before_neighbours(const SeenRank& silent, const std
   return silent.flight->heartbeat_age_s - *newest;
 }
 
+/// Whether it stood for less than kMovedWithin.
+bool moved_at_its_end(const FlightState& flight) {
+  const double still_s = still_at_its_end(flight);
+  return still_s >= 0 && still_s < kMovedWithin;
+}
+
 /// A launcher kills those at once that do not end on its first signal: beside ranks that had long been silent, or in a
 /// job that had moved until then, one that was not silent before its neighbours is such a one.
 void forgive_killed_late(std::vector<SeenRank>& ranks) {
   const auto is_lost = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
-  const bool any_before = std::any_of(ranks.begin(), ranks.end(), [&](const SeenRank& seen) {
+  const bool any_before = std::ranges::any_of(ranks, [&](const SeenRank& seen) {
     return is_lost(seen) && silent_before_neighbours(seen, ranks).value_or(0) > kMissed;
   });
-  const bool moved =
-      std::all_of(ranks.begin(), ranks.end(), [](const SeenRank& seen) { return moved_at_its_end(*seen.flight); });
+  const bool moved = std::ranges::all_of(ranks, [](const SeenRank& seen) { return moved_at_its_end(*seen.flight); });
   if (!any_before && !moved) return;
   for (SeenRank& seen : ranks) {
     if (is_lost(seen) && seen.flight->ending == Ending::none &&
@@ -138,7 +143,7 @@ void miss_the_silent(const HangEvidence& evidence, std::vector<SeenRank>& ranks)
     return seen.flight->ending == Ending::signalled || seen.flight->ending == Ending::hung ||
            seen.flight->ending == Ending::failed;
   };
-  if (std::none_of(ranks.begin(), ranks.end(), ended)) return;
+  if (std::ranges::none_of(ranks, ended)) return;
   for (SeenRank& seen : ranks) {
     const bool silent = seen.flight->ending == Ending::none && seen.process.life == Life::unknown;
     if (silent && seen.condition == Condition::running) seen.condition = Condition::lost;
@@ -183,6 +188,18 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
   return ranks;
 }
 
+std::set<int> numbers(const Seen& ranks) {
+  std::set<int> set;
+  for (const SeenRank* seen : ranks) set.insert(seen->rank);
+  return set;
+}
+
+std::set<std::string> hosts_of(const Seen& ranks) {
+  std::set<std::string> set;
+  for (const SeenRank* seen : ranks) set.insert(seen->host->host);
+  return set;
+}
+
 /// Expected ranks without a record.
 void find_absent(Scene& scene) {
   const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
@@ -204,13 +221,12 @@ void find_absent(Scene& scene) {
 
 const SeenRank* find_process(std::span<const SeenRank> ranks, std::int64_t pid) {
   const auto same = [&](const SeenRank& seen) { return seen.flight->pid == pid; };
-  if (std::count_if(ranks.begin(), ranks.end(), same) != 1) return nullptr;
-  return &*std::find_if(ranks.begin(), ranks.end(), same);
+  if (std::ranges::count_if(ranks, same) != 1) return nullptr;
+  return &*std::ranges::find_if(ranks, same);
 }
 
 const SeenRank* Scene::find(int rank) const {
-  const auto at =
-      std::lower_bound(ranks.begin(), ranks.end(), rank, [](const SeenRank& s, int wanted) { return s.rank < wanted; });
+  const auto at = std::ranges::lower_bound(ranks, rank, {}, &SeenRank::rank);
   return at != ranks.end() && at->rank == rank ? &*at : nullptr;
 }
 
@@ -239,10 +255,10 @@ void Ruling::blame(const Seen& these) {
   hosts.merge(hosts_of(these));
 }
 
-void Ruling::blame(const Scene& scene, Trouble::Kind kind) {
+void Ruling::blame(const Scene& scene, Trouble::Kind kind, const std::function<bool(const HostEvidence&)>& counts) {
   for (const HostEvidence* host : scene.reached) {
     for (const Trouble& trouble : host->troubles) {
-      if (trouble.kind != kind) continue;
+      if (trouble.kind != kind || !counts(*host)) continue;
       hosts.insert(host->host);
       if (evidence.empty()) about_gpu = trouble.on_gpu;  // the one that is reported first
       evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
@@ -263,11 +279,6 @@ std::string part_of_step(const FlightState& f) {
 }  // namespace
 
 double still_at_its_end(const FlightState& flight) { return flight.idle_s - flight.heartbeat_age_s; }
-
-bool moved_at_its_end(const FlightState& flight) {
-  const double still_s = still_at_its_end(flight);
-  return still_s >= 0 && still_s < kMovedWithin;
-}
 
 bool inside(const FlightState& flight) { return flight.call && flight.entered > flight.step_first; }
 
@@ -326,8 +337,8 @@ std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string
     if (waits) groups[seen.progress].push_back(&seen);
   }
   if (groups.empty()) return {};
-  const auto largest = std::max_element(groups.begin(), groups.end(),
-                                        [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const auto largest =
+      std::ranges::max_element(groups, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   const Seen& ranks = largest->second;
   const FlightState& f = *ranks.front()->flight;
   const std::string where = inside(f) ? "in " + operation(*f.call, f.entered) : doing(f);
@@ -358,18 +369,6 @@ std::string seconds(double time_s) {
 Seen first_few(const Seen& ranks) {
   constexpr std::size_t kFew = 8;
   return {ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(std::min(ranks.size(), kFew))};
-}
-
-std::set<int> numbers(const Seen& ranks) {
-  std::set<int> set;
-  for (const SeenRank* seen : ranks) set.insert(seen->rank);
-  return set;
-}
-
-std::set<std::string> hosts_of(const Seen& ranks) {
-  std::set<std::string> set;
-  for (const SeenRank* seen : ranks) set.insert(seen->host->host);
-  return set;
 }
 
 }  // namespace busbar

@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <span>
@@ -93,8 +94,10 @@ struct Ruling {
 
   /// These, and their hosts.
   void blame(const Seen& these);
-  /// The hosts that have such troubles, which are evidence.
-  void blame(const Scene& scene, Trouble::Kind kind);
+  /// The hosts that have such troubles, which are evidence; of those that `counts`.
+  void blame(
+      const Scene& scene, Trouble::Kind kind,
+      const std::function<bool(const HostEvidence&)>& counts = [](const HostEvidence&) { return true; });
 };
 
 // The looks, in the order of Verdict.
@@ -141,8 +144,6 @@ std::string mtu_words(const Scene& scene);
 /// Of a record that was read later: how long it had not advanced when it was written last [s].
 double still_at_its_end(const FlightState& flight);
 inline constexpr double kMovedWithin = 10;  ///< [s] of standing that ended from outside is no hang yet
-/// Whether it stood for less than kMovedWithin.
-bool moved_at_its_end(const FlightState& flight);
 /// Whether it has begun an operation of its step, and is in the last one that it began or behind it.
 bool inside(const FlightState& flight);
 /// The last operation that it surely left.
@@ -169,7 +170,5 @@ std::set<int> ranks_on(const Scene& scene, const std::set<std::string>& hosts);
 std::string seconds(double time_s);
 /// As many as a report can name one by one.
 Seen first_few(const Seen& ranks);
-std::set<int> numbers(const Seen& ranks);
-std::set<std::string> hosts_of(const Seen& ranks);
 
 }  // namespace busbar

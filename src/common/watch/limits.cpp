@@ -109,8 +109,8 @@ const RankEvidence* writer(const HangEvidence& evidence) {
 }
 
 bool network_moves(const HangEvidence& evidence) {
-  return all_can_move(evidence) && std::any_of(evidence.hosts.begin(), evidence.hosts.end(),
-                                               [](const HostEvidence& host) { return host.net_bytes_per_s > kMoving; });
+  return all_can_move(evidence) &&
+         std::ranges::any_of(evidence.hosts, [](const HostEvidence& host) { return host.net_bytes_per_s > kMoving; });
 }
 
 }  // namespace busbar

@@ -5,6 +5,7 @@
 #include "common/machine/answer_within.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/kernel_log.h"
+#include "common/machine/machine_facts.h"
 #include "common/machine/memory.h"
 
 #include <arpa/inet.h>
@@ -78,15 +79,6 @@ std::optional<std::string> address_of(std::string_view text) {
   return std::string(name.data());
 }
 
-/// proc(5): "TracerPid:\t4711".
-std::int64_t tracer_of(std::string_view status) {
-  constexpr std::string_view kKey = "\nTracerPid:";
-  const std::size_t at = status.find(kKey);
-  if (at == std::string_view::npos) return 0;
-  status.remove_prefix(at + kKey.size());
-  return number_of<std::uint32_t>(trimmed(status.substr(0, status.find('\n')))).value_or(0);
-}
-
 }  // namespace
 
 std::uint64_t process_start(std::int64_t pid) noexcept try {
@@ -123,7 +115,8 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   process.state = stat->state;
   const bool dead = stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
   process.life = dead ? ProcessState::Life::gone : ProcessState::Life::alive;
-  process.tracer = tracer_of(text_of(dir / "status").value_or(""));
+  const std::string status = text_of(dir / "status").value_or("");
+  process.tracer = leading_number<std::uint32_t>(field_of(status, "TracerPid").value_or("")).value_or(0);
   if (const auto wchan = text_of(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
   return process;
 }
@@ -371,8 +364,7 @@ std::vector<Trouble> gpu_troubles(const HostGpus& health) {
                       gpu.temperature_c.value_or(-1)),
           true);
     }
-    const auto down =
-        std::count_if(gpu.nvlinks.begin(), gpu.nvlinks.end(), [](const NvLink& link) { return !link.active; });
+    const auto down = std::ranges::count_if(gpu.nvlinks, [](const NvLink& link) { return !link.active; });
     if (down > 0 && down < std::ssize(gpu.nvlinks)) {
       add(Kind::notice, fmt::format("{}: {} of {} NVLinks are down", name, down, gpu.nvlinks.size()));
     }

@@ -55,7 +55,7 @@ std::vector<bool> met_hosts(const JobView& view) {
   if (view.unmet.empty()) return met;
   const std::vector<int> tried = hosts_to_meet(view, own);
   for (const Unmet& pair : view.unmet) {
-    const bool tried_from_here = std::binary_search(tried.begin(), tried.end(), pair.to);
+    const bool tried_from_here = std::ranges::binary_search(tried, pair.to);
     if (pair.from == own || !tried_from_here) met[pair.to] = false;
   }
   met[own] = true;
@@ -64,8 +64,7 @@ std::vector<bool> met_hosts(const JobView& view) {
 
 bool can_be_asked(const JobView& view) {
   const int own = view.host_index();
-  return std::none_of(view.unmet.begin(), view.unmet.end(),
-                      [&](const Unmet& pair) { return pair.from == 0 && pair.to == own; });
+  return std::ranges::none_of(view.unmet, [&](const Unmet& pair) { return pair.from == 0 && pair.to == own; });
 }
 
 std::string meeting_remark(const JobView& view) {

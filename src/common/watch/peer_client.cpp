@@ -24,7 +24,6 @@ using Result = PeerProbe::Result;
 
 constexpr std::size_t kMostConnections = 256;
 constexpr int kMostAttempts = 3;
-constexpr milliseconds kMeanwhile{250};  // half of what is promised
 
 Result result_of(int error) {
   switch (error) {
@@ -73,16 +72,11 @@ class Asking {
         replies_(peers.size()),
         attempts_(peers.size(), 0) {}
 
-  std::vector<PeerReply> run(const std::function<void()>& meanwhile) {
-    Clock::time_point called = Clock::now();
+  std::vector<PeerReply> run() {
     while (Clock::now() < deadline_) {
       start_some();
       if (under_way_.empty() && next_ == peers_.size()) break;
       wait_and_serve();
-      if (meanwhile && Clock::now() >= called + kMeanwhile) {
-        meanwhile();
-        called = Clock::now();
-      }
     }
     take_what_came();
     for (const Exchange& exchange : under_way_) give_up(exchange);
@@ -175,7 +169,7 @@ bool Asking::wait_and_serve() {
     const bool sending = exchange.sent < exchange.out.size();
     events.push_back({exchange.socket.fd(), static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), 0});
   }
-  Clock::time_point until = std::min(deadline_, Clock::now() + kMeanwhile);
+  Clock::time_point until = deadline_;
   if (next_ < peers_.size() && !under_way_.empty()) until = std::min(until, under_way_.front().begun + patience());
   const auto wait = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
   if (poll(events.data(), events.size(), static_cast<int>(std::max<std::int64_t>(wait, 1))) <= 0) return false;
@@ -259,23 +253,21 @@ void Asking::give_up(const Exchange& exchange) {
   replies_[exchange.peer] = {Result::timed_out, talked ? "connected, but no answer" : "no connection", talked};
 }
 
-std::vector<PeerReply> ask(std::span<const PeerAddress> peers, Question question, milliseconds limit,
-                           const std::function<void()>& meanwhile) {
+std::vector<PeerReply> ask(std::span<const PeerAddress> peers, Question question, milliseconds limit) {
   (void)request_bytes(question.kind, question.token, question.token,
                       question.payload);  // throws before anybody was asked
-  return Asking(peers, std::move(question), Clock::now() + limit).run(meanwhile);
+  return Asking(peers, std::move(question), Clock::now() + limit).run();
 }
 
 }  // namespace
 
 std::vector<PeerReply> ask_peers(std::span<const PeerAddress> peers, const std::string& token, std::string_view request,
-                                 milliseconds limit, const std::function<void()>& meanwhile) {
+                                 milliseconds limit) {
   if (peers.empty()) return {};  // nor is there a token before the first are known
-  return ask(peers, {PeerKind::message, token, std::string(request)}, limit, meanwhile);
+  return ask(peers, {PeerKind::message, token, std::string(request)}, limit);
 }
 
-std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std::string& token, milliseconds limit,
-                                   const std::function<void()>& meanwhile) {
+std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std::string& token, milliseconds limit) {
   const Clock::time_point deadline = Clock::now() + limit;
   std::vector<PeerProbe> probes;
   for (const PeerAddress& peer : peers) probes.push_back({peer.host, Result::timed_out, false});
@@ -286,7 +278,7 @@ std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std
     for (const std::size_t i : asked) to.push_back(peers[i]);
     const std::string payload(nbytes, 'e');
     const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
-    const std::vector<PeerReply> replies = ask(to, {PeerKind::echo, token, payload}, left, meanwhile);
+    const std::vector<PeerReply> replies = ask(to, {PeerKind::echo, token, payload}, left);
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const bool other = replies[i].result == Result::ok && replies[i].text != payload;
       probes[asked[i]].result = other ? Result::refused : replies[i].result;

@@ -4,7 +4,6 @@
 #include "common/watch/peer_address.h"
 
 #include <chrono>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,15 +19,15 @@ struct PeerReply {
 
 /// Asks all at once (at most 256 connections at a time) and waits until all answered or `limit` is over; replies in the
 /// order of `peers`. Where peers are more than connections, those that do not answer give way to those not yet asked.
-/// Any thread. `meanwhile`, where given, is called at least every 500 ms. Throws Error for a request above kMaxRequest.
+/// Any thread. Throws Error for a request above kMaxRequest.
 /// A peer that cuts the connection is asked up to three times, because it may just be busy; then it counts as refused.
 std::vector<PeerReply> ask_peers(std::span<const PeerAddress> peers, const std::string& token, std::string_view request,
-                                 std::chrono::milliseconds limit, const std::function<void()>& meanwhile = {});
+                                 std::chrono::milliseconds limit);
 
 /// How this host reaches each of them, in the order of `peers`: connects, sends a few bytes, then 32 KiB, and wants
 /// them back; a peer whose interface's MTU has shrunk since it began to listen keeps the 32 KiB. Any thread. `limit` is
 /// for all of it; below two seconds a busy path may be called timed_out or large_lost.
 std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std::string& token,
-                                   std::chrono::milliseconds limit, const std::function<void()>& meanwhile = {});
+                                   std::chrono::milliseconds limit);
 
 }  // namespace busbar

@@ -224,28 +224,8 @@ int milliseconds_until(Clock::time_point when) {
 
 }  // namespace
 
-struct PeerServer::Impl {
-  explicit Impl(Hooks given) : hooks(std::move(given)) {}
-
-  void run() noexcept;
-  void serve();
-  void tick_when_due() noexcept;
-  void ring() noexcept;
-  /// Takes over the socket that listen() opened.
-  void adopt_listener();
-
-  Hooks hooks;
-  Socket bell;  ///< an eventfd: listen() and the destructor ring it
-  std::atomic<bool> stopping = false;
-  std::mutex mutex;
-  std::optional<PeerConnections> opened;       ///< by listen(), until the thread takes it
-  std::optional<PeerConnections> connections;  ///< of the thread
-  Clock::time_point next_tick = Clock::now();
-  std::thread thread;
-};
-
-void PeerServer::Impl::run() noexcept {
-  while (!stopping) {
+void PeerServer::run() noexcept {
+  while (!stopping_) {
     try {
       serve();
     } catch (...) {  // memory: whoever asks will ask again, but the ticks must go on
@@ -255,61 +235,60 @@ void PeerServer::Impl::run() noexcept {
   }
 }
 
-void PeerServer::Impl::serve() {
-  while (!stopping) {
+void PeerServer::serve() {
+  while (!stopping_) {
     tick_when_due();
     adopt_listener();
-    std::vector<pollfd> events{{bell.fd(), POLLIN, 0}};
-    Clock::time_point until = next_tick;
-    if (connections) until = std::min(until, connections->add_events(events));
+    std::vector<pollfd> events{{bell_.fd(), POLLIN, 0}};
+    Clock::time_point until = next_tick_;
+    if (connections_) until = std::min(until, connections_->add_events(events));
     poll(events.data(), events.size(), milliseconds_until(until));
     if ((events[0].revents & POLLIN) != 0) {
       std::uint64_t rings = 0;
-      [[maybe_unused]] const ssize_t n = read(bell.fd(), &rings, sizeof rings);
+      [[maybe_unused]] const ssize_t n = read(bell_.fd(), &rings, sizeof rings);
     }
-    if (connections) {
-      connections->serve(std::span(events).subspan(1), hooks.handle, [this] { tick_when_due(); });
+    if (connections_) {
+      connections_->serve(std::span(events).subspan(1), hooks_.handle, [this] { tick_when_due(); });
     }
   }
 }
 
-void PeerServer::Impl::tick_when_due() noexcept {
+void PeerServer::tick_when_due() noexcept {
   const Clock::time_point now = Clock::now();
-  if (stopping || now < next_tick) return;
-  next_tick = now + hooks.period;
+  if (stopping_ || now < next_tick_) return;
+  next_tick_ = now + hooks_.period;
   try {
-    if (hooks.tick) hooks.tick();
+    if (hooks_.tick) hooks_.tick();
   } catch (...) {  // nobody above could do anything about it
   }
 }
 
-void PeerServer::Impl::ring() noexcept {
+void PeerServer::ring() noexcept {
   const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(bell.fd(), &one, sizeof one);
+  [[maybe_unused]] const ssize_t n = write(bell_.fd(), &one, sizeof one);
 }
 
-void PeerServer::Impl::adopt_listener() {
-  const std::lock_guard lock(mutex);
-  if (!opened) return;
-  connections.emplace(std::move(*opened));
-  opened.reset();
+void PeerServer::adopt_listener() {
+  const std::lock_guard lock(mutex_);
+  if (!opened_) return;
+  connections_.emplace(std::move(*opened_));
+  opened_.reset();
 }
 
-PeerServer::PeerServer(Hooks hooks) : impl_(std::make_unique<Impl>(std::move(hooks))) {
-  impl_->bell = Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!impl_->bell.open()) fail("no event descriptor for the watcher");
+PeerServer::PeerServer(Hooks hooks) : hooks_(std::move(hooks)), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!bell_.open()) fail("no event descriptor for the watcher");
   try {
     const SignalsBlocked blocked;
-    impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+    thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     throw Error(ExitCode::not_possible, fmt::format("no thread for the watcher: {}", error.what()));
   }
 }
 
 PeerServer::~PeerServer() {
-  impl_->stopping = true;
-  impl_->ring();
-  if (impl_->thread.joinable()) impl_->thread.join();
+  stopping_ = true;
+  ring();
+  thread_.join();
 }
 
 std::uint16_t PeerServer::listen(const std::string& ip, const std::string& token) {
@@ -324,10 +303,10 @@ std::uint16_t PeerServer::listen(const std::string& ip, const std::string& token
   }
   const std::uint16_t port = port_of(*address);
   {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->opened.emplace(std::move(listener), token, mtu_watch(ip));
+    const std::lock_guard lock(mutex_);
+    opened_.emplace(std::move(listener), token, mtu_watch(ip));
   }
-  impl_->ring();
+  ring();
   return port;
 }
 

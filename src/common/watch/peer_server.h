@@ -5,14 +5,17 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -100,8 +103,21 @@ class PeerServer {
   std::uint16_t listen(const std::string& ip, const std::string& token);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void run() noexcept;
+  void serve();
+  void tick_when_due() noexcept;
+  void ring() noexcept;
+  /// Takes over the socket that listen() opened.
+  void adopt_listener();
+
+  Hooks hooks_;
+  Socket bell_;  ///< an eventfd: listen() and the destructor ring it
+  std::atomic<bool> stopping_ = false;
+  std::mutex mutex_;
+  std::optional<PeerConnections> opened_;       ///< by listen(), until the thread takes it
+  std::optional<PeerConnections> connections_;  ///< of the thread
+  PeerConnections::Clock::time_point next_tick_ = PeerConnections::Clock::now();
+  std::thread thread_;
 };
 
 }  // namespace busbar

@@ -3,6 +3,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/machine/answer_within.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/ras_answer.h"
@@ -23,7 +24,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 namespace busbar {
@@ -80,10 +80,8 @@ ServiceAddresses look_up(const HostPort& at, int flags) {
 
 /// A resolver that hangs must not hang the watchdog: it is then left behind with its thread.
 ServiceAddresses look_up_name(const HostPort& at, Clock::time_point end) {
-  auto promise = std::make_shared<std::promise<ServiceAddresses>>();
-  std::future<ServiceAddresses> found = promise->get_future();
-  std::thread([promise, at] { promise->set_value(look_up(at, 0)); }).detach();
-  return found.wait_until(end) == std::future_status::ready ? found.get() : nullptr;
+  const std::chrono::duration<double> left = end - Clock::now();
+  return answer_within(left.count(), [at] { return look_up(at, 0); }).value_or(nullptr);
 }
 
 class Connection {
@@ -236,34 +234,23 @@ std::string ask_ras(std::chrono::milliseconds limit, RasFormat format) {
   return exchange(at, end, format);
 }
 
-RasObserver::~RasObserver() {
-  if (thread_.joinable()) thread_.join();
-}
-
 void RasObserver::look_early(RasFormat format) {
-  const std::lock_guard thread_lock(thread_mutex_);
-  if (thread_.joinable()) thread_.join();
-  thread_ = std::thread([this, format] {
-    std::string text;
+  const std::lock_guard lock(mutex_);
+  if (earlier_.valid()) earlier_.wait();
+  earlier_ = std::async(std::launch::async, [format]() -> std::string {
     try {
-      text = ask_ras(kEarlyLimit, format);
+      return ask_ras(kEarlyLimit, format);
     } catch (const std::exception&) {
-      text.clear();  // asked again at expiry, where the reason is told
+      return {};  // asked again at expiry, where the reason is told
     }
-    const std::lock_guard lock(mutex_);
-    earlier_ = std::move(text);
   });
 }
 
 RasEvidence RasObserver::look_again(RasFormat format) {
-  {
-    const std::lock_guard thread_lock(thread_mutex_);
-    if (thread_.joinable()) thread_.join();
-  }
   std::string earlier;
   {
     const std::lock_guard lock(mutex_);
-    earlier = earlier_;
+    if (earlier_.valid()) earlier = earlier_.get();
   }
   RasEvidence answer;
   try {
@@ -310,7 +297,7 @@ void fill_in_the_rest(RasAnswer::Counts& counts, const RasAnswer::Communicator& 
   if (unlisted == nullptr) return;
   const std::int64_t all = static_cast<std::int64_t>(others.size()) + unlisted->size;
   if ((c.size >= 0 && all != c.size) || all > INT_MAX || unlisted->size > room) return;
-  std::sort(others.begin(), others.end());
+  std::ranges::sort(others);
   const RankList rest = missing_ranks(others, static_cast<int>(all));
   // Else the numbers do not fit together: rather no names than wrong ones.
   if (rest.size() != static_cast<std::uint64_t>(unlisted->size)) return;
@@ -324,8 +311,7 @@ std::string who(const RasAnswer::Group& group) {
 }
 
 const RasAnswer::Communicator* same_communicator(const RasAnswer& answer, const std::string& id) {
-  const auto found = std::find_if(answer.communicators.begin(), answer.communicators.end(),
-                                  [&](const RasAnswer::Communicator& c) { return c.id == id; });
+  const auto found = std::ranges::find(answer.communicators, id, &RasAnswer::Communicator::id);
   return found != answer.communicators.end() ? &*found : nullptr;
 }
 
@@ -378,13 +364,13 @@ class Evidence {
   }
 
   bool is_dead(const RasAnswer::Process& p) const {
-    return std::any_of(answer_.dead.begin(), answer_.dead.end(),
-                       [&](const RasAnswer::Process& d) { return d.pid == p.pid && d.host == p.host; });
+    return std::ranges::any_of(answer_.dead,
+                               [&](const RasAnswer::Process& d) { return d.pid == p.pid && d.host == p.host; });
   }
 
   void tell_of(RasAnswer::Communicator& c) {
     if (!c.missing.empty()) {
-      std::sort(c.missing.begin(), c.missing.end());
+      std::ranges::sort(c.missing);
       if (c.size >= largest_with_missing_) {
         largest_with_missing_ = c.size;
         evidence_.missing_ranks = c.missing;
@@ -393,8 +379,7 @@ class Evidence {
     }
     const RasAnswer::Communicator* before = same_communicator(earlier_, c.id);
     for (RasAnswer::Counts& counts : c.counts) {
-      const bool same =
-          before != nullptr && std::find(before->counts.begin(), before->counts.end(), counts) != before->counts.end();
+      const bool same = before != nullptr && std::ranges::find(before->counts, counts) != before->counts.end();
       fill_in_the_rest(counts, c, room_);
       tell_counts(c, counts, same ? Seen::twice : before != nullptr ? Seen::changed : Seen::once);
     }
@@ -447,8 +432,7 @@ class Evidence {
   void tell_counts(const RasAnswer::Communicator& c, RasAnswer::Counts& counts, Seen seen) {
     auto& groups = counts.groups;
     if (groups.size() < 2) return;
-    std::sort(groups.begin(), groups.end(),
-              [](const RasAnswer::Group& a, const RasAnswer::Group& b) { return a.launched < b.launched; });
+    std::ranges::sort(groups, {}, &RasAnswer::Group::launched);
     const std::string op = counts.op.empty() ? "operation" : counts.op;
     std::string text = fmt::format("communicator {}:", c.id);
     for (const RasAnswer::Group& group : groups) {
@@ -479,7 +463,7 @@ class Evidence {
 
   template <typename T>
   static void unique(std::vector<T>& values) {
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());
   }
 

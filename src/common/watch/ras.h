@@ -4,10 +4,10 @@
 #include "common/watch/ras_safety.h"
 
 #include <chrono>
+#include <future>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 
 namespace busbar {
 
@@ -24,11 +24,6 @@ RasEvidence read_ras(std::string_view text, std::string_view earlier);
 /// its own, and when the limit is over.
 class RasObserver {
  public:
-  RasObserver() = default;
-  RasObserver(const RasObserver&) = delete;
-  RasObserver& operator=(const RasObserver&) = delete;
-  ~RasObserver();
-
   /// Begins to ask. Any thread; blocks only while an earlier question is under way, 3 s at most.
   void look_early(RasFormat format);
 
@@ -37,10 +32,8 @@ class RasObserver {
   RasEvidence look_again(RasFormat format);
 
  private:
-  std::mutex thread_mutex_;  ///< over what follows
-  std::thread thread_;
-  std::mutex mutex_;  ///< over what follows
-  std::string earlier_;
+  std::mutex mutex_;                         ///< over what follows
+  std::shared_future<std::string> earlier_;  ///< whose end waits for its thread
 };
 
 }  // namespace busbar

@@ -1,6 +1,7 @@
 #include "common/watch/ras_answer.h"
 
 #include "common/base/text.h"
+#include "common/machine/machine_facts.h"
 #include "common/record/json_values.h"
 
 #include <fmt/format.h>
@@ -20,20 +21,10 @@ namespace {
 
 using Words = std::vector<std::string_view>;
 
-Words split_words(std::string_view line) {
-  Words words;
-  while (!(line = trimmed(line)).empty() && words.size() < 24) {
-    words.push_back(line.substr(0, line.find(' ')));
-    line.remove_prefix(words.back().size());
-  }
-  return words;
-}
+constexpr std::string_view kDigits = "0123456789";
 
 std::optional<std::int64_t> number(std::string_view text) {
-  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != kNotFound) return std::nullopt;
-  std::int64_t value = 0;
-  for (const char c : text) value = value * 10 + (c - '0');
-  return value;
+  return text.find_first_not_of(kDigits) == kNotFound ? number_of<std::int64_t>(text) : std::nullopt;
 }
 
 std::optional<int> rank_number(std::string_view text) {
@@ -83,11 +74,11 @@ constexpr std::string_view kInside[] = {"CUDA runtime version ",
 
 /// "8  1  2  4  8  8  RUNNING  OK", "26 ranks have launched ...", "1 job process is considered dead ...".
 bool is_number_line(std::string_view line) {
-  const Words words = split_words(line);
+  const Words words = words_of(line);
   if (words.size() < 2 || !number(words[0])) return false;
   if (words[1] == "ranks" || words[1] == "job") return true;
   if (!number(words[1])) return false;
-  return std::all_of(words.begin(), words.end(), [](std::string_view word) {
+  return std::ranges::all_of(words, [](std::string_view word) {
     return word.find_first_not_of("0123456789-") == kNotFound ||
            word.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ,") == kNotFound;
   });
@@ -108,8 +99,7 @@ RasPart ras_part(std::string_view line) {
   if (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT" || line.find_first_not_of('=') == kNotFound ||
       is_number_line(line) || !ras_event(line).empty())
     return RasPart::inside;
-  const bool known = std::any_of(std::begin(kInside), std::end(kInside),
-                                 [&](std::string_view begin) { return line.starts_with(begin); });
+  const bool known = std::ranges::any_of(kInside, [&](std::string_view begin) { return line.starts_with(begin); });
   return known ? RasPart::inside : RasPart::foreign;
 }
 
@@ -134,7 +124,7 @@ void note_event(RasAnswer& answer, std::string_view event, std::string_view peer
   constexpr std::size_t kMost = 1024;
   if (event == "PEER_DEAD" && process.pid >= 0) {
     if (answer.dead.size() < kMost) answer.dead.push_back(std::move(process));
-  } else if (std::find(std::begin(kGood), std::end(kGood), event) != std::end(kGood)) {
+  } else if (std::ranges::find(kGood, event) != std::end(kGood)) {
     std::erase_if(answer.events, [&](const std::string& told) {
       return !told.starts_with("PEER_DEAD") && !peer.empty() && has(told, peer);
     });
@@ -147,11 +137,11 @@ void note_event(RasAnswer& answer, std::string_view event, std::string_view peer
 /// them.
 void leave_out_garbage(RasAnswer::Communicator& c) {
   const auto beyond = [&](int rank) { return c.size >= 0 && rank >= c.size; };
-  c.garbage = c.garbage || std::any_of(c.missing.begin(), c.missing.end(), beyond) ||
-              std::any_of(c.pids.begin(), c.pids.end(), [&](const auto& one) { return beyond(one.first); });
+  c.garbage = c.garbage || std::ranges::any_of(c.missing, beyond) ||
+              std::ranges::any_of(c.pids, [&](const auto& one) { return beyond(one.first); });
   for (const RasAnswer::Counts& counts : c.counts) {
     for (const RasAnswer::Group& group : counts.groups) {
-      c.garbage = c.garbage || std::any_of(group.ranks.begin(), group.ranks.end(), beyond);
+      c.garbage = c.garbage || std::ranges::any_of(group.ranks, beyond);
     }
   }
   if (!c.garbage) return;
@@ -166,10 +156,29 @@ class TextReader {
  public:
   void read(std::string_view line) {
     line = trimmed(line);
-    // Others print into the same output.
-    if (ras_part(line) == RasPart::foreign) return;
-    if (read_event(line) || read_heading(line) || read_process(line) || read_kind(line)) return;
-    if (communicator() != nullptr) read_of_communicator(line, *communicator());
+    switch (const RasPart part = ras_part(line)) {
+      case RasPart::foreign:  // others print into the same output
+        return;
+      case RasPart::version:
+        answer_.version = words_of(line)[2];
+        answer_.known = true;
+        return;
+      case RasPart::job:
+      case RasPart::communicators:
+      case RasPart::table:
+        answer_.known = true;
+        in_table_ = part == RasPart::table;
+        return;
+      case RasPart::errors:
+      case RasPart::warnings:
+        in_table_ = false;
+        return;
+      case RasPart::communicator:
+        return read_communicator_heading(*communicator_heading(line));
+      case RasPart::inside:
+        if (read_event(line) || read_state(line) || read_process(line) || read_kind(line)) return;
+        if (communicator() != nullptr) read_of_communicator(line, *communicator());
+    }
   }
 
   RasAnswer answer() && {
@@ -184,59 +193,38 @@ class TextReader {
     return at_ < answer_.communicators.size() ? &answer_.communicators[at_] : nullptr;
   }
 
-  bool read_heading(std::string_view line) {
-    const Words words = split_words(line);
-    if (line.starts_with("NCCL version ") && words.size() > 2) {
-      answer_.version = words[2];
-      answer_.known = true;
-      return true;
-    }
-    if (line.starts_with("Job summary") || line.starts_with("Communicators...") || line.starts_with("Group  ")) {
-      answer_.known = true;
-      in_table_ = line.starts_with("Group  ");
-      return true;
-    }
-    if (line == "Errors" || line == "Warnings") {
-      in_table_ = false;
-      return true;
-    }
-    if (words.size() == 1 && (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT")) {
+  bool read_state(std::string_view line) {
+    if (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT") {
       part_ = line == "DEAD" ? Part::dead : line == "INCOMPLETE" ? Part::silent : Part::other;
       at_ = kNotFound;
       return true;
     }
-    if (line.starts_with("Encountered ") && has(line, " communication timeout")) {
-      answer_.timeouts = rank_number(words[1]).value_or(0);
-      answer_.known = true;
-      return true;
-    }
-    return read_communicator_heading(line);
-  }
-
-  bool read_communicator_heading(std::string_view line) {
-    const auto heading = communicator_heading(line);
-    if (!heading) return false;
-    in_table_ = false;
-    const auto found = std::find_if(answer_.communicators.begin(), answer_.communicators.end(),
-                                    [&](const RasAnswer::Communicator& c) { return c.id == heading->id; });
-    at_ = static_cast<std::size_t>(found - answer_.communicators.begin());
-    if (found == answer_.communicators.end()) answer_.communicators.emplace_back().id = heading->id;
-    RasAnswer::Communicator& c = answer_.communicators[at_];
-    if (!has(c.complaint, heading->complaint)) {
-      c.complaint.append(c.complaint.empty() ? "" : ",").append(heading->complaint.substr(0, 100));
-    }
-    if (const auto kind = answer_.kinds.find(heading->group); kind != answer_.kinds.end()) {
-      c.size = kind->second.size;
-      c.garbage = kind->second.nodes == 0;
-    }
-    part_ = has(heading->complaint, "INCOMPLETE") ? Part::missing : Part::notes;
+    if (!line.starts_with("Encountered ") || !has(line, " communication timeout")) return false;
+    answer_.timeouts = rank_number(words_of(line)[1]).value_or(0);
     answer_.known = true;
     return true;
   }
 
+  void read_communicator_heading(const CommunicatorHeading& heading) {
+    in_table_ = false;
+    const auto found = std::ranges::find(answer_.communicators, heading.id, &RasAnswer::Communicator::id);
+    at_ = static_cast<std::size_t>(found - answer_.communicators.begin());
+    if (found == answer_.communicators.end()) answer_.communicators.emplace_back().id = heading.id;
+    RasAnswer::Communicator& c = answer_.communicators[at_];
+    if (!has(c.complaint, heading.complaint)) {
+      c.complaint.append(c.complaint.empty() ? "" : ",").append(heading.complaint.substr(0, 100));
+    }
+    if (const auto kind = answer_.kinds.find(heading.group); kind != answer_.kinds.end()) {
+      c.size = kind->second.size;
+      c.garbage = kind->second.nodes == 0;
+    }
+    part_ = has(heading.complaint, "INCOMPLETE") ? Part::missing : Part::notes;
+    answer_.known = true;
+  }
+
   /// "0  1  2  2  4  4  RUNNING  INCOMPLETE,MISMATCH": group, communicators in it, nodes, ranks per node, size, ranks.
   bool read_kind(std::string_view line) {
-    Words words = split_words(line);
+    Words words = words_of(line);
     if (words.size() == 9) words.erase(words.begin());  // somebody numbered the lines
     if (!in_table_ || words.size() != 8) return false;
     const auto group = rank_number(words[0]), communicators = rank_number(words[1]), nodes = rank_number(words[2]),
@@ -252,7 +240,7 @@ class TextReader {
     if (event.empty()) return false;
     answer_.known = true;
     const std::string_view peer = trimmed(event.substr(event.find(':') + 1));
-    const Words words = split_words(peer);
+    const Words words = words_of(peer);
     const bool process = words.size() > 4 && words[0] == "Process" && words[2] == "on" && words[3] == "node";
     note_event(answer_, event.substr(0, event.find(':')), peer.substr(0, peer.find(" managing GPU")),
                {process ? number(words[1]).value_or(-1) : -1, process ? std::string(words[4]) : std::string(), {}});
@@ -261,7 +249,7 @@ class TextReader {
 
   /// "Process 3487984 on node 172.16.64.213 managing GPU 5"
   bool read_process(std::string_view line) {
-    const Words words = split_words(line);
+    const Words words = words_of(line);
     if (words.size() < 5 || words[0] != "Process" || words[2] != "on" || words[3] != "node") return false;
     const auto pid = number(words[1]);
     if (!pid || (part_ != Part::dead && part_ != Part::silent)) return true;
@@ -273,7 +261,7 @@ class TextReader {
   }
 
   void read_of_communicator(std::string_view line, RasAnswer::Communicator& c) {
-    const Words words = split_words(line);
+    const Words words = words_of(line);
     if (line.starts_with("The missing rank")) {
       std::string_view list = line.substr(std::min(line.size(), line.find(':')));
       while (!list.empty()) {
@@ -310,7 +298,7 @@ class TextReader {
     if (!which) return;
     constexpr std::string_view kBy = "managed by process ";
     if (const std::size_t by = line.find(kBy); one && by != kNotFound) {
-      const Words behind = split_words(line.substr(by + kBy.size()));
+      const Words behind = words_of(line.substr(by + kBy.size()));
       if (const auto pid = behind.empty() ? std::nullopt : number(behind[0])) pids[*which] = *pid;
     }
     constexpr std::string_view kUpTo = "launched up to operation ";
@@ -322,7 +310,7 @@ class TextReader {
     }
     RasAnswer::Group group;
     if (!none) {
-      const Words behind = split_words(line.substr(up_to + kUpTo.size()));
+      const Words behind = words_of(line.substr(up_to + kUpTo.size()));
       const auto launched = behind.empty() ? std::nullopt : number(behind[0]);
       if (!launched) return;
       group.launched = *launched;

@@ -5,7 +5,6 @@
 #include "common/watch/local_evidence.h"
 #include "common/watch/meeting.h"
 #include "common/watch/peer_messages.h"
-#include "common/watch/watchdog_impl.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -39,101 +38,84 @@ std::shared_ptr<FlightRecord> make_record(const std::string& jobid, const JobVie
 
 }  // namespace
 
-Watchdog::Impl::Impl(double timeout, const Owner& owner, Json the_json)
-    : json(std::move(the_json)), timeout_s(timeout) {
-  job.jobid = environment_jobid();
-  is_named = !job.jobid.empty();
+Watchdog::Watchdog(double timeout_s, JobView job, std::string command, Json json)
+    : json_(std::move(json)), command_(std::move(command)), timeout_s_(timeout_s), job_(std::move(job)) {
+  job_.jobid = environment_jobid();
+  is_named_ = !job_.jobid.empty();
   // Until the name is agreed: the processes of one host share a parent.
-  if (!is_named) job.jobid = fmt::format("parent{}", getppid());
-  job.host = owner.host;
-  job.rank = owner.rank;
-  job.nprocs = owner.nprocs;
-  job.local_size = owner.local_size;
-  command = owner.command;
-  record = make_record(job.jobid, job, command);
+  if (!is_named_) job_.jobid = fmt::format("parent{}", getppid());
+  record_ = make_record(job_.jobid, job_, command_);
   (void)remove_old_flights(flight_folders());
   // Blocked before any other thread begins, so that one of them alone takes it.
-  signals = ending_signals(*record);
-  pthread_sigmask(SIG_BLOCK, &signals, &mask_before);
+  signals_ = ending_signals(*record_);
+  pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
   try {
-    signal_thread = std::thread([this] { wait_for_signal(); });
-    server = std::make_unique<PeerServer>(PeerServer::Hooks{
+    signal_thread_ = std::thread([this] { wait_for_signal(); });
+    server_ = std::make_unique<PeerServer>(PeerServer::Hooks{
         .handle = [this](std::string_view request) { return handle(request); }, .tick = [this] { tick(); }});
   } catch (const std::exception& error) {
     // An aid: a system that has no thread for it may have those that the job needs.
-    warning = fmt::format("this process has no watchdog: {}", error.what());
-    if (!signal_thread.joinable()) pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
+    warning_ = fmt::format("this process has no watchdog: {}", error.what());
+    if (!signal_thread_.joinable()) pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
 }
 
-Watchdog::Impl::~Impl() {
+Watchdog::~Watchdog() {
   {
-    const std::lock_guard lock(collector_mutex);
-    stopping = true;
+    const std::lock_guard lock(collector_mutex_);
+    stopping_ = true;
   }
-  server.reset();
-  if (leaver.joinable()) leaver.join();  // does not come back: the process ends with the code that all others end with
-  wake_collector.notify_one();
-  if (collector.joinable()) collector.join();
-  if (signal_thread.joinable()) {
-    pthread_kill(signal_thread.native_handle(), SIGTERM);
-    signal_thread.join();
+  server_.reset();
+  // Does not come back: the process ends with the code that all others end with.
+  if (leaver_.joinable()) leaver_.join();
+  wake_collector_.notify_one();
+  if (collector_.joinable()) collector_.join();
+  if (signal_thread_.joinable()) {
+    pthread_kill(signal_thread_.native_handle(), SIGTERM);
+    signal_thread_.join();
   }
-  record->end(Ending::good);
-  record.reset();
+  record_->end(Ending::good);
+  record_.reset();
   // A launcher's signal may be waiting: some other process's exit code is not 0. It must not find the record.
-  pthread_sigmask(SIG_SETMASK, &mask_before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
-std::shared_ptr<FlightRecord> Watchdog::Impl::current_record() {
-  const std::lock_guard lock(mutex);
-  return record;
+std::shared_ptr<FlightRecord> Watchdog::current_record() {
+  const std::lock_guard lock(mutex_);
+  return record_;
 }
 
-JobView Watchdog::Impl::view() {
-  const std::lock_guard lock(mutex);
-  return job;
+JobView Watchdog::view() const {
+  const std::lock_guard lock(mutex_);
+  return job_;
 }
-
-Watchdog::Watchdog(double timeout_s, const Owner& owner, Json json)
-    : impl_(std::make_unique<Impl>(timeout_s, owner, std::move(json))) {}
-
-Watchdog::~Watchdog() = default;
-
-void Watchdog::set_timeout(double timeout_s) { impl_->timeout_s = timeout_s; }
 
 void Watchdog::use_ras(int nccl_version) {
-  impl_->nccl_version = nccl_version;
-  impl_->has_ras = true;
+  nccl_version_ = nccl_version;
+  has_ras_ = true;
 }
-
-const std::string& Watchdog::jobid() const { return impl_->job.jobid; }
-
-bool Watchdog::is_named() const { return impl_->is_named; }
 
 PeerAddress Watchdog::listen(int rank, bool one_host, const std::string& token) {
   {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->job.token = token;
-    impl_->job.rank = rank;
+    const std::lock_guard lock(mutex_);
+    job_.token = token;
+    job_.rank = rank;
   }
   try {
-    return impl_->listen_at(job_interface_address(one_host, [](const char* name) { return std::getenv(name); }));
+    return listen_at(job_interface_address(one_host, [](const char* name) { return std::getenv(name); }));
   } catch (const Error& error) {
-    impl_->warning = error.what();
+    warning_ = error.what();
   }
   // It is an aid, and no reason to refuse a job.
   try {
-    const PeerAddress own = impl_->listen_at(job_interface_address(one_host, [](const char*) { return nullptr; }));
-    impl_->warning += fmt::format("; the watchers use {}", own.ip);
+    const PeerAddress own = listen_at(job_interface_address(one_host, [](const char*) { return nullptr; }));
+    warning_ += fmt::format("; the watchers use {}", own.ip);
     return own;
   } catch (const Error&) {
-    impl_->warning += "; other hosts' watchers will not reach this one's";
-    return impl_->nowhere();
+    warning_ += "; other hosts' watchers will not reach this one's";
+    return nowhere();
   }
 }
-
-const std::string& Watchdog::warning() const { return impl_->warning; }
 
 std::vector<std::string> Watchdog::interfaces() const {
   std::vector<std::string> names;
@@ -143,7 +125,7 @@ std::vector<std::string> Watchdog::interfaces() const {
 
 std::string Watchdog::interface() const {
   for (const InterfaceAddress& a : interface_addresses()) {
-    if (a.ip == impl_->listens_at) return common_name(a);
+    if (a.ip == listens_at_) return common_name(a);
   }
   return {};
 }
@@ -152,136 +134,132 @@ PeerAddress Watchdog::listen_on(const std::string& interface) {
   for (const InterfaceAddress& a : usual_addresses(interface_addresses())) {
     if (common_name(a) != interface) continue;
     try {
-      return impl_->listen_at(a.ip);
+      return listen_at(a.ip);
     } catch (const Error&) {
-      return impl_->nowhere();
+      break;
     }
   }
-  return impl_->nowhere();
+  return nowhere();
 }
 
-PeerAddress Watchdog::Impl::listen_at(const std::string& ip) {
-  if (!server) return nowhere();
-  const JobView now = view();
-  const std::uint16_t port = server->listen(ip, now.token);
-  listens_at = ip;
-  return {now.rank, now.host, ip, port, full_host_name(), this_machine()};
+PeerAddress Watchdog::listen_at(const std::string& ip) {
+  if (!server_) return nowhere();
+  PeerAddress own = nowhere();
+  own.port = server_->listen(ip, view().token);
+  own.ip = listens_at_ = ip;
+  return own;
 }
 
-PeerAddress Watchdog::Impl::nowhere() {
+PeerAddress Watchdog::nowhere() {
   const JobView now = view();
   return {now.rank, now.host, "", 0, full_host_name(), this_machine()};
 }
 
-std::vector<Unmet> Watchdog::try_to_meet() const { return busbar::try_to_meet(impl_->view()); }
+std::vector<Unmet> Watchdog::try_to_meet() const { return busbar::try_to_meet(view()); }
 
 void Watchdog::set_unmet(std::vector<Unmet> unmet) {
   {
-    const std::lock_guard lock(impl_->mutex);
-    impl_->job.unmet = std::move(unmet);
+    const std::lock_guard lock(mutex_);
+    job_.unmet = std::move(unmet);
   }
-  impl_->observer.note_links(impl_->view());
+  observer_.note_links(view());
 }
 
-std::string Watchdog::meeting_remark() const { return busbar::meeting_remark(impl_->view()); }
+std::string Watchdog::meeting_remark() const { return busbar::meeting_remark(view()); }
 
 void Watchdog::connect(const std::string& jobid, std::vector<PeerAddress> peers) {
-  const std::lock_guard lock(impl_->mutex);
-  JobView& job = impl_->job;
-  const std::string before = std::exchange(job.jobid, jobid);
-  job.unmet.clear();
-  job.nprocs = static_cast<int>(peers.size());
+  const std::lock_guard lock(mutex_);
+  const std::string before = std::exchange(job_.jobid, jobid);
+  job_.unmet.clear();
+  job_.nprocs = static_cast<int>(peers.size());
   tell_hosts_apart(peers);
-  const std::string short_name = std::exchange(job.host, peers[static_cast<std::size_t>(job.rank)].host);
-  job.hosts = group_by_host(peers);
-  job.peers = std::move(peers);
-  job.local_size = static_cast<int>(job.hosts[job.host_index()].size());
-  if (before != jobid || short_name != job.host || impl_->record->state().rank != job.rank) {
-    impl_->record = make_record(jobid, job, impl_->command);
+  const std::string short_name = std::exchange(job_.host, peers[static_cast<std::size_t>(job_.rank)].host);
+  job_.hosts = group_by_host(peers);
+  job_.peers = std::move(peers);
+  job_.local_size = static_cast<int>(job_.hosts[job_.host_index()].size());
+  if (before != jobid || short_name != job_.host || record_->state().rank != job_.rank) {
+    record_ = make_record(jobid, job_, command_);
   }
-  impl_->record->set_nprocs(job.nprocs);
+  record_->set_nprocs(job_.nprocs);
 }
 
-std::unique_ptr<Watchdog::Attached> Watchdog::attach(Backend& backend) {
-  return std::make_unique<Attached>(*impl_, backend);
-}
-
-Watchdog::Attached::Attached(Impl& impl, Backend& backend) : impl_(impl), backend_(backend) {
-  const std::lock_guard lock(impl_.mutex);
-  impl_.backends.push_back(&backend_);
-  backend_.count_operations(impl_.record->lanes());
-  impl_.record->set_lanes(backend_.lanes());
-}
-
-Watchdog::Attached::~Attached() {
-  const std::lock_guard lock(impl_.mutex);
-  impl_.backends.remove(&backend_);
+std::shared_ptr<void> Watchdog::attach(Backend& backend) {
+  {
+    const std::lock_guard lock(mutex_);
+    backends_.push_back(&backend);
+    backend.count_operations(record_->lanes());
+    record_->set_lanes(backend.lanes());
+  }
+  return {&backend, [this](Backend* attached) {
+            const std::lock_guard lock(mutex_);
+            backends_.remove(attached);
+          }};
 }
 
 void Watchdog::begin(Phase phase, std::string_view step) {
-  const double asked_s = impl_->timeout_s;
-  impl_->record->begin(phase, step, nullptr, 0,
-                       phase == Phase::output ? output_limit_s(asked_s) : start_limit_s(impl_->job.nprocs, asked_s));
+  const double asked_s = timeout_s_;
+  record_->begin(phase, step, nullptr, 0,
+                 phase == Phase::output ? output_limit_s(asked_s) : start_limit_s(job_.nprocs, asked_s));
 }
 
 void Watchdog::begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
                      double expected_s) {
-  const double asked_s = impl_->timeout_s;
+  const double asked_s = timeout_s_;
   const double limit_s = asked_s == kAutomaticLimit ? step_limit_s(expected_s) : asked_s;
-  impl_->record->begin(phase, step, &call, calls, limit_s);
+  record_->begin(phase, step, &call, calls, limit_s);
 }
 
 void Watchdog::rest() {
-  const double limit_s = impl_->job.rank == 0 ? output_limit_s(impl_->timeout_s) : 0;
-  impl_->record->begin(Phase::resting, "nothing", nullptr, 0, limit_s);
+  const double limit_s = job_.rank == 0 ? output_limit_s(timeout_s_) : 0;
+  record_->begin(Phase::resting, "nothing", nullptr, 0, limit_s);
 }
 
 void Watchdog::failing() {
   // Whoever ends the job tells the others' speaker by this record whether anything is left to explain.
-  impl_->record->end(Ending::failed);
-  if (impl_->view().peers.size() > 1) {
-    impl_->record->keep();
+  record_->end(Ending::failed);
+  if (view().peers.size() > 1) {
+    record_->keep();
   } else {
     std::error_code ignored;
-    std::filesystem::remove(impl_->record->path(), ignored);
+    std::filesystem::remove(record_->path(), ignored);
   }
 }
 
 void Watchdog::set_kept(std::string what) {
-  const std::lock_guard lock(impl_->kept_mutex);
-  impl_->kept = std::move(what);
-  impl_->result_told = impl_->kept.empty();
+  const std::lock_guard lock(kept_mutex_);
+  kept_ = std::move(what);
+  result_told_ = kept_.empty();
 }
 
-void Watchdog::Impl::postpone(double seconds) {
-  next_look = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+void Watchdog::postpone(double seconds) {
+  next_look_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-void Watchdog::Impl::tick() {
+void Watchdog::tick() {
   const std::shared_ptr<FlightRecord> own = current_record();
   own->beat();
-  if (ending || stopping) return;
+  if (ending_ || stopping_) return;
   // At the start, when there is a thread to be had; of this one's, so that it is born with the signals blocked.
-  if (!collector.joinable()) make_collector();
-  if (!look_at(own->state()) || Clock::now() < next_look.load() || investigating) return;
+  if (!collector_.joinable()) make_collector();
+  if (!look_at(own->state()) || Clock::now() < next_look_.load() || investigating_) return;
   {
-    const std::lock_guard lock(collector_mutex);
-    investigating = true;
+    const std::lock_guard lock(collector_mutex_);
+    investigating_ = true;
   }
-  if (!collector.joinable()) {
+  if (!collector_.joinable()) {
     investigate_once();  // better to be mute for the seconds that it takes than to say nothing
     return;
   }
-  wake_collector.notify_one();
+  wake_collector_.notify_one();
 }
 
-void Watchdog::Impl::make_collector() {
+void Watchdog::make_collector() {
   try {
-    collector = std::thread([this] {
-      std::unique_lock lock(collector_mutex);
+    collector_ = std::thread([this] {
+      std::unique_lock lock(collector_mutex_);
       while (true) {
-        wake_collector.wait(lock, [this] { return stopping || investigating; });
-        if (stopping) return;
+        wake_collector_.wait(lock, [this] { return stopping_ || investigating_; });
+        if (stopping_) return;
         lock.unlock();
         investigate_once();
         lock.lock();
@@ -292,86 +270,86 @@ void Watchdog::Impl::make_collector() {
   }
 }
 
-void Watchdog::Impl::investigate_once() {
+void Watchdog::investigate_once() {
   try {
     investigate();
-    failed_looks = 0;
+    failed_looks_ = 0;
   } catch (const std::exception& error) {
     look_failed(error.what());
   }
-  investigating = false;
+  investigating_ = false;
 }
 
 /// Whether something is to be done about the step under way.
-bool Watchdog::Impl::look_at(const FlightState& me) {
-  if (alarmed) return true;
+bool Watchdog::look_at(const FlightState& me) {
+  if (alarmed_) return true;
   if (me.limit_s <= 0) return false;
   const bool waiting = me.idle_s >= me.limit_s / 2;
   if (!waiting) {
-    looked_early = false;
-    deferred = Clock::time_point{};
-    const std::lock_guard lock(mutex);
-    stood.clear();
-  } else if (!looked_early) {
-    looked_early = true;
+    looked_early_ = false;
+    deferred_ = Clock::time_point{};
+    const std::lock_guard lock(mutex_);
+    stood_.clear();
+  } else if (!looked_early_) {
+    looked_early_ = true;
     look_early();
   }
   if (me.idle_s >= me.limit_s) return true;
   // That it is slow one host says for all.
   if (me.step_age_s < me.limit_s || view().host_index() != 0) return false;
-  return !slow_told ||
+  return !slow_told_ ||
          me.step_age_s >= slow_limit_s(me.limit_s, me.step_age_s, static_cast<double>(me.entered - me.step_first),
                                        static_cast<double>(me.step_calls));
 }
 
 /// At half the limit: what later looks are compared with.
-void Watchdog::Impl::look_early() {
-  observer.look_early();
+void Watchdog::look_early() {
+  observer_.look_early();
   const JobView now = view();
   std::string errors;
   {
-    const std::lock_guard lock(mutex);
-    for (const Backend* backend : backends) {
+    const std::lock_guard lock(mutex_);
+    for (const Backend* backend : backends_) {
       if (const auto error = backend->asynchronous_error()) errors += (errors.empty() ? "" : "; ") + *error;
     }
   }
   current_record()->set_error(errors);
   const bool first_of_job = !now.hosts.empty() && now.hosts.front().front() == now.rank;
-  if (!has_ras || !first_of_job) return;
+  if (!has_ras_ || !first_of_job) return;
   // What the other hosts' ranks are at is asked for at the limit only.
-  const RasFormat format = safe_ras_question(nccl_version, RasHazards{}).format;
-  if (format != RasFormat::none) ras_observer.look_early(format);
+  const RasFormat format = safe_ras_question(nccl_version_, RasHazards{}).format;
+  if (format != RasFormat::none) ras_observer_.look_early(format);
 }
 
-std::string Watchdog::Impl::handle(std::string_view request) {
+std::string Watchdog::handle(std::string_view request) {
   if (request == kAskEvidence) {
     const JobView now = view();
-    observer.look_closely(now);
-    return encode(observer.evidence(now));
+    observer_.look_closely(now);
+    return encode(observer_.evidence(now));
   }
   if (request == kAlarm) {
     constexpr std::chrono::seconds kStillTrue{10};
-    const Clock::time_point moved = last_moved;
+    const Clock::time_point moved = last_moved_;
     if (moved != Clock::time_point{} && Clock::now() - moved < kStillTrue) return std::string(kMoves);
-    alarmed = true;
-    next_look = Clock::time_point{};
+    alarmed_ = true;
+    next_look_ = Clock::time_point{};
     return std::string(kComing);
   }
   if (request == kPing) return "here";
   if (request == kTold) {
-    told = true;
+    told_ = true;
     return "noted";
   }
   if (request == kForget) {
-    keep_records = false;
-    forget = true;
+    keep_records_ = false;
+    forget_ = true;
     return "noted";
   }
   if (request == kStop || request == kStopAndKeep) {
-    if (request == kStopAndKeep) keep_records = true;
-    ending = true;
-    if (leaver.joinable()) return "leaving";
-    leaver = std::thread([this] {
+    if (request == kStopAndKeep) keep_records_ = true;
+    ending_ = true;
+    if (leaver_.joinable()) return "leaving";
+    leaver_ = std::thread([this] {
       std::this_thread::sleep_for(std::chrono::milliseconds(100));  // for the reply
       leave();
     });

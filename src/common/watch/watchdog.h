@@ -2,15 +2,24 @@
 
 #include "common/backends/backend.h"
 #include "common/backends/observer.h"
+#include "common/watch/collector.h"
 #include "common/watch/flight_record.h"
-#include "common/watch/hang_evidence.h"
 #include "common/watch/limits.h"
-#include "common/watch/peer_address.h"
+#include "common/watch/peer_server.h"
+#include "common/watch/ras.h"
 
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
 #include <functional>
+#include <list>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace busbar {
@@ -25,32 +34,26 @@ class Watchdog : public Observer {
  public:
   /// A finding as JSON text (common/watch/hang_json.h, which the watchdog does not know).
   using Json = std::function<std::string(const HangEvidence&, const HangFinding&)>;
-  struct Owner {
-    int rank = 0;        ///< as the launcher says; 0 without one
-    int nprocs = 0;      ///< 0: not known
-    int local_size = 0;  ///< 0: not known
-    std::string host;
-    std::string command;
-  };
 
-  /// Before MPI is started. `timeout_s`: --hang-timeout; kAutomaticLimit, or 0 for no limit at all.
-  Watchdog(double timeout_s, const Owner& owner, Json json);
+  /// Before MPI is started. `timeout_s`: --hang-timeout; kAutomaticLimit, or 0 for no limit at all. `job`: its host,
+  /// and what the launcher says of it (rank 0 without one).
+  Watchdog(double timeout_s, JobView job, std::string command, Json json);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog() override;
 
-  void set_timeout(double timeout_s);
+  void set_timeout(double timeout_s) { timeout_s_ = timeout_s; }
   /// NCCL of this version (as ncclGetVersion) runs: its RAS service may know more, and is asked where that is safe.
   void use_ras(int nccl_version);
 
-  const std::string& jobid() const;
+  const std::string& jobid() const { return job_.jobid; }
   /// Whether the environment named the job before MPI was started, which names even those that it starts alone.
-  bool is_named() const;
+  bool is_named() const { return is_named_; }
 
   /// Opens this process's listener on the job's interface; what the others must know of it. Where that interface does
   /// not exist, on another; where there is none, nowhere, so that nobody reaches it: warning() says so.
   PeerAddress listen(int rank, bool one_host, const std::string& token);
-  const std::string& warning() const;
+  const std::string& warning() const { return warning_; }
   /// The interfaces on which it could listen, by names that hosts have in common, and the one on which it does.
   std::vector<std::string> interfaces() const;
   std::string interface() const;
@@ -65,9 +68,9 @@ class Watchdog : public Observer {
   /// What the header says of watchers that cannot meet; empty where all can.
   std::string meeting_remark() const;
 
-  /// Counts the backend's operations in the record, asks it for errors, aborts it when the job is ended.
-  class Attached;
-  [[nodiscard]] std::unique_ptr<Attached> attach(Backend& backend);
+  /// Counts the backend's operations in the record, asks it for errors, aborts it when the job is ended: as long as
+  /// what it returns is held.
+  [[nodiscard]] std::shared_ptr<void> attach(Backend& backend);
 
   // Observer. ----------------------------------------------------------------------------------------------------
   void begin(Phase phase, std::string_view step) override;
@@ -83,20 +86,82 @@ class Watchdog : public Observer {
   void failing();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
+  using Clock = std::chrono::steady_clock;
 
-class Watchdog::Attached {
- public:
-  Attached(Impl& impl, Backend& backend);
-  Attached(const Attached&) = delete;
-  Attached& operator=(const Attached&) = delete;
-  ~Attached();
+  // The server's thread, which must not block.
+  void tick();
+  bool look_at(const FlightState& me);
+  void look_early();
+  std::string handle(std::string_view request);
 
- private:
-  Impl& impl_;
-  Backend& backend_;
+  // The collector's thread.
+  void make_collector();
+  void investigate_once();
+  void investigate();
+  void look_failed(const char* why);
+  bool another_investigates(const JobView& view, const FlightState& me);
+  void decide(const JobView& view, const FlightState& me, HangEvidence& evidence);
+  void note_standing(const JobView& view);
+  void recall_standing(HangEvidence& evidence);
+  void ask_ras_again(const JobView& view);
+  void report(const JobView& view, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
+              std::string_view tell);
+
+  // The end.
+  void wait_for_signal();
+  void terminated(int signal);
+  [[noreturn]] void leave();
+
+  PeerAddress listen_at(const std::string& ip);
+  PeerAddress nowhere();
+  std::shared_ptr<FlightRecord> current_record();
+  JobView view() const;
+  void postpone(double seconds);
+
+  Json json_;
+  std::string command_;
+  bool is_named_ = false;  ///< by the environment
+  std::atomic<double> timeout_s_;
+  sigset_t signals_{};  ///< that end the job
+  sigset_t mask_before_{};
+  std::string warning_;     ///< of the main thread, as the next
+  std::string listens_at_;  ///< its address
+
+  mutable std::mutex mutex_;              ///< over what follows
+  std::shared_ptr<FlightRecord> record_;  ///< written by the main thread, which needs no lock to read the pointer
+  JobView job_;
+  std::list<Backend*> backends_;
+  std::vector<RasEvidence> ras_;
+  std::set<std::string> stood_;  ///< hosts to which connections did when the limit was over, or the signal came
+
+  std::mutex kept_mutex_;  ///< over what is kept of the work, should it be interrupted
+  std::string kept_;       ///< empty: not known here
+  std::atomic<bool> result_told_{false};
+
+  HostObserver observer_;
+  RasObserver ras_observer_;
+  bool looked_early_ = false;
+  std::atomic<Clock::time_point> next_look_{Clock::time_point{}};
+  std::atomic<Clock::time_point> deferred_{Clock::time_point{}};  ///< since when another one is to collect; 0: not
+  std::atomic<bool> has_ras_{false};
+  std::atomic<int> nccl_version_{0};  ///< 0: not known
+  std::atomic<bool> alarmed_{false};
+  std::atomic<bool> slow_told_{false};
+  std::atomic<bool> investigating_{false};
+  std::atomic<Clock::time_point> last_moved_{Clock::time_point{}};  ///< when this watcher last found the job to move
+  std::atomic<bool> told_{false};    ///< another process has said what there is to say of the job's end
+  std::atomic<bool> forget_{false};  ///< and nobody needs a record of it
+  std::atomic<bool> keep_records_{false};
+  std::atomic<bool> ending_{false};  ///< the verdict is spoken: a launcher's SIGTERM only hastens what is under way
+  std::atomic<bool> leaving_{false};
+  std::atomic<bool> stopping_{false};
+  int failed_looks_ = 0;  ///< in a row
+  std::mutex collector_mutex_;
+  std::condition_variable wake_collector_;  ///< `investigating` or `stopping` was set
+  std::thread collector_;
+  std::thread signal_thread_;
+  std::thread leaver_;                  ///< of the server's thread: ends the process because another one told it to
+  std::unique_ptr<PeerServer> server_;  ///< last: its thread uses everything above
 };
 
 }  // namespace busbar

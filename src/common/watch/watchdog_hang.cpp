@@ -6,7 +6,7 @@
 #include "common/watch/limits.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/meeting.h"
-#include "common/watch/watchdog_impl.h"
+#include "common/watch/watchdog.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -37,15 +37,6 @@ std::filesystem::path json_folder(const JobView& view, const HangEvidence& evide
   return temporary_folder();
 }
 
-/// Not through stdio: the main thread may hold any of its locks.
-void write_to_stderr(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 /// Runs `work` in a thread of its own and waits so long for it: what it writes to may be what the job hangs on. Where
 /// the system has no thread left, here. Whether it is done.
 template <class Work>
@@ -64,7 +55,7 @@ bool done_within(double seconds, Work work) {
 }
 
 void say_within(double seconds, const std::string& text) {
-  (void)done_within(seconds, [text] { write_to_stderr(text); });
+  (void)done_within(seconds, [text] { write_all(STDERR_FILENO, text); });
 }
 
 /// The records of this job on this host whose owners are gone or frozen; `of_lively`: all others too. Its own last: who
@@ -92,7 +83,7 @@ void remove_records(const JobView& view, bool of_lively) {
 /// Whether no lower rank of this host speaks or has spoken.
 bool is_first_to_end(const JobView& view) {
   const std::vector<RankEvidence> ranks = read_local_ranks(view);
-  return std::none_of(ranks.begin(), ranks.end(), [&](const RankEvidence& rank) {
+  return std::ranges::none_of(ranks, [&](const RankEvidence& rank) {
     return rank.flight.rank < view.rank && (is_lively(rank) || rank.flight.ending == Ending::signalled);
   });
 }
@@ -167,33 +158,33 @@ bool is_told_error(const HangEvidence& evidence, const HangFinding& finding) {
 
 }  // namespace
 
-void Watchdog::Impl::investigate() {
+void Watchdog::investigate() {
   const JobView now = view();
   const FlightState me = current_record()->state();
   note_standing(now);
   if (another_investigates(now, me)) return;
   ask_ras_again(now);
-  HangEvidence evidence = collect(now, observer, false, {});
-  if (stopping || ending) return;
+  HangEvidence evidence = collect(now, observer_, false);
+  if (stopping_ || ending_) return;
   decide(now, current_record()->state(), evidence);
 }
 
 /// Where there is no memory for a look, the bare verdict: a job that hangs is told and ended all the same.
-void Watchdog::Impl::look_failed(const char* why) {
+void Watchdog::look_failed(const char* why) {
   constexpr int kMost = 3;
   const FlightState me = current_record()->state();
-  if (stopping || ++failed_looks < kMost || me.limit_s <= 0 || me.idle_s < me.limit_s) {
+  if (stopping_ || ++failed_looks_ < kMost || me.limit_s <= 0 || me.idle_s < me.limit_s) {
     postpone(1);
     return;
   }
-  if (ending.exchange(true)) return;
+  if (ending_.exchange(true)) return;
   std::array<char, 300> line{};
   const int length = std::snprintf(line.data(), line.size(),
                                    "busbar: hang: UNKNOWN: nothing has advanced for %.0f s, the limit is %.0f s; what "
                                    "the others are at could not be collected: %s\n",
                                    me.idle_s, me.limit_s, why);
-  write_to_stderr({line.data(), std::min(line.size() - 1, static_cast<std::size_t>(std::max(length, 0)))});
-  keep_records = true;
+  write_all(STDERR_FILENO, {line.data(), std::min(line.size() - 1, static_cast<std::size_t>(std::max(length, 0)))});
+  keep_records_ = true;
   try {
     tell_others(view(), kStopAndKeep);
   } catch (const std::exception&) {
@@ -203,11 +194,11 @@ void Watchdog::Impl::look_failed(const char* why) {
 }
 
 /// The lowest lively rank of the lowest host that can be reached does it for all; those it knows are told.
-bool Watchdog::Impl::another_investigates(const JobView& now, const FlightState& me) {
+bool Watchdog::another_investigates(const JobView& now, const FlightState& me) {
   constexpr double kPatience = 20;  // [s] for another one that said that it would
   const std::vector<RankEvidence> ranks = read_local_ranks(now);
   const int reader = host_reader(ranks).value_or(now.rank);
-  alarmed = false;
+  alarmed_ = false;
   if (now.peers.empty()) {
     // Nobody can be told yet; all began at about the same time.
     const double delay_s = reader == now.rank ? lone_report_delay_s(now, ranks) : 8;
@@ -218,59 +209,59 @@ bool Watchdog::Impl::another_investigates(const JobView& now, const FlightState&
   if (reader == now.rank && (now.host_index() == 0 || !can_be_asked(now))) return false;
   const std::optional<std::string> answer = alarm_others(now, reader);
   if (!answer) return false;
-  if (*answer == kMoves) deferred = Clock::time_point{};
-  if (deferred.load() == Clock::time_point{}) deferred = Clock::now();
-  if (Clock::now() - deferred.load() > std::chrono::duration<double>(kPatience)) return false;
+  if (*answer == kMoves) deferred_ = Clock::time_point{};
+  if (deferred_.load() == Clock::time_point{}) deferred_ = Clock::now();
+  if (Clock::now() - deferred_.load() > std::chrono::duration<double>(kPatience)) return false;
   postpone(*answer == kMoves ? 5 : 2);
   return true;
 }
 
-void Watchdog::Impl::ask_ras_again(const JobView& now) {
-  if (!has_ras) return;
-  RasQuestion question = safe_ras_question(nccl_version, RasHazards{});
+void Watchdog::ask_ras_again(const JobView& now) {
+  if (!has_ras_) return;
+  RasQuestion question = safe_ras_question(nccl_version_, RasHazards{});
   const bool depends_on_ranks =
       question.format == RasFormat::none &&
-      safe_ras_question(nccl_version, {.initializing = false, .missing = false}).format != RasFormat::none;
-  if (depends_on_ranks) question = safe_ras_question(nccl_version, ras_hazards(collect(now, observer, false, {})));
+      safe_ras_question(nccl_version_, {.initializing = false, .missing = false}).format != RasFormat::none;
+  if (depends_on_ranks) question = safe_ras_question(nccl_version_, ras_hazards(collect(now, observer_, false)));
   RasEvidence answer;
   if (question.format != RasFormat::none) {
-    answer = ras_observer.look_again(question.format);
+    answer = ras_observer_.look_again(question.format);
   } else {
     answer.why_not = std::move(question.why_not);
   }
   answer.host = now.host;
-  const std::lock_guard lock(mutex);
-  ras = {std::move(answer)};
+  const std::lock_guard lock(mutex_);
+  ras_ = {std::move(answer)};
 }
 
-void Watchdog::Impl::note_standing(const JobView& view) {
-  const std::vector<JobLink> links = observer.evidence(view).links;
-  const std::lock_guard lock(mutex);
+void Watchdog::note_standing(const JobView& view) {
+  const std::vector<JobLink> links = observer_.evidence(view).links;
+  const std::lock_guard lock(mutex_);
   for (const JobLink& link : links) {
-    if (link.state == JobLink::State::standing) stood.insert(link.host);
+    if (link.state == JobLink::State::standing) stood_.insert(link.host);
   }
 }
 
 /// Hosts that cannot tell each other of a hang end by themselves when their limits are over. A connection that stood
 /// until then was not closed by what holds the job up.
-void Watchdog::Impl::recall_standing(HangEvidence& evidence) {
-  const std::lock_guard lock(mutex);
+void Watchdog::recall_standing(HangEvidence& evidence) {
+  const std::lock_guard lock(mutex_);
   for (HostEvidence& from : evidence.hosts) {
     std::erase_if(from.links, [&](const JobLink& link) {
-      return stood.contains(link.host) && link.state == JobLink::State::closed;
+      return stood_.contains(link.host) && link.state == JobLink::State::closed;
     });
     if (from.host != evidence.reporter_host) continue;
-    for (const std::string& host : stood) {
+    for (const std::string& host : stood_) {
       const bool known = std::ranges::any_of(from.links, [&](const JobLink& link) { return link.host == host; });
       if (!known) from.links.push_back({host, JobLink::State::standing});
     }
   }
 }
 
-void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvidence& evidence) {
+void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& evidence) {
   {
-    const std::lock_guard lock(mutex);
-    evidence.ras = ras;
+    const std::lock_guard lock(mutex_);
+    evidence.ras = ras_;
   }
   evidence.limit_s = me.limit_s;
   evidence.idle_s = job_idle_s(evidence);
@@ -282,20 +273,20 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
       me.step_age_s >= slow_limit_s(me.limit_s, me.step_age_s, static_cast<double>(me.entered - me.step_first),
                                     static_cast<double>(me.step_calls));
   if (moves && !over) {
-    alarmed = false;
-    last_moved = Clock::now();
+    alarmed_ = false;
+    last_moved_ = Clock::now();
     const std::vector<bool> met = met_hosts(now);
     const bool first_says_it = now.host_index() != 0 && !met.empty() && met.front();
-    if (held_by != nullptr && !first_says_it && !slow_told.exchange(true)) say_within(1, held_up_line(*held_by));
+    if (held_by != nullptr && !first_says_it && !slow_told_.exchange(true)) say_within(1, held_up_line(*held_by));
     // A process that is dead or stopped is not slow: the hang will be told with its name.
     // Nor is what stood still for half its limit: it will be told as hung, or move again.
     const bool advanced = evidence.idle_s < me.limit_s / 2 || network_moves(evidence);
     const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && advanced && all_can_move(evidence);
-    if (slow && !slow_told) {
+    if (slow && !slow_told_) {
       evidence.occasion = HangEvidence::Occasion::slow_limit;
       const HangFinding finding = judge(evidence);
       if (finding.verdict == Verdict::slow_not_hung) {
-        slow_told = true;
+        slow_told_ = true;
         say_within(1, hang_report(evidence, finding));
       }
     }
@@ -303,27 +294,27 @@ void Watchdog::Impl::decide(const JobView& now, const FlightState& me, HangEvide
     return;
   }
   if (waits_for_first_host(now, me, evidence)) {
-    alarmed = false;
+    alarmed_ = false;
     postpone(5);
     return;
   }
   evidence.occasion = moves ? HangEvidence::Occasion::slow_limit : HangEvidence::Occasion::limit;
   recall_standing(evidence);
   const bool aloud = speaks_for_job(now, evidence);
-  if (ending.exchange(true)) return;  // another host was faster and has told it
+  if (ending_.exchange(true)) return;  // another host was faster and has told it
   // A part of the job that is cut off leaves its records for `busbar diagnose --flight`.
-  keep_records = !aloud;
-  report(now, evidence, judge(evidence), aloud, keep_records ? kStopAndKeep : kStop);
+  keep_records_ = !aloud;
+  report(now, evidence, judge(evidence), aloud, keep_records_ ? kStopAndKeep : kStop);
   leave();
 }
 
 /// Whoever waits is told first, the file comes last: it goes where the job's own files may hang. Which is said before
 /// the others leave: a launcher shows nothing more once one has.
-void Watchdog::Impl::report(const JobView& now, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
-                            std::string_view tell) {
+void Watchdog::report(const JobView& now, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
+                      std::string_view tell) {
   constexpr double kSpeak = 1, kAnswer = 0.5, kWrite = 3;  // [s]; a launcher that ends the job gives about as long
   say_within(kSpeak, aloud ? hang_report(evidence, finding) : part_report(evidence, finding));
-  if (!json) {
+  if (!json_) {
     tell_others(now, tell);
     return;
   }
@@ -331,7 +322,7 @@ void Watchdog::Impl::report(const JobView& now, const HangEvidence& evidence, co
       aloud ? fmt::format("hang-{}.json", now.jobid) : fmt::format("hang-{}.{}.json", now.jobid, now.host);
   const auto path = std::make_shared<std::promise<std::string>>();
   std::future<std::string> written = path->get_future();
-  (void)done_within(0, [path, name, aloud, now, evidence, text = json(evidence, finding)] {
+  (void)done_within(0, [path, name, aloud, now, evidence, text = json_(evidence, finding)] {
     std::string at;
     try {
       if (aloud) at = write_private_file(text, json_folder(now, evidence), name);
@@ -356,10 +347,10 @@ void Watchdog::Impl::report(const JobView& now, const HangEvidence& evidence, co
   if (!said) (void)say_where_within(kWrite);
 }
 
-void Watchdog::Impl::leave() {
+void Watchdog::leave() {
   // Whoever comes second waits for the first to end the process.
-  ending = true;
-  while (leaving.exchange(true)) std::this_thread::sleep_for(std::chrono::seconds(1));
+  ending_ = true;
+  while (leaving_.exchange(true)) std::this_thread::sleep_for(std::chrono::seconds(1));
   const JobView now = view();
   const std::shared_ptr<FlightRecord> own = current_record();
   own->end(Ending::hung);
@@ -368,15 +359,15 @@ void Watchdog::Impl::leave() {
   // This thread never returns from here, nor may the destructor before it: what the other one uses outlives it.
   try {
     std::thread([this, &aborted] {
-      const std::lock_guard lock(mutex);
-      for (Backend* backend : backends) backend->abort();
+      const std::lock_guard lock(mutex_);
+      for (Backend* backend : backends_) backend->abort();
       aborted = true;
     }).detach();
   } catch (const std::system_error&) {
     aborted = true;  // without it, then
   }
   for (int i = 0; i < 20 && !aborted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  if (!keep_records) {
+  if (!keep_records_) {
     // Of all: what is stopped the launcher lets go on, only to kill it before it can tidy up.
     remove_records(now, true);
     std::error_code ignored;
@@ -385,48 +376,48 @@ void Watchdog::Impl::leave() {
   _exit(static_cast<int>(ExitCode::timeout));
 }
 
-void Watchdog::Impl::wait_for_signal() {
+void Watchdog::wait_for_signal() {
   int number = 0;
-  while (sigwait(&signals, &number) != 0) {
+  while (sigwait(&signals_, &number) != 0) {
   }
-  if (stopping) return;
+  if (stopping_) return;
   // leave() ends the process within two seconds, with its own code. Else the record says at once why it ends: a
   // launcher may follow with SIGKILL, and then its rank must not look like one that died before.
-  if (ending) {
+  if (ending_) {
     std::this_thread::sleep_for(std::chrono::seconds(3));
   } else {
     current_record()->end(Ending::signalled);
   }
   terminated(number);
   const std::shared_ptr<FlightRecord> own = current_record();
-  const bool forgotten = forget || (result_told && is_at_its_end(own->state()));
+  const bool forgotten = forget_ || (result_told_ && is_at_its_end(own->state()));
   own->end(Ending::signalled);
   own->keep();
   // Its own too: it has just ended. Inside MPI_Init the library ends the others of a host as soon as one has left.
   const JobView now = view();
-  if (forgotten) remove_records(now, forget);
+  if (forgotten) remove_records(now, forget_);
   // By the signal's own default, so that whoever waits sees it.
   std::signal(number, SIG_DFL);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
   kill(getpid(), number);
   // As the first process of a container it is spared what it does not handle.
   _exit(128 + number);
 }
 
 /// A launcher that ends the job gives about a second before SIGKILL.
-void Watchdog::Impl::terminated(int signal) {
+void Watchdog::terminated(int signal) {
   constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
   const JobView now = view();
   const FlightState me = current_record()->state();
-  const bool is_told = result_told;
+  const bool is_told = result_told_;
   if (is_told && is_at_its_end(me) && me.step_age_s < kQuiet) return;
   // In this order: a neighbour that speaks may be tidying up just now.
   const bool is_first = is_first_to_end(now) && !was_tidied_up(*current_record());
   // Over its limit: by a host that has somebody to name, which these do not know.
   const bool is_told_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
-  if (told || forget || !is_first || (now.host_index() != 0 && another_host_speaks(now))) {
+  if (told_ || forget_ || !is_first || (now.host_index() != 0 && another_host_speaks(now))) {
     if (is_told_elsewhere) {
-      forget = true;
+      forget_ = true;
     } else {
       // Its server goes on answering meanwhile, and no launcher sees a first end before the neighbour has spoken: it
       // would kill the others.
@@ -435,7 +426,7 @@ void Watchdog::Impl::terminated(int signal) {
     return;
   }
   note_standing(now);
-  HangEvidence evidence = collect(now, observer, true, {});
+  HangEvidence evidence = collect(now, observer_, true);
   recall_standing(evidence);
   if (!can_be_asked(now)) forgive_ended_before(evidence);
   evidence.occasion = HangEvidence::Occasion::terminated;
@@ -443,33 +434,33 @@ void Watchdog::Impl::terminated(int signal) {
   evidence.limit_s = current_record()->state().limit_s;
   const HangFinding finding = judge(evidence);
   if (is_told_error(evidence, finding)) {
-    forget = true;
+    forget_ = true;
     tell_others(now, kForget);
     return;
   }
   const bool names_nobody = finding.ranks.empty() && finding.hosts.empty();
   // Who has nobody to name leaves the word to rank 0.
   if (is_one_of_many(now) && names_nobody && (now.host_index() != 0 || is_told_elsewhere)) {
-    forget = is_told_elsewhere;
+    forget_ = is_told_elsewhere;
     return;
   }
   // Another host has said that it would tell what holds the job up; that it has, it could not tell this one.
-  if (names_nobody && deferred.load() != Clock::time_point{}) return;
+  if (names_nobody && deferred_.load() != Clock::time_point{}) return;
   // Somebody pressed Ctrl-C or a batch system's time was up: that fills no screen.
   const bool is_plain = names_nobody && evidence.idle_s < kQuiet;
   // And never let go: no row is shown any more that the line does not count.
-  kept_mutex.lock();
-  if (!is_told && result_told) return;  // it has come to its end meanwhile
-  const std::string line = interrupted_line(signal, kept.empty() ? kNothingKept : kept);
+  kept_mutex_.lock();
+  if (!is_told && result_told_) return;  // it has come to its end meanwhile
+  const std::string line = interrupted_line(signal, kept_.empty() ? kNothingKept : kept_);
   // A launcher's signal may reach other hosts much later, when nobody here is left to answer them.
   if (!is_plain) {
     const bool hidden = !now.unmet.empty() || is_first_host_hidden(now, evidence);
     report(now, evidence, finding, speaks_for_job(now, evidence) || !hidden, kTold);
-    if (!kept.empty()) say_within(1, line);
+    if (!kept_.empty()) say_within(1, line);
     return;
   }
   // Nothing is left to explain, and no record may look as if there were: a launcher kills soon who has not tidied up.
-  forget = true;
+  forget_ = true;
   remove_records(now, true);
   // The first host says it for those, too, that nobody could meet.
   const bool first_says_it = now.host_index() != 0 && (!now.unmet.empty() || is_first_host_hidden(now, evidence));

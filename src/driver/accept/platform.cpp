@@ -50,7 +50,7 @@ PlatformEntry read_entry(const YamlValue& map) {
             {"sizes", [&](const YamlValue& v) { read_sizes(v, e); }},
             key_of("algorithm", e.algorithm),
             key_of("busbw", e.busbw, parse_gigabytes),
-            {"kind", [&](const YamlValue& v) { kind = static_cast<FigureKind>(v.word(kFigureWords)); }},
+            {"kind", [&](const YamlValue& v) { kind = static_cast<FigureKind>(v.word(words_of(FigureKind{}))); }},
             key_of("source", e.source)});
   // A number that nobody can be asked about is not an expectation.
   if (e.source.empty()) map.fail("a number without source");

@@ -18,8 +18,7 @@ enum class FigureKind : std::uint8_t {
   measured,   ///< somebody measured it
   threshold,  ///< what a vendor still accepts
 };
-inline constexpr std::array<std::string_view, 2> kFigureWords{"measured", "threshold"};
-constexpr std::string_view name(FigureKind kind) { return word(kFigureWords, kind); }
+constexpr EnumWords<2> words_of(FigureKind) { return {"measured", "threshold"}; }
 
 /// What is known to be reached on a platform, by number of nodes, network, collective, size and algorithm.
 struct PlatformEntry {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/options.h"
-#include "common/base/yaml_config.h"
+#include "common/base/yaml_node.h"
 
 #include <span>
 #include <string>

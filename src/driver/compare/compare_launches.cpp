@@ -118,7 +118,7 @@ RunInfo describe_launches(std::span<char*> args, const RunFile& run, const Launc
   info.start_time = local_timestamp();
   info.launch_uuid = random_id();
   info.config = config;
-  info.mpi_threads = from_word<MpiThreads>(kMpiThreadsWords, run.mpi_threads);
+  info.mpi_threads = from_word<MpiThreads>(run.mpi_threads);
   info.nranks = run.nranks;
   // Which rank was where, the launches' files do not say; JSON and history want the hosts.
   for (const std::string& host : run.hosts) info.ranks.emplace_back().hostname = host;

@@ -228,7 +228,7 @@ std::vector<std::string> benchmark_arguments(const Config& config) {
   add("datatype", joined_words(mapped(config.dtypes, word_of), ","));
   add("op", joined_words(mapped(config.ops, word_of), ","));
   add("root", config.all_roots ? "all" : std::to_string(config.root));
-  add("placement", word(kPlacementsWords, config.placement));
+  add("placement", name(config.placement));
   add("backend", name(config.backend));
   if (config.nonblocking) words.emplace_back("--nonblocking");
   if (config.stat) {

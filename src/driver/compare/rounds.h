@@ -52,7 +52,7 @@ void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s,
 /// What a round measures with: new communicators, and buffers that are the first one's. Anew for each.
 struct RoundSet {
   std::vector<OpenedVariant> opened;
-  std::vector<std::unique_ptr<Watchdog::Attached>> watched;
+  std::vector<std::shared_ptr<void>> watched;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Verifier> verifier;
 

@@ -58,12 +58,10 @@ std::string numbers(const std::vector<double>& values) {
   return text;
 }
 
-Outcome outcome_of(const std::string& text) {
-  return from_word<Outcome>(kOutcomeWords, text).value_or(Outcome::inconclusive);
-}
+Outcome outcome_of(const std::string& text) { return from_word<Outcome>(text).value_or(Outcome::inconclusive); }
 
 Criterion criterion_of(const std::string& text) {
-  const auto criterion = from_word<Criterion>(kCriterionWords, text);
+  const auto criterion = from_word<Criterion>(text);
   if (!criterion) throw_bad_config(fmt::format("a history tells of {}, which is not a criterion", in_quotes(text)));
   return *criterion;
 }
@@ -97,7 +95,7 @@ std::vector<Cell> next_cells(Statement& select) {
     std::optional<double> low, high;
     select.read(stage, c.cell, c.scope, c.collective, c.dtype, c.op, c.root, c.nbytes, c.in_place, c.algorithm,
                 c.median_s, low, high, c.busbw, c.wrong);
-    c.stage = from_word<Stage>(kStageWords, stage);
+    c.stage = from_word<Stage>(stage);
     if (low && high && *low > 0 && *low <= *high && std::isfinite(*high)) c.interval_s = Interval{*low, *high};
     // Nothing can be said of a time that is none, and statistics refuse it.
     if (std::isnormal(c.median_s) && c.median_s > 0) cells.push_back(std::move(c));
@@ -214,7 +212,7 @@ void History::read_criteria(HistoryRun& run) {
     std::string stage, criterion, outcome, hosts;
     select.read(stage, c.cell, c.scope, c.nbytes, c.in_place, criterion, outcome, c.found, c.wanted, c.source, c.reason,
                 hosts);
-    c.stage = from_word<Stage>(kStageWords, stage).value_or(Stage::whole);
+    c.stage = from_word<Stage>(stage).value_or(Stage::whole);
     c.criterion = criterion_of(criterion);
     c.outcome = outcome_of(outcome);
     c.hosts = split_lines(hosts);

@@ -29,10 +29,10 @@ enum class SlowBy : std::uint8_t {
   core_share_in_turns,  ///< waiting for other processes left out
   arrival,
 };
-inline constexpr std::array<std::string_view, 7> kSlowByWords{
-    "host core", "fill", "copy to host", "copy from host", "core share", "core share in turns", "arrival"};
-static_assert(kSlowByWords[static_cast<std::size_t>(SlowBy::arrival)] == "arrival");
-constexpr std::string_view name(SlowBy by) { return word(kSlowByWords, by); }
+constexpr EnumWords<7> words_of(SlowBy) {
+  return {"host core", "fill", "copy to host", "copy from host", "core share", "core share in turns", "arrival"};
+}
+static_assert(name(SlowBy::arrival) == "arrival");
 constexpr SlowBy slow_by(SoloProbe probe) { return static_cast<SlowBy>(probe); }
 static_assert(slow_by(SoloProbe::from_host) == SlowBy::from_host);
 

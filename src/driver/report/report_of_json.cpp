@@ -64,8 +64,8 @@ ReportRun how(const JsonPlace& file, const std::string& name) {
 
 /// "slower than default"; of the default itself, and where nobody knows, the bare word.
 std::string difference_words(const JsonPlace& value, const std::string& label) {
-  const auto difference = from_word<Difference>(kDifferenceWords, value.text());
-  if (!difference) value.fail(fmt::format("is none of {}", fmt::join(kDifferenceWords, ", ")));
+  const auto difference = from_word<Difference>(value.text());
+  if (!difference) value.fail(fmt::format("is none of {}", fmt::join(words_of(Difference{}), ", ")));
   std::string words(name(*difference));
   if (label != "default" && difference != Difference::undecided) words += " than default";
   return words;
@@ -117,7 +117,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
 }
 
 Outcome outcome_of(const JsonPlace& value) {
-  if (const auto outcome = from_word<Outcome>(kOutcomeWords, value.text())) return *outcome;
+  if (const auto outcome = from_word<Outcome>(value.text())) return *outcome;
   value.fail("is none of PASS, WARN, FAIL, INCONCLUSIVE, SKIP");
 }
 

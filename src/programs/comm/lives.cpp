@@ -40,9 +40,9 @@ Lives::Lives(Job& job, Backend& backend, CommunicatorLife& life, const Config& c
       operation_((job.begin(Phase::allocating, "allocating buffers"), backend), std::move(local_ranks),
                  operation_bytes(config), job.fail()),
       limits_(limits_of(config)),
-      epoch_(kLifeStepWords.size()),
-      stops_(kLifeStepWords.size()) {
-  for (std::size_t i = 0; i < kLifeStepWords.size(); ++i) {
+      epoch_(words_of(LifeStep{}).size()),
+      stops_(words_of(LifeStep{}).size()) {
+  for (std::size_t i = 0; i < words_of(LifeStep{}).size(); ++i) {
     const auto step = static_cast<LifeStep>(i);
     cells_.emplace_back(kKeptSamples, false);
     StepResult& result = result_.steps.emplace_back();
@@ -114,7 +114,7 @@ Lives::Taken Lives::take(LifeStep step, const std::string& number) {
 
 void Lives::live(const std::string& number, bool counts) {
   const bool is_first = now_s_ == 0;
-  for (std::size_t i = 0; i < kLifeStepWords.size(); ++i) {
+  for (std::size_t i = 0; i < words_of(LifeStep{}).size(); ++i) {
     StepResult& result = result_.steps[i];
     if (!result.skipped.empty()) continue;
     const LifeStep step = result.step;
