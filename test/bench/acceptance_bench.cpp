@@ -8,7 +8,7 @@
 #include "driver/accept/platform.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/report/report_html.h"
-#include "driver/report/report_of_json.h"
+#include "driver/report/report_parts.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

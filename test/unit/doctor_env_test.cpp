@@ -39,7 +39,7 @@ const DoctorRow& find(const Rows& rows, const std::string& check, const std::str
   return *found;
 }
 
-NameVerdict value_of(const char* name, const char* value, JobShape job = {8, 16}) {
+Remark value_of(const char* name, const char* value, JobShape job = {8, 16}) {
   return judge_nccl_value(name, value, 0, job);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("A name that no NCCL reads is told with the one that was meant", "[doc
                Case{"NCCL_CHECK_POINTERS", "deprecated since NCCL 2.29.7", "NCCL_CHECK_MODE"},
                Case{"NCCL_GIN_QUEUE_DEPTH", "no NCCL", ""}, Case{"NCCL_SYM_CTAS", "undocumented", "unset"});
   INFO(one.name);
-  const NameVerdict verdict = judge_nccl_name(one.name, 0);
+  const Remark verdict = judge_nccl_name(one.name, 0);
   CHECK(verdict.outcome == Outcome::warn);
   CHECK_THAT(verdict.reason, Contains(one.reason));
   CHECK_THAT(verdict.remedy, Contains(one.remedy));
@@ -136,7 +136,7 @@ TEST_CASE("Values that cannot be meant are told", "[doctor][env]") {
       Case{"NCCL_DEBUG_FILE", "/tmp/nccl.%h", Outcome::fail, "%p"},
       Case{"NCCL_IB_GID_INDEX", "3", Outcome::warn, "2.21"});
   INFO(one.name << "=" << one.value);
-  const NameVerdict verdict = value_of(one.name, one.value);
+  const Remark verdict = value_of(one.name, one.value);
   CHECK(verdict.outcome == one.outcome);
   CHECK_THAT(verdict.reason, Contains(one.reason));
   CHECK(!verdict.remedy.empty());

@@ -36,6 +36,19 @@ inline DoctorRow row_of(const Rows& rows, const std::string& check, const std::s
   return *worst;
 }
 
+// Rows of nodes that no probe shows.
+inline DoctorRow bad_row(Outcome outcome, const char* check, const std::string& subject, const std::string& value,
+                         const char* reason, const char* remedy) {
+  return {check, subject, outcome, value, reason, remedy};
+}
+inline DoctorRow ok_row(const char* check, const char* subject, const char* value) {
+  return bad_row(Outcome::pass, check, subject, value, "", "");
+}
+inline DoctorRow equal_row(const char* check, const char* subject, const char* value, Outcome worst,
+                           const char* remedy) {
+  return {check, subject, Outcome::pass, value, "", remedy, true, worst};
+}
+
 inline std::vector<std::string> not_ok(const Rows& rows) {
   std::vector<std::string> found;
   for (const DoctorRow& row : rows) {

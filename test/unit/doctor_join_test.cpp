@@ -2,7 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/record/node_report.h"
-#include "driver/doctor/checks.h"
+#include "doctor_fixture.h"
 #include "driver/doctor/doctor_text.h"
 #include "driver/doctor/join_nodes.h"
 
@@ -62,7 +62,8 @@ TEST_CASE("what a node lacks is told, unless it could not look", "[doctor]") {
   REQUIRE(verdict.unequal.size() == 1);
   CHECK(verdict.unequal[0].outcome == Outcome::warn);
   CHECK(verdict.unequal[0].values.at(1).value == "none");
-  CHECK(join_nodes({node("a", {rate}), node("c", {skip_row("rdma", "", "no device")})}).unequal.empty());
+  CHECK(join_nodes({node("a", {rate}), node("c", {bad_row(Outcome::skip, "rdma", "", "", "no device", "")})})
+            .unequal.empty());
   // A port that is down has no rate, and says so itself.
   const DoctorRow down = bad_row(Outcome::fail, "rdma.state", "mlx5_0", "DOWN", "down", "cable");
   CHECK(join_nodes({node("a", {rate}), node("b", {rate}), node("c", {down})}).unequal.empty());
@@ -98,7 +99,8 @@ TEST_CASE("odd values that are not OK by themselves are told once", "[doctor]") 
 TEST_CASE("a verdict of several nodes and subjects is one line, the worst first, skips last", "[doctor]") {
   std::vector<NodeReport> nodes;
   for (int i : {1, 2, 3, 5}) {
-    std::vector<DoctorRow> rows{skip_row("host.governor", "", "no cpufreq"), ok_row("host.stack", "", "8 MiB")};
+    std::vector<DoctorRow> rows{bad_row(Outcome::skip, "host.governor", "", "", "no cpufreq", ""),
+                                ok_row("host.stack", "", "8 MiB")};
     if (i != 2) rows.push_back(bad_row(Outcome::warn, "host.load", "", fmt::format("{} on 4 CPUs", i), "busy", "top"));
     if (i == 2) {
       for (int p = 0; p < 4; ++p) {

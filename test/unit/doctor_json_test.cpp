@@ -4,7 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/record/json_values.h"
-#include "driver/doctor/checks.h"
+#include "doctor_fixture.h"
 #include "driver/doctor/join_nodes.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,8 @@ NodeReport full_report() {
   node.time_s = 1763748000.25;
   node.rows = {ok_row("host.stack", "", "8 MiB"),
                bad_row(Outcome::fail, "rdma.state", "mlx5_3", "1: DOWN", "down", "cable \"A\"\n"),
-               skip_row("host.acs", "", "only root"), equal_row("version.kernel", "", "6.1", Outcome::fail, "same"),
+               bad_row(Outcome::skip, "host.acs", "", "", "only root", ""),
+               equal_row("version.kernel", "", "6.1", Outcome::fail, "same"),
                bad_row(Outcome::warn, "env.name", "NCCL_\xff", "", "not UTF-8", "")};
   node.rows[1].ranks = {5};
   node.counters = {{"ib/mlx5_3/1/symbol_error", 18446744073709551615u}, {"net/eth0/carrier_changes", 0}};

@@ -1,6 +1,6 @@
 // The bug these would catch: percentiles off by one, so that -I's columns differ from nccl-tests' on equal times.
 
-#include "common/output/iteration_stats.h"
+#include "common/output/format.h"
 
 #include <catch2/catch.hpp>
 

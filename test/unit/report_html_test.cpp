@@ -6,9 +6,8 @@
 #include "common/base/error.h"
 #include "common/record/doctor_json.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/report/report_charts.h"
 #include "driver/report/report_files.h"
-#include "driver/report/report_of_json.h"
+#include "driver/report/report_parts.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,9 @@
 // Would catch: a table of configs/rules that a slip of its editor breaks, or of which half is read, without a word, a
-// remedy that diagnose names and nobody wrote, and a watchdog that blames the hardware for an XID which diagnose does
-// not.
+// remedy or remark that diagnose or doctor names and nobody wrote, and a watchdog that blames the hardware for an XID
+// which diagnose does not.
 
 #include "common/machine/kernel_log.h"
+#include "driver/doctor/checks.h"
 #include "driver/rules/remedies.h"
 #include "driver/rules/setting_rules.h"
 #include "driver/rules/xid_table.h"
@@ -48,33 +49,56 @@ TEST_CASE("The watchdog knows the XIDs of programs that the table has", "[rules]
   for (int number = 1; number < 300; ++number) CHECK(is_hardware_xid(number) != xid_meaning(number).by_program);
 }
 
-TEST_CASE("Every remedy that the program names is written, and every one that is written is named", "[rules]") {
-  const std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
-  const auto found = [](const std::string& text, const char* pattern) {
-    const std::regex regex(pattern);
-    std::set<std::string> all;
-    for (std::sregex_iterator one(text.begin(), text.end(), regex), end; one != end; ++one) all.insert((*one)[1]);
-    return all;
-  };
+namespace {
+
+using Names = std::set<std::string>;
+const std::filesystem::path kRoot = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+
+Names found(const std::string& text, const char* pattern) {
+  const std::regex regex(pattern);
+  Names all;
+  for (std::sregex_iterator one(text.begin(), text.end(), regex), end; one != end; ++one) all.insert((*one)[1]);
+  return all;
+}
+
+std::string code_of(const char* room) {
   std::string code;
-  for (const auto& file : std::filesystem::directory_iterator(root / "src/driver/diagnose")) {
+  for (const auto& file : std::filesystem::directory_iterator(kRoot / "src/driver" / room)) {
     code += read_text(file.path());
   }
+  return code;
+}
+
+}  // namespace
+
+TEST_CASE("Every remedy and remark that the program names is written, and every one that is written is named",
+          "[rules]") {
+  const std::string code = code_of("diagnose");
   // Whatever is in quotes in remedy(...), and, of kEndings, after the name of a signal.
-  std::set<std::string> named = found(code, R"re("SIG[A-Z]+", "([a-z-]+)")re");
+  Names named = found(code, R"re("SIG[A-Z]+", "([a-z-]+)")re");
   const std::regex inside(R"re(remedy\(([^()]*)\))re");
   for (std::sregex_iterator call(code.begin(), code.end(), inside), end; call != end; ++call) {
     named.merge(found((*call)[1], R"re("([a-z-]+)")re"));
   }
   CHECK(named.size() > 40);
-  for (const std::string& name : named) {
-    INFO(name);
-    CHECK_NOTHROW(remedy(name));
-  }
   for (const char* file : {"configs/rules/lines.yaml", "configs/rules/xid.yaml"}) {
-    named.merge(found(read_text(root / file), R"re(remedy: ([a-z-]+))re"));
+    named.merge(found(read_text(kRoot / file), R"re(remedy: ([a-z-]+))re"));
   }
-  std::set<std::string> written;
+  // Of doctor all that is in quotes and looks like a name, but for these.
+  named.merge(found(code_of("doctor"), R"re("([a-z0-9]+(?:-[a-z0-9]+)+)")re"));
+  for (const char* other : {"arm-smmu", "kvm-clock", "pass-through"}) CHECK(named.erase(other) == 1);
+  Names written;
   for (const auto& [name, text] : remedies()) written.insert(name);
+  for (const auto& [name, texts] : all_remark_texts()) CHECK(written.insert(name).second);
   CHECK(named == written);
+}
+
+TEST_CASE("The facts of a remark have their places in its texts", "[rules]") {
+  for (const auto& [name, texts] : all_remark_texts()) {
+    INFO(name);
+    const Remark said = remark(Outcome::warn, name, "A", 2, "C");
+    CHECK(said.reason.size() > 0);
+    CHECK(said.remedy.size() > 0);
+    CHECK((said.reason + said.remedy).find_first_of("{}") == std::string::npos);
+  }
 }

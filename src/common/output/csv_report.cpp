@@ -37,12 +37,7 @@ std::string csv_microseconds(std::optional<double> time_s) {
 
 std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string field = "\"";
-  for (char c : text) {
-    if (c == '"') field += '"';
-    field += c;
-  }
-  return field + '"';
+  return '"' + with_escapes(text, {{'"', "\"\""}}) + '"';
 }
 
 std::string csv_header() {
@@ -68,12 +63,6 @@ std::string csv_lines(const Config& config, const Collective& collective, const 
   return text;
 }
 
-namespace {
-
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // [bytes]
-
-}  // namespace
-
 SamplesFile::SamplesFile(const std::string& path)
     : file_(path, "--samples", "collective,dtype,op,root,bytes,placement,epoch,sample,time_us,skew_us\n") {}
 
@@ -96,6 +85,7 @@ void SamplesFile::add(const Collective& collective, const Case& c, bool in_place
     fmt::format_to(std::back_inserter(kept_), "{}{},{},{}\n", cell, i, csv_microseconds(time_s[i]),
                    i < skew_s.size() ? csv_microseconds(skew_s[i]) : "");
   }
+  constexpr std::size_t kPiece = std::size_t{1} << 20;  // [bytes]
   if (kept_.size() >= kPiece) flush();
 }
 

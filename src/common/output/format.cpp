@@ -6,7 +6,9 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <numeric>
 #include <set>
+#include <vector>
 
 namespace busbar {
 namespace {
@@ -51,6 +53,16 @@ std::string without_footer_words(std::string text) {
   return text;
 }
 
+std::string with_escapes(std::string_view text, const std::map<char, std::string_view>& escapes) {
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    const auto found = escapes.find(c);
+    escaped += found != escapes.end() ? found->second : std::string_view(&c, 1);
+  }
+  return escaped;
+}
+
 std::string_view redop_text(std::optional<Op> op) { return op ? name(*op) : "none"; }
 
 SizeRange asked_sizes(const Config& config) {
@@ -74,6 +86,39 @@ const HalfResult* measured_half(const Config& config, const Row& row, bool in_pl
 }
 
 bool has_cpu_time(const Config& config, const HalfResult& half) { return !half.stats || config.nonblocking; }
+
+namespace {
+
+// Nearest rank: ceil(n * percent / 100), counted from 1.
+double percentile(const std::vector<double>& sorted, std::size_t percent) {
+  return sorted[std::min(sorted.size() - 1, (sorted.size() * percent + 99) / 100 - 1)];
+}
+
+}  // namespace
+
+IterationStats iteration_stats(const IterationTimes& iterations) {
+  const auto skipped = static_cast<std::size_t>(std::max(0, iterations.skipped));
+  if (skipped >= iterations.times_s.size()) return {};
+  std::vector<double> sorted(iterations.times_s.begin() + static_cast<std::ptrdiff_t>(skipped),
+                             iterations.times_s.end());
+  std::sort(sorted.begin(), sorted.end());
+
+  const double n = static_cast<double>(sorted.size());
+  const double avg_s = std::accumulate(sorted.begin(), sorted.end(), 0.0) / n;
+  double squares = 0;
+  for (double time_s : sorted) squares += (time_s - avg_s) * (time_s - avg_s);
+  const double stdev_s = std::sqrt(squares / n);
+  return {
+      .min_s = sorted.front(),
+      .max_s = sorted.back(),
+      .avg_s = avg_s,
+      .p50_s = sorted[sorted.size() / 2],
+      .p95_s = percentile(sorted, 95),
+      .p99_s = percentile(sorted, 99),
+      .stdev_s = stdev_s,
+      .cv_pct = avg_s > 0 ? stdev_s / avg_s * 100 : 0,
+  };
+}
 
 namespace {
 

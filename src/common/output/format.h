@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ std::string memory_amount(std::int64_t nbytes);
 
 /// `text` without the words by which parsers find the footer: no line before it may contain `bandwidth` or `FAILED`.
 std::string without_footer_words(std::string text);
+
+/// The text with other words for some of its characters, as a language of files wants it.
+std::string with_escapes(std::string_view text, const std::map<char, std::string_view>& escapes);
 
 /// The `redop` column: the operation, or `none`.
 std::string_view redop_text(std::optional<Op> op);
@@ -39,6 +43,21 @@ const HalfResult* measured_half(const Config& config, const Row& row, bool in_pl
 
 /// Whether the host's part of the time is known: --stat has it of --nonblocking alone.
 bool has_cpu_time(const Config& config, const HalfResult& half);
+
+/// The summary of -I over the iterations that are left after the skipped ones; all zero when none is left.
+struct IterationStats {
+  double min_s = 0;
+  double max_s = 0;
+  double avg_s = 0;
+  double p50_s = 0;
+  double p95_s = 0;
+  double p99_s = 0;
+  double stdev_s = 0;  ///< of the population
+  double cv_pct = 0;   ///< stdev / avg [%]
+};
+
+/// Order statistics by nccl-tests' rule (util.cu, computeIterStats), so that the two suites' columns compare.
+IterationStats iteration_stats(const IterationTimes& iterations);
 
 /// Ranks that one wrong row explains on stderr: enough to see a pattern, few enough to find the next row.
 inline constexpr std::size_t kMaxExplainedRanks = 8;

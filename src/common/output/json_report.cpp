@@ -4,7 +4,6 @@
 #include "common/measure/buffer_plan.h"
 #include "common/measure/result.h"
 #include "common/output/format.h"
-#include "common/output/iteration_stats.h"
 #include "common/output/stat_notes.h"
 #include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
@@ -148,9 +147,7 @@ Json config_json(const RunInfo& info) {
                {"per_iter_timing", json_flag(c.per_iter_timing)},
                {"per_iter_skip", c.per_iter_skip},
                {"parallel_init", json_flag(c.parallel_init)}});
-  Json devices = Json::array();
-  for (const RankInfo& rank : info.ranks) devices.push_back(device_json(rank));
-  json["devices"] = std::move(devices);
+  json["devices"] = json_list(info.ranks, device_json);
   return json;
 }
 
@@ -167,18 +164,15 @@ Json buffers_json(const RunInfo& info) {
 
 Json busbar_json(const RunInfo& info, const Plan& plan) {
   const Config& c = info.config;
-  Json skipped = Json::array();
-  for (const Skip& skip : plan.skipped) {
-    skipped.push_back({{"collective", plan.collective->name},
-                       {"dtype", name(skip.dtype)},
-                       {"op", redop_text(skip.op)},
-                       {"root", shown_root(*plan.collective, skip.root)},
-                       {"reason", skip.reason}});
-  }
-  Json hosts = Json::array();
-  for (const RankInfo& rank : info.ranks) {
-    if (std::find(hosts.begin(), hosts.end(), Json(rank.hostname)) == hosts.end()) hosts.push_back(rank.hostname);
-  }
+  const auto skip_json = [&](const Skip& skip) {
+    return Json{{"collective", plan.collective->name},
+                {"dtype", name(skip.dtype)},
+                {"op", redop_text(skip.op)},
+                {"root", shown_root(*plan.collective, skip.root)},
+                {"reason", skip.reason}};
+  };
+  std::vector<std::string> hosts;
+  for (const RankInfo& rank : info.ranks) add_once(hosts, rank.hostname);
   const bool endless = c.run_cycles <= 0;
   Json json{
       {"schema", kDocumentSchema},
@@ -190,14 +184,14 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
       {"nranks", info.nranks},
       {"mpi_threads", mpi_threads_json(info)},
       {"buffers", buffers_json(info)},
-      {"hosts", std::move(hosts)},
+      {"hosts", hosts},
       {"collective", plan.collective->name},
       {"placement", name(c.placement)},
       {"sizes", c.sizes},
       {"rows_planned", endless ? Json(nullptr) : Json(plan.cases.size() * static_cast<std::size_t>(c.run_cycles))},
       {"maximum_bytes_used", plan.maxbytes},
       {"memory_cap", json_text_or_null(plan.cap_arithmetic)},
-      {"skipped", std::move(skipped)},
+      {"skipped", json_list(plan.skipped, skip_json)},
       {"remarks", info.remarks}};
   if (c.nonblocking) json["nonblocking"] = true;
   if (plan.collective->id == CollectiveId::pingpong) {
@@ -232,9 +226,8 @@ Json per_iteration_json(const IterationTimes& iterations) {
             {"p99_us", json_microseconds(s.p99_s)},     {"stdev_us", json_microseconds(s.stdev_s)},
             {"cv_pct", json_number(s.cv_pct)},          {"times_us", json_microseconds(iterations.times_s)}};
   if (!iterations.per_process_max_times_s.empty()) {
-    Json processes = Json::array();
-    for (const auto& times_s : iterations.per_process_max_times_s) processes.push_back(json_microseconds(times_s));
-    json["per_process_max_times_us"] = std::move(processes);
+    json["per_process_max_times_us"] =
+        json_list(iterations.per_process_max_times_s, [](const auto& times_s) { return json_microseconds(times_s); });
   }
   return json;
 }

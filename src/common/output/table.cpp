@@ -4,7 +4,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
-#include "common/output/iteration_stats.h"
 
 #include <fmt/format.h>
 
@@ -263,6 +262,14 @@ std::string phases_line(const Row& row) {
 
 namespace {
 
+/// Over NCCL the line by which readers of nccl-tests' output know it, some of which fail without its three numbers.
+std::string origin_line(const RunInfo& info) {
+  if (info.header_version_code == 0) return {};
+  constexpr std::string_view kFormatOf = "2.19.6";  // of nccl-tests, whose table this is
+  return fmt::format("# nccl-tests version {} nccl-headers={} nccl-library={} (format of; printed by busbar)\n",
+                     kFormatOf, info.header_version_code, info.library_version_code);
+}
+
 std::string parameters_line(const Config& c) {
   const SizeRange sizes = asked_sizes(c);
   const std::string step = !c.sizes.empty()   ? "0(list)"
@@ -306,47 +313,29 @@ std::string memory_line(const RunInfo& info, const Summary& summary) {
 
 }  // namespace
 
-std::string device_line(const RankInfo& r) {
-  return fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}\n", r.rank, r.group, r.pid,
-                     r.hostname, r.device.device, r.device.id, r.device.name);
-}
-
-namespace {
-
-std::string rotation_words(const RunInfo& info) {
-  if (info.config.buffers == BufferUse::reuse) return "each call takes the same message";
-  return fmt::format("calls walk through up to {}", format_bytes(*info.rotated_bytes));
-}
-
-}  // namespace
-
 std::string calls_line(const RunInfo& info) {
   const MpiThreads asked = info.config.mpi_threads;
   if (!info.mpi_threads) return {};
   std::string text = fmt::format("# MPI threads: {}", name(*info.mpi_threads));
   if (info.mpi_threads != asked) text += fmt::format(" ({} was asked for)", name(asked));
-  if (info.rotated_bytes) text += fmt::format("; buffers: {}, {}", name(info.config.buffers), rotation_words(info));
+  if (info.rotated_bytes) {
+    text += fmt::format("; buffers: {}, ", name(info.config.buffers));
+    text += info.config.buffers == BufferUse::reuse
+                ? "each call takes the same message"
+                : fmt::format("calls walk through up to {}", format_bytes(*info.rotated_bytes));
+  }
   if (info.config.nonblocking) text += "; calls: nonblocking, each finished before the next";
   return text + "\n";
 }
 
 std::string remark_lines(const std::string& remark) {
-  std::string text = "# ";
-  for (char c : without_footer_words(remark)) text += c == '\n' ? "\n# " : std::string(1, c);
-  return text + "\n";
+  return "# " + with_escapes(without_footer_words(remark), {{'\n', "\n# "}}) + "\n";
 }
 
-namespace {
-
-/// Over NCCL the line by which readers of nccl-tests' output know it, some of which fail without its three numbers.
-std::string origin_line(const RunInfo& info) {
-  if (info.header_version_code == 0) return {};
-  constexpr std::string_view kFormatOf = "2.19.6";  // of nccl-tests, whose table this is
-  return fmt::format("# nccl-tests version {} nccl-headers={} nccl-library={} (format of; printed by busbar)\n",
-                     kFormatOf, info.header_version_code, info.library_version_code);
+std::string device_line(const RankInfo& r) {
+  return fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}\n", r.rank, r.group, r.pid,
+                     r.hostname, r.device.device, r.device.id, r.device.name);
 }
-
-}  // namespace
 
 std::string table_header(const RunInfo& info) {
   std::string text =
@@ -360,9 +349,7 @@ std::string table_header(const RunInfo& info) {
   for (const RankInfo& rank : info.ranks) text += device_line(rank);
   text += calls_line(info);
   for (const std::string& remark : info.remarks) text += remark_lines(remark);
-  text += "#\n";
-  text += column_titles(info.config);
-  return text;
+  return text + "#\n" + column_titles(info.config);
 }
 
 std::string table_footer(const RunInfo& info, const Summary& summary) {

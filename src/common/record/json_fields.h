@@ -54,6 +54,14 @@ Json fields_json(const T& value) {
   }
 }
 
+/// What `write` makes of each item.
+template <class Items, class Write>
+Json json_list(const Items& items, Write write) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(write(item));
+  return list;
+}
+
 [[noreturn]] inline void fail_reading(const std::string& what) { throw_bad_config(what); }
 
 inline const Json& member(const Json& object, const char* key) {

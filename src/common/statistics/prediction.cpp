@@ -41,11 +41,6 @@ double student_t_below(double t, int degrees) {
   return 0.5 + 0.5 * sine * sum;
 }
 
-double middle_of(std::span<const double> sorted) {
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-}
-
 /// The epochs in blocks of neighbours, at most kMostBlocks: more tell no more, and spikes are gone from their medians.
 struct Blocks {
   std::vector<double> log_time;
@@ -66,7 +61,7 @@ Blocks blocks_of(std::span<const double> medians_s, std::span<const double> time
   for (std::size_t k = 0; k < count; ++k) {
     const std::size_t first = n * k / count;
     const std::size_t size = n * (k + 1) / count - first;
-    const double middle = middle_of(in_order(medians_s.subspan(first, size), "prediction"));
+    const double middle = median(medians_s.subspan(first, size));
     double time_s = 0;
     for (double at_s : times_s.subspan(first, size)) time_s += at_s;
     blocks.log_time.push_back(std::log(std::max(middle, kShortest)));

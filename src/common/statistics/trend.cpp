@@ -131,20 +131,24 @@ class Whitened {
   double squares_ = 0;
 };
 
-struct LikeliestStep {
+/// A change of a series: how much likelier it makes it, as the logarithm, each with the correlation that suits best.
+struct LikeliestChange {
   double statistic = 0;
   std::size_t at = 0;
 };
 
-LikeliestStep likeliest_step(std::span<const double> series, std::size_t first, std::size_t last) {
+/// The likeliest of those from `first` to `last`; `explained`: of a whitened series, by one of them.
+template <class Explained>
+LikeliestChange likeliest_change(std::span<const double> series, std::size_t first, std::size_t last,
+                                 Explained explained) {
   double without = -INFINITY;
   double with = -INFINITY;
-  LikeliestStep best;
+  LikeliestChange best;
   for (int i = 0; i < kTriedMemories; ++i) {
     const Whitened whitened(series, kMemoryStep * i);
     without = std::max(without, whitened.likelihood(0));
     for (std::size_t at = first; at <= last; ++at) {
-      const double likelihood = whitened.likelihood(whitened.by_step(at));
+      const double likelihood = whitened.likelihood(explained(whitened, at));
       if (likelihood <= with) continue;
       with = likelihood;
       best.at = at;
@@ -152,6 +156,10 @@ LikeliestStep likeliest_step(std::span<const double> series, std::size_t first, 
   }
   best.statistic = with - without;
   return best;
+}
+
+LikeliestChange likeliest_step(std::span<const double> series, std::size_t first, std::size_t last) {
+  return likeliest_change(series, first, last, [](const Whitened& w, std::size_t at) { return w.by_step(at); });
 }
 
 }  // namespace
@@ -177,22 +185,15 @@ double trend_p(std::span<const double> series, std::size_t most) {
     const std::size_t from = i * series.size() / count;
     blocks.push_back(median(series.subspan(from, (i + 1) * series.size() / count - from)));
   }
-  const std::vector<double> values = without_spikes(blocks);
-  double without = -INFINITY;
-  double with = -INFINITY;
-  for (int i = 0; i < kTriedMemories; ++i) {
-    const Whitened whitened(values, kMemoryStep * i);
-    without = std::max(without, whitened.likelihood(0));
-    with = std::max(with, whitened.likelihood(whitened.by_slope()));
-  }
-  return tail_p(kTrendTail, count, with - without);
+  const auto by_slope = [](const Whitened& whitened, std::size_t) { return whitened.by_slope(); };
+  return tail_p(kTrendTail, count, likeliest_change(without_spikes(blocks), 0, 0, by_slope).statistic);
 }
 
 std::optional<LevelChange> level_change(std::span<const double> series, double alpha) {
   require_finite(series, "change of level");
   const std::size_t n = series.size();
   if (n < kLeastSeries) return std::nullopt;
-  const LikeliestStep step = likeliest_step(without_spikes(series), 2, n - 2);
+  const LikeliestChange step = likeliest_step(without_spikes(series), 2, n - 2);
   const double p = tail_p(kLevelTail, n, step.statistic);
   if (p > alpha) return std::nullopt;
   return LevelChange{step.at, median(series.subspan(0, step.at)), median(series.subspan(step.at)), p};

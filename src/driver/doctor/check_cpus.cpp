@@ -4,7 +4,6 @@
 #include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <map>
@@ -30,15 +29,13 @@ bool sys_is_read_only(const Probe& probe) {
   return false;
 }
 
-void check_container(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "host.container");
+void check_container(const Probe& probe, const CheckRows& check) {
   if (!in_container(probe)) return check.ok("none");
   const bool nice = has_capability(probe, kCapSysNice);
   const std::string value =
       fmt::format("yes{}{}", nice ? "" : ", without CAP_SYS_NICE", sys_is_read_only(probe) ? ", /sys read-only" : "");
   if (nice || !has_gpus(probe)) return check.ok(value);
-  check.warn(value, "without CAP_SYS_NICE NCCL cannot place host memory on a NUMA node (cuMem host allocations)",
-             "start the container with --cap-add SYS_NICE");
+  check.warn(value, "no-sys-nice");
 }
 
 /// PCI functions whose traffic matters: GPUs and RDMA devices.
@@ -51,8 +48,7 @@ std::vector<PciFunction> busy_functions(const Probe& probe) {
   return found;
 }
 
-void check_iommu(const Probe& probe, const std::vector<PciFunction>& functions, Rows& rows) {
-  const CheckRows check(rows, "host.iommu");
+void check_iommu(const Probe& probe, const std::vector<PciFunction>& functions, const CheckRows& check) {
   std::set<std::string> translating;
   bool known = false;
   for (const PciFunction& function : functions) {
@@ -71,9 +67,7 @@ void check_iommu(const Probe& probe, const std::vector<PciFunction>& functions, 
   }
   if (!present && !known) return check.ok("off");
   if (translating.empty()) return check.ok("pass-through");
-  check.warn(fmt::format("translates ({} devices)", translating.size()),
-             "the IOMMU translates what GPUs and network cards exchange: slow, or wrong data",
-             "iommu=pt on the kernel's command line (arm64: iommu.passthrough=1), or off in the BIOS");
+  check.warn(fmt::format("translates ({} devices)", translating.size()), "iommu-translates");
 }
 
 /// PCI Express base specification 7.7.11: the extended capability 0x000D, control register at +6, bit 2 "P2P request
@@ -94,8 +88,7 @@ std::optional<bool> redirects_peers(const std::string& config) {
   return std::nullopt;
 }
 
-void check_acs(const Probe& probe, const std::vector<PciFunction>& functions, Rows& rows) {
-  const CheckRows check(rows, "host.acs");
+void check_acs(const Probe& probe, const std::vector<PciFunction>& functions, const CheckRows& check) {
   std::set<std::string> bridges;
   for (const PciFunction& function : functions) {
     for (std::size_t end = function.path.rfind('/'); end != std::string::npos && end > 0;
@@ -119,20 +112,18 @@ void check_acs(const Probe& probe, const std::vector<PciFunction>& functions, Ro
         "as root once, or look with lspci -vvv");
   }
   if (redirecting.empty()) return check.ok("off");
-  check.warn(fmt::format("redirects on {} bridges", redirecting.size()),
-             "PCI ACS sends what GPUs and network cards exchange through the CPU: slow",
-             "turn ACS off in the BIOS, or with setpci on the bridges (as root)");
+  check.warn(fmt::format("redirects on {} bridges", redirecting.size()), "acs-redirects");
 }
 
 void check_isolation(const Probe& probe, Rows& rows) {
-  check_container(probe, rows);
+  check_container(probe, {rows, "host.container"});
   const std::vector<PciFunction> functions = busy_functions(probe);
   if (functions.empty()) {
-    rows.push_back(skip_row("host.iommu", "", "no GPU and no RDMA device for which it would matter"));
+    CheckRows(rows, "host.iommu").skip("no GPU and no RDMA device for which it would matter");
     return;
   }
-  check_iommu(probe, functions, rows);
-  check_acs(probe, functions, rows);
+  check_iommu(probe, functions, {rows, "host.iommu"});
+  check_acs(probe, functions, {rows, "host.acs"});
 }
 
 constexpr const char* kCpus = "/sys/devices/system/cpu";
@@ -141,14 +132,13 @@ void check_model(const Probe& probe, Rows& rows) {
   const std::string text = probe.read("/proc/cpuinfo").value_or("");
   auto model = field_of(text, "model name");
   if (!model) model = field_of(text, "CPU part");  // ARM gives a number instead of a name
-  rows.push_back(equal_row("host.cpu", "",
-                           fmt::format("{} x {}, {} NUMA node{}", online_cpus(probe), model.value_or("unknown"),
-                                       numa_nodes(probe), numa_nodes(probe) == 1 ? "" : "s"),
-                           Outcome::warn, "nodes of another kind, another BIOS setting (SMT, NPS) or CPUs offline?"));
+  CheckRows(rows, "host.cpu")
+      .agree(fmt::format("{} x {}, {} NUMA node{}", online_cpus(probe), model.value_or("unknown"), numa_nodes(probe),
+                         numa_nodes(probe) == 1 ? "" : "s"),
+             Outcome::warn, "same-cpus");
 }
 
-void check_governor(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "host.governor");
+void check_governor(const Probe& probe, const CheckRows& check) {
   std::map<std::string, int> governors;
   for (const std::string& name : probe.list(kCpus)) {
     if (!name.starts_with("cpu") || name.find_first_not_of("0123456789", 3) != std::string::npos) continue;
@@ -158,21 +148,18 @@ void check_governor(const Probe& probe, Rows& rows) {
   std::vector<std::string> names;
   for (const auto& [name, count] : governors)
     names.push_back(governors.size() == 1 ? name : fmt::format("{} ({})", name, count));
-  const std::string value = fmt::format("{}", fmt::join(names, ", "));
+  const std::string value = joined_words(names, ", ");
   if (governors.size() == 1 && governors.contains("performance")) return check.ok(value);
-  check.warn(value, "CPUs may clock down between messages: latency varies",
-             "cpupower frequency-set -g performance (as root)");
+  check.warn(value, "clocks-down");
 }
 
-void check_numa_balancing(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "host.numa_balancing");
+void check_numa_balancing(const Probe& probe, const CheckRows& check) {
   const auto value = read_count(probe, "/proc/sys/kernel/numa_balancing");
   if (!value) return check.ok("not in this kernel");
   if (*value == 0 || numa_nodes(probe) == 1) {
     return check.ok(*value == 0 ? "off" : "on, but there is one NUMA node");
   }
-  check.warn("on", "the kernel moves pages between NUMA nodes under the ranks",
-             "sysctl kernel.numa_balancing=0 (as root)");
+  check.warn("on", "numa-balancing");
 }
 
 void check_huge_pages(const Probe& probe, Rows& rows) {
@@ -180,46 +167,38 @@ void check_huge_pages(const Probe& probe, Rows& rows) {
   const std::size_t begin = text.find('[');
   const std::size_t end = text.find(']');
   if (begin == std::string::npos || end == std::string::npos || end < begin) return;
-  rows.push_back(equal_row("host.huge_pages", "", text.substr(begin + 1, end - begin - 1), Outcome::warn,
-                           "set transparent_hugepage= alike on all nodes"));
+  CheckRows(rows, "host.huge_pages").agree(text.substr(begin + 1, end - begin - 1), Outcome::warn, "same-huge-pages");
 }
 
-void check_clock_source(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.clocksource";
+void check_clock_source(const Probe& probe, const CheckRows& check) {
   // Those that are read without entering the kernel.
   constexpr std::array<std::string_view, 4> kFast = {"tsc", "arch_sys_counter", "kvm-clock",
                                                      "hyperv_clocksource_tsc_page"};
   const auto source = probe.read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-  if (!source) return rows.push_back(skip_row(kCheck, "", "the kernel does not tell"));
-  DoctorRow row = equal_row(kCheck, "", *source, Outcome::warn, "the kernel log says why a node gave up its tsc");
-  if (!contains(kFast, *source)) {
-    mark_bad(row, Outcome::warn, "reading this clock is slow, which every timed message pays",
-             "the kernel log says why tsc was given up (unstable?); often a BIOS update helps");
-  }
-  rows.push_back(std::move(row));
+  if (!source) return check.skip("the kernel does not tell");
+  DoctorRow& row = check.agree(*source, Outcome::warn, "same-clock");
+  if (!contains(kFast, *source)) mark_bad(row, Outcome::warn, "slow-clock");
 }
 
-void check_load(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "host.load");
+void check_load(const Probe& probe, const CheckRows& check) {
   const std::string text = probe.read("/proc/loadavg").value_or("");
   const std::optional<double> load = leading_number<double>(text);
   if (!load) return check.skip("/proc/loadavg does not tell");
   const int cpus = online_cpus(probe);
   const std::string value = fmt::format("{:.1f} on {} CPUs", *load, cpus);
   if (*load < 2 || *load <= cpus / 2.0) return check.ok(value);
-  check.warn(value, "more than half of the CPUs were busy over the last minute: another job, or ours just before?",
-             "top; measure when it is gone");
+  check.warn(value, "busy-cpus");
 }
 
 }  // namespace
 
 void check_cpus(const Probe& probe, Rows& rows) {
   check_model(probe, rows);
-  check_governor(probe, rows);
-  check_numa_balancing(probe, rows);
+  check_governor(probe, {rows, "host.governor"});
+  check_numa_balancing(probe, {rows, "host.numa_balancing"});
   check_huge_pages(probe, rows);
-  check_clock_source(probe, rows);
-  check_load(probe, rows);
+  check_clock_source(probe, {rows, "host.clocksource"});
+  check_load(probe, {rows, "host.load"});
   check_isolation(probe, rows);
 }
 

@@ -1,4 +1,5 @@
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"
@@ -15,13 +16,11 @@
 namespace busbar {
 namespace {
 
-DoctorRow row_of(const char* check, const std::string& name, const NcclSetting& setting,
-                 const std::vector<std::string>& taken) {
-  return {.check = check,
-          .subject = name,
-          .outcome = Outcome::pass,
-          .value = fmt::format("{} takes {}", setting.value,
-                               taken.empty() ? "none" : fmt::format("{}", fmt::join(taken, " ")))};
+/// What a list takes; to be marked where that is not what it should be.
+DoctorRow& add_taken(Rows& rows, const char* check, const char* name, const NcclSetting& setting,
+                     const std::vector<std::string>& taken) {
+  return CheckRows(rows, check, name)
+      .add(fmt::format("{} takes {}", setting.value, taken.empty() ? "none" : joined_words(taken, " ")));
 }
 
 std::string those_there(const std::vector<std::string>& names) {
@@ -53,71 +52,54 @@ void judge_ports(const Probe& probe, const std::vector<std::string>& taken, Doct
     const auto rate = best_rate(ports, device);
     if (rate && *rate > 0 && *rate < most) slow.push_back(device);
   }
-  if (told && most <= 0) {
-    mark_bad(row, Outcome::fail, "none of these has an active port: NCCL falls back to TCP",
-             "devices with an active port: ibstat");
-  } else if (!slow.empty()) {
-    mark_bad(row, Outcome::warn, fmt::format("{} is slower than the others", fmt::join(slow, " ")),
-             "leave devices for storage and management out");
-  }
+  if (told && most <= 0) return mark_bad(row, Outcome::fail, "hca-inactive");
+  if (!slow.empty()) mark_bad(row, Outcome::warn, "hca-slower", fmt::join(slow, " "));
 }
 
-DoctorRow check_hca(const Probe& probe, const NcclSetting& setting) {
+void check_hca(const Probe& probe, const NcclSetting& setting, Rows& rows) {
   const std::vector<std::string> there = probe.list("/sys/class/infiniband");
   const std::vector<std::string> taken = taken_by_list(setting.value, there);
-  DoctorRow row = row_of("env.hca", "NCCL_IB_HCA", setting, taken);
+  DoctorRow& row = add_taken(rows, "env.hca", "NCCL_IB_HCA", setting, taken);
   if (there.empty()) {
-    mark_bad(row, Outcome::warn, "this host has no InfiniBand device (none in /sys/class/infiniband)",
-             "unset it where hosts have none; the driver (lsmod | grep mlx5_ib) where they should");
+    mark_bad(row, Outcome::warn, "hca-without-device");
   } else if (taken.empty()) {
-    mark_bad(row, Outcome::fail,
-             fmt::format("no device has such a name: NCCL falls back to TCP; {}", those_there(there)),
-             "names as in ls /sys/class/infiniband");
+    mark_bad(row, Outcome::fail, "hca-unknown", those_there(there));
   } else if (const auto extra = taken_by_prefix(setting.value, there); !extra.empty()) {
-    mark_bad(row, Outcome::warn,
-             fmt::format("names are prefixes: {} is taken without being named", fmt::join(extra, " ")),
-             fmt::format("NCCL_IB_HCA=\"={}\" takes exactly those", setting.value));
+    mark_bad(row, Outcome::warn, "hca-prefix", fmt::join(extra, " "), setting.value);
   } else {
     judge_ports(probe, taken, row);
   }
-  return row;
 }
 
-DoctorRow check_interface(const Probe& probe, const NcclSetting& setting) {
+void check_interface(const Probe& probe, const NcclSetting& setting, Rows& rows) {
   std::vector<std::string> there = probe.list("/sys/class/net");
   std::erase(there, "bonding_masters");
   const std::vector<std::string> taken = taken_by_list(setting.value, there);
-  DoctorRow row = row_of("env.ifname", "NCCL_SOCKET_IFNAME", setting, taken);
-  const bool all_but = setting.value.starts_with('^');
+  DoctorRow& row = add_taken(rows, "env.ifname", "NCCL_SOCKET_IFNAME", setting, taken);
   std::vector<std::string> wrong;
   std::ranges::copy_if(taken, std::back_inserter(wrong), leads_nowhere);
   const bool loopback = contains(taken, "lo");
   const bool one_host = job_shape(probe.environment).one_host();
   std::erase(wrong, "lo");
   if (taken.empty()) {
-    mark_bad(row, Outcome::fail,
-             fmt::format("no interface has such a name: NCCL does not start; {}", those_there(there)),
-             "names as in ls /sys/class/net; unset it where hosts differ");
+    mark_bad(row, Outcome::fail, "interface-unknown", those_there(there));
   } else if (loopback && taken.size() == 1 && !one_host) {
-    mark_bad(row, Outcome::fail, "loopback does not lead to other hosts", "the interface that does: ip route");
+    mark_bad(row, Outcome::fail, "interface-loopback");
   } else if (!wrong.empty() && wrong.size() == taken.size()) {
-    mark_bad(row, Outcome::fail, fmt::format("{} does not lead to other hosts", fmt::join(wrong, " ")),
-             "the interface that does: ip route");
+    mark_bad(row, Outcome::fail, "interface-nowhere", fmt::join(wrong, " "));
   } else if ((loopback && !one_host) || !wrong.empty()) {
     if (loopback) wrong.emplace_back("lo");
-    mark_bad(row, Outcome::warn,
-             fmt::format("{} is taken too, and does not lead to other hosts", fmt::join(wrong, " ")),
-             all_but ? "add it to those behind ^" : "name the interface that does, with = in front");
+    mark_bad(row, Outcome::warn, setting.value.starts_with('^') ? "interface-not-left-out" : "interface-taken-too",
+             fmt::join(wrong, " "));
   }
-  return row;
 }
 
 void check_selected_devices(const Probe& probe, const std::map<std::string, NcclSetting>& settings, Rows& rows) {
   if (const auto hca = settings.find("NCCL_IB_HCA"); hca != settings.end() && !hca->second.value.empty()) {
-    rows.push_back(check_hca(probe, hca->second));
+    check_hca(probe, hca->second, rows);
   }
   const auto name = settings.find("NCCL_SOCKET_IFNAME");
-  if (name != settings.end() && !name->second.value.empty()) rows.push_back(check_interface(probe, name->second));
+  if (name != settings.end() && !name->second.value.empty()) check_interface(probe, name->second, rows);
 }
 
 bool name_has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
@@ -147,62 +129,38 @@ bool is_decisive(std::string_view name) {
   return must_agree(name) || name_has(name, "NCHANNELS") || name_has(name, "BUFFSIZE") || name.starts_with("NCCL_IB_");
 }
 
-std::string with_origin(const std::string& reason, const NcclSetting& setting) {
-  return setting.origin.empty() ? reason : fmt::format("{} (set in {})", reason, setting.origin);
-}
-
-void add(Rows& rows, const char* check, const std::string& name, const NcclSetting& setting,
-         const NameVerdict& verdict) {
-  if (verdict.outcome == Outcome::pass) return;
-  rows.push_back({.check = check,
-                  .subject = name,
-                  .outcome = verdict.outcome,
-                  .value = setting.value,
-                  .reason = with_origin(verdict.reason, setting),
-                  .remedy = verdict.remedy});
+void add(Rows& rows, const char* check, const std::string& name, const NcclSetting& setting, Remark found) {
+  if (found.outcome == Outcome::pass) return;
+  if (!setting.origin.empty()) found.reason += fmt::format(" (set in {})", setting.origin);
+  CheckRows(rows, check, name).judged(setting.value, std::move(found));
 }
 
 /// One row per variable, told only with -v or where ranks differ; the verdicts on it are rows of their own.
 void add_value(Rows& rows, const std::string& name, const NcclSetting& setting) {
   if (!is_compared(name)) return;
-  rows.push_back({.check = "env.value",
-                  .subject = name,
-                  .outcome = Outcome::pass,
-                  .value = setting.value,
-                  .reason = "",
-                  .remedy = "give all ranks the same (mpirun -x, srun --export, the same files on all hosts)",
-                  .must_agree = true,
-                  .if_differs = is_decisive(name) ? Outcome::fail : Outcome::warn});
+  CheckRows(rows, "env.value", name)
+      .agree(setting.value, is_decisive(name) ? Outcome::fail : Outcome::warn, "same-variable");
 }
 
-DoctorRow file_row(const ConfFile& file) {
-  DoctorRow row{.check = "env.file", .subject = file.path};
+void check_file(const ConfFile& file, Rows& rows) {
+  DoctorRow& row = CheckRows(rows, "env.file", file.path).add("");
   for (const ConfLine& line : file.lines) {
     row.value += fmt::format("{}{}={}", row.value.empty() ? "" : " ", line.name, line.value);
     const bool spaces = line.name.find_first_of(" \t") != std::string::npos ||
                         line.value.find_first_of("\"'\r") != std::string::npos || line.value.starts_with(' ') ||
                         line.value.ends_with(' ');
-    if (!spaces || row.outcome == Outcome::warn) continue;
-    mark_bad(row, Outcome::warn,
-             fmt::format("line {}: NCCL keeps spaces and quotes as parts of the name and the value", line.line),
-             "NAME=VALUE and nothing else");
+    if (spaces && row.outcome != Outcome::warn) mark_bad(row, Outcome::warn, "conf-quotes", line.line);
   }
   if (row.value.empty()) row.value = "nothing set";
-  return row;
 }
 
 void check_files(const Probe& probe, const std::vector<ConfFile>& files, Rows& rows) {
-  for (const ConfFile& file : files) rows.push_back(file_row(file));
+  for (const ConfFile& file : files) check_file(file, rows);
   const auto named = probe.environment.find("NCCL_CONF_FILE");
   const bool found = std::ranges::any_of(
       files, [&](const ConfFile& file) { return named != probe.environment.end() && file.path == named->second; });
   if (named == probe.environment.end() || found) return;
-  rows.push_back({.check = "env.file",
-                  .subject = named->second,
-                  .outcome = Outcome::warn,
-                  .value = "not readable",
-                  .reason = "NCCL_CONF_FILE names it; NCCL goes on without, and does not read ~/.nccl.conf either",
-                  .remedy = "the file's full path, on every host"});
+  CheckRows(rows, "env.file", named->second).warn("not readable", "conf-not-readable");
 }
 
 }  // namespace

@@ -19,93 +19,58 @@ constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 /// linux/capability.h: whoever has it may lock any amount.
 constexpr int kCapIpcLock = 14;
 
-DoctorRow limit_row(const std::string& check, std::string value) {
-  return equal_row(check, "", std::move(value), Outcome::warn,
-                   "give the ranks the same limit on every node (the launcher's daemon hands its own on)");
-}
-
-void check_memlock(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.memlock";
-  const auto found = probe.limits.find("memlock");
-  if (found == probe.limits.end()) return rows.push_back(skip_row(kCheck, "", "getrlimit does not tell"));
-  if (!found->second) return rows.push_back(limit_row(kCheck, "unlimited"));
-  const std::uint64_t nbytes = *found->second;
-  DoctorRow row = limit_row(kCheck, format_bytes(nbytes));
+void judge_memlock(const Probe& probe, const std::optional<std::uint64_t>& nbytes, DoctorRow& row) {
+  if (!nbytes) return;
   if (has_capability(probe, kCapIpcLock)) {
     row.value += " (not applied: CAP_IPC_LOCK)";
-  } else if (has_rdma(probe) && nbytes < 16 * kGiB) {
+  } else if (has_rdma(probe) && *nbytes < 16 * kGiB) {
     // AWS asks for 16 GiB; below 64 MiB not even the queues of one rank's peers fit.
-    mark_bad(
-        row, nbytes < 64 * kMiB ? Outcome::fail : Outcome::warn,
-        "RDMA registers (locks) its buffers, and the limit of locked memory is low",
-        "memlock unlimited in /etc/security/limits.d for ssh, LimitMEMLOCK=infinity for slurmd, --ulimit memlock=-1 "
-        "for a container; then log in or restart the daemon again");
+    mark_bad(row, *nbytes < 64 * kMiB ? Outcome::fail : Outcome::warn, "low-memlock");
   }
-  rows.push_back(std::move(row));
 }
 
-void check_open_files(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.nofile";
-  const auto found = probe.limits.find("nofile");
-  if (found == probe.limits.end()) return rows.push_back(skip_row(kCheck, "", "getrlimit does not tell"));
-  if (!found->second) return rows.push_back(limit_row(kCheck, "unlimited"));
-  const std::uint64_t count = *found->second;
-  DoctorRow row = limit_row(kCheck, std::to_string(count));
+void judge_open_files(const Probe& probe, const std::optional<std::uint64_t>& count, DoctorRow& row) {
   // A job of 144 ranks with GIN needs more than 32768; a laptop's 1024 is enough for what it can run.
   const bool large = has_gpus(probe) || has_rdma(probe);
-  if (count < 1024 || (large && count < 32768)) {
-    mark_bad(row, count < 1024 && large ? Outcome::fail : Outcome::warn,
-             "few open files allowed: each connection between ranks is one or more",
-             "nofile 1048576 in /etc/security/limits.d, LimitNOFILE for slurmd, --ulimit nofile for a container");
+  if (count && (*count < 1024 || (large && *count < 32768))) {
+    mark_bad(row, *count < 1024 && large ? Outcome::fail : Outcome::warn, "few-open-files");
   }
-  rows.push_back(std::move(row));
 }
 
-void check_stack(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "host.stack";
-  const auto found = probe.limits.find("stack");
-  if (found == probe.limits.end()) return rows.push_back(skip_row(kCheck, "", "getrlimit does not tell"));
-  DoctorRow row = limit_row(kCheck, found->second ? format_bytes(*found->second) : "unlimited");
-  if (!found->second) {
-    // NCCL's documentation, "Troubleshooting": threads then get stacks of a default that is too small.
-    mark_bad(row, Outcome::warn, "an unlimited stack harms NCCL's threads", "ulimit -s 8192 before the ranks start");
-  }
-  rows.push_back(std::move(row));
+/// NCCL's documentation, "Troubleshooting": threads then get stacks of a default that is too small.
+void judge_stack(const Probe&, const std::optional<std::uint64_t>& nbytes, DoctorRow& row) {
+  if (!nbytes) mark_bad(row, Outcome::warn, "unlimited-stack");
 }
 
 void check_limits(const Probe& probe, Rows& rows) {
-  check_memlock(probe, rows);
-  check_open_files(probe, rows);
-  check_stack(probe, rows);
+  const auto check_limit = [&](const std::string& name, bool is_bytes, auto judge) {
+    const CheckRows check(rows, "host." + name);
+    const auto found = probe.limits.find(name);
+    if (found == probe.limits.end()) return check.skip("getrlimit does not tell");
+    const auto& limit = found->second;
+    const std::string value = !limit ? "unlimited" : is_bytes ? format_bytes(*limit) : std::to_string(*limit);
+    judge(probe, limit, check.agree(value, Outcome::warn, "same-limit"));
+  };
+  check_limit("memlock", true, judge_memlock);
+  check_limit("nofile", false, judge_open_files);
+  check_limit("stack", true, judge_stack);
 }
 
 constexpr const char* kShm = "/dev/shm";
 
-void check_room(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "host.shm");
-  constexpr const char* kRemedy = "mount -o remount,size=8G /dev/shm; for a container --shm-size=8g or --ipc=host";
+void check_room(const Probe& probe, const CheckRows& check) {
   const auto found = probe.mounts.find(kShm);
   const bool gpus = has_gpus(probe);
-  if (found == probe.mounts.end()) {
-    check.bad(gpus ? Outcome::fail : Outcome::warn, "none", "no /dev/shm: ranks of one node cannot share memory",
-              "mount -t tmpfs tmpfs /dev/shm");
-    return;
-  }
+  if (found == probe.mounts.end()) return check.bad(gpus ? Outcome::fail : Outcome::warn, "none", "no-shm");
   const Probe::Mount& mount = found->second;
   const std::string value = fmt::format("{} free of {}", format_bytes(mount.free_bytes), format_bytes(mount.nbytes));
   // NCCL's segments are 10 to 33 MB per connection; MPI needs 4 MiB and more per rank.
   if (mount.free_bytes < (gpus ? 64 * kMiB : 16 * kMiB)) {
-    const bool small = mount.nbytes < 128 * kMiB;
-    check.fail(value, small ? "too small for the segments of the ranks" : "full: no room for segments of the ranks",
-               small ? kRemedy : "see what fills it: ls -lt /dev/shm; old segments may go when no job runs");
-  } else if (mount.nbytes <= 64 * kMiB) {
-    check.bad(gpus ? Outcome::fail : Outcome::warn, value,
-              "64 MiB, a container's default, is too small for jobs of many ranks", kRemedy);
-  } else if (gpus && mount.free_bytes < kGiB) {
-    check.warn(value, "less than 1 GiB free", kRemedy);
-  } else {
-    check.ok(value);
+    return check.fail(value, mount.nbytes < 128 * kMiB ? "shm-small" : "shm-full");
   }
+  if (mount.nbytes <= 64 * kMiB) return check.bad(gpus ? Outcome::fail : Outcome::warn, value, "shm-default");
+  if (gpus && mount.free_bytes < kGiB) return check.warn(value, "shm-scarce");
+  check.ok(value);
 }
 
 struct Segment {
@@ -149,8 +114,7 @@ std::string flight_words(const Probe& probe) {
                                        counted(records.size(), "flight record"), kShm);
 }
 
-void check_left_behind(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "host.stale_segments");
+void check_left_behind(const Probe& probe, const CheckRows& check) {
   std::vector<Segment> old = old_segments(probe, "nccl-");
   leave_out_mapped(probe, old);
   if (old.empty()) return check.ok(flight_words(probe));
@@ -168,16 +132,11 @@ void check_left_behind(const Probe& probe, Rows& rows) {
   const bool most = mount != probe.mounts.end() && nbytes > mount->second.nbytes / 2;
   const std::string value = fmt::format("{} nccl-* ({} empty), {}, up to {} old, of uid {}", old.size(), empty,
                                         format_bytes(nbytes), format_duration(oldest_s), fmt::join(owners, ", "));
-  check.bad(most ? Outcome::fail : Outcome::warn, value,
-            most ? "segments of jobs that are gone fill most of /dev/shm"
-                 : "segments of jobs that are gone, mapped by no process that this user can see",
-            "when no job runs on the node, their owner may remove them: find /dev/shm -name 'nccl-*' "
-            "-mmin +10 -delete");
+  check.bad(most ? Outcome::fail : Outcome::warn, value, most ? "segments-fill-shm" : "segments-unmapped");
 }
 
 /// logind removes a user's shared memory when the last session ends, also from under a job that has none.
-void check_remove_ipc(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "host.remove_ipc");
+void check_remove_ipc(const Probe& probe, const CheckRows& check) {
   if (!probe.exists("/run/systemd/seats")) return check.ok("systemd-logind is not running");
   std::string setting = "default";
   std::vector<std::string> files{"/etc/systemd/logind.conf"};
@@ -195,18 +154,8 @@ void check_remove_ipc(const Probe& probe, Rows& rows) {
   }
   const bool matters = has_gpus(probe) || has_rdma(probe);
   constexpr unsigned kFirstUser = 1000;  // system users are left alone
-  if (matters && probe.uid >= kFirstUser && setting.starts_with("yes")) {
-    check.warn(setting, "logind removes this user's /dev/shm files when the last login ends, under a running job too",
-               "RemoveIPC=no in /etc/systemd/logind.conf, or loginctl enable-linger");
-  } else {
-    check.ok(setting);
-  }
-}
-
-void check_shared_memory(const Probe& probe, Rows& rows) {
-  check_room(probe, rows);
-  check_left_behind(probe, rows);
-  check_remove_ipc(probe, rows);
+  if (matters && probe.uid >= kFirstUser && setting.starts_with("yes")) return check.warn(setting, "removes-ipc");
+  check.ok(setting);
 }
 
 /// What is built in: the kernel keeps a few percent, not the same on equal nodes, so up to the next sixteenth.
@@ -215,8 +164,7 @@ std::uint64_t installed(std::uint64_t nbytes) {
   return (nbytes + step - 1) / step * step;
 }
 
-void check_swap(std::string_view meminfo, Rows& rows) {
-  const CheckRows check(rows, "host.swap");
+void check_swap(std::string_view meminfo, const CheckRows& check) {
   constexpr std::uint64_t kMost = std::uint64_t{256} << 20;  // what a server writes out over months of idling
   const auto total = kilobytes_of(meminfo, "SwapTotal");
   const auto left = kilobytes_of(meminfo, "SwapFree");
@@ -225,17 +173,15 @@ void check_swap(std::string_view meminfo, Rows& rows) {
   const std::uint64_t used = *total - std::min(*total, *left);
   const std::string value = fmt::format("{} of {} used", format_bytes(used), format_bytes(*total));
   if (used <= kMost) return check.ok(value);
-  check.warn(value, "memory is swapped out: a rank that touches it waits for a disk",
-             "find what took the memory (ps aux --sort=-rss), then swapoff -a && swapon -a");
+  check.warn(value, "swapped-out");
 }
 
 void check_memory(const Probe& probe, Rows& rows) {
   const std::string meminfo = probe.read("/proc/meminfo").value_or("");
   if (const auto total = kilobytes_of(meminfo, "MemTotal")) {
-    rows.push_back(equal_row("host.memory", "", "about " + format_bytes(installed(*total)), Outcome::warn,
-                             "a module that failed or is missing? Compare with the inventory and the BMC's log"));
+    CheckRows(rows, "host.memory").agree("about " + format_bytes(installed(*total)), Outcome::warn, "same-memory");
   }
-  check_swap(meminfo, rows);
+  check_swap(meminfo, {rows, "host.swap"});
 }
 
 void check_disks(const Probe& probe, Rows& rows) {
@@ -244,13 +190,11 @@ void check_disks(const Probe& probe, Rows& rows) {
     const CheckRows check(rows, "host.disk", name);
     const auto found = probe.mounts.find(name);
     if (std::string_view(name) == "home" && probe.notes.contains("home.silent")) {
-      check.fail("no answer in 3 s", "the file system of the home folder does not answer: programs that touch it hang",
-                 "look at the file server and at the kernel log (nfs: server not responding)");
+      check.fail("no answer in 3 s", "home-silent");
     } else if (found == probe.mounts.end()) {
       check.skip("there is none");
     } else if (found->second.free_bytes < kLeast) {
-      check.warn(format_bytes(found->second.free_bytes) + " free", "less than 1 GB free",
-                 "make room: logs, reports and caches of compiled kernels go there");
+      check.warn(format_bytes(found->second.free_bytes) + " free", "disk-full");
     } else {
       check.ok(format_bytes(found->second.free_bytes) + " free");
     }
@@ -261,7 +205,9 @@ void check_disks(const Probe& probe, Rows& rows) {
 
 void check_host(const Probe& probe, Rows& rows) {
   check_limits(probe, rows);
-  check_shared_memory(probe, rows);
+  check_room(probe, {rows, "host.shm"});
+  check_left_behind(probe, {rows, "host.stale_segments"});
+  check_remove_ipc(probe, {rows, "host.remove_ipc"});
   check_memory(probe, rows);
   check_disks(probe, rows);
 }

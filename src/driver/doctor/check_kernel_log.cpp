@@ -27,9 +27,7 @@ struct KernelTrouble {
   std::string check;
   std::string subject;
   std::string what;  // "XID 79"; empty where the check says it
-  Outcome outcome = Outcome::warn;
-  std::string reason;
-  std::string remedy;
+  Remark found;
   // Of a process that was killed for memory:
   std::int64_t pid = -1;
   std::uint64_t nbytes = 0;
@@ -47,12 +45,9 @@ std::optional<KernelTrouble> read_switch(std::string_view line) {
   if (close == kNotFound) return std::nullopt;
   const std::string_view said = rest.substr(close + 3);
   const bool fatal = has(said, "Fatal") && !has(said, "Non-fatal");
-  return KernelTrouble{"kernel.sxid",
-                       fmt::format("NVSwitch {}", rest.substr(0, close)),
+  return KernelTrouble{"kernel.sxid", fmt::format("NVSwitch {}", rest.substr(0, close)),
                        fmt::format("SXid {}", said.substr(0, said.find(','))),
-                       fatal ? Outcome::fail : Outcome::warn,
-                       fatal ? "a fatal error of the NVSwitch" : "an error of the NVSwitch that was not fatal",
-                       "systemctl status nvidia-fabricmanager; reset all GPUs; the host's board if it comes again"};
+                       fatal ? remark(Outcome::fail, "nvswitch-fatal") : remark(Outcome::warn, "nvswitch-error")};
 }
 
 KernelTrouble of_event(const KernelEvent& event) {
@@ -60,33 +55,22 @@ KernelTrouble of_event(const KernelEvent& event) {
   switch (event.what) {
     case KernelEvent::What::xid: {
       const XidMeaning& xid = xid_meaning(event.number);
-      const Outcome outcome = xid_outcome(xid, event.text);
-      return {"kernel.xid", "GPU " + device, fmt::format("XID {}", event.number), outcome, xid.meaning, xid.advice};
+      return {"kernel.xid",
+              "GPU " + device,
+              fmt::format("XID {}", event.number),
+              {xid_outcome(xid, event.text), xid.meaning, xid.advice}};
     }
     case KernelEvent::What::nvswitch:
       return read_switch(event.text).value_or(KernelTrouble{});
     case KernelEvent::What::aer:
-      return {"kernel.aer",
-              device,
-              "",
-              Outcome::fail,
-              "a PCIe error that was not corrected",
-              "lspci -vvv of that device (UESta), its slot, riser and firmware"};
+      return {"kernel.aer", device, "", remark(Outcome::fail, "pcie-uncorrected")};
     case KernelEvent::What::link_down:
-      return {"kernel.link_down",
-              device,
-              "",
-              Outcome::warn,
-              "the network link went down since the host booted",
-              "ip -s link; ibstat; cable, transceiver and switch port"};
+      return {"kernel.link_down", device, "", remark(Outcome::warn, "link-went-down")};
     case KernelEvent::What::out_of_memory:
       return {std::string(kOutOfMemory),
               "",
               device.empty() ? "a process" : device,
-              Outcome::warn,
-              "the kernel killed a process for lack of memory",
-              "see what uses the memory (ps aux --sort=-rss); start fewer ranks on the host, or grant the job more "
-              "(Slurm: --mem)",
+              remark(Outcome::warn, "killed-process"),
               event.pid,
               event.nbytes};
   }
@@ -99,33 +83,21 @@ struct Words {
   std::string_view words;   // and this too
   Outcome outcome;
   std::string_view check;
-  std::string_view reason;
-  std::string_view remedy;
+  std::string_view remark;
 };
 
 constexpr auto kDriverLines = std::to_array<Words>({
-    {"NVRM: ", "RmInitAdapter failed", Outcome::fail, "kernel.gpu", "the driver could not start the GPU",
-     "reboot; nvidia-bug-report.sh; the board's seating and power"},
-    {"DMAR: ", "fault", Outcome::warn, "kernel.iommu", "the IOMMU refused an access of a device",
-     "iommu=pt on the kernel's command line; the device's driver"},
-    {"AMD-Vi: ", "IO_PAGE_FAULT", Outcome::warn, "kernel.iommu", "the IOMMU refused an access of a device",
-     "iommu=pt on the kernel's command line; the device's driver"},
-    {"arm-smmu", "Unhandled context fault", Outcome::warn, "kernel.iommu", "the IOMMU refused an access of a device",
-     "iommu.passthrough=1 on the kernel's command line; the device's driver"},
-    {"mlx5_core ", "health compromised", Outcome::fail, "kernel.mlx5", "the network card's firmware found it unwell",
-     "firmware and cooling of the card; replace it if it comes again"},
-    {"mlx5_core ", "Fatal error", Outcome::fail, "kernel.mlx5", "a fatal error of the network card",
-     "firmware and cooling of the card; replace it if it comes again"},
-    {"mlx5_core ", "insufficient power", Outcome::warn, "kernel.mlx5",
-     "the slot gives the network card too little power", "another slot, or the slot's power limit in the BIOS"},
-    {"mlx5_core ", "High Temperature", Outcome::warn, "kernel.mlx5", "the network card or its transceiver is too hot",
-     "air flow, fans and the transceiver"},
-    {"mlx5_core ", "module event[error]", Outcome::warn, "kernel.mlx5", "the transceiver reported an error",
-     "reseat or replace the cable or transceiver"},
-    {"mlx5_core ", "timeout. Will cause a leak", Outcome::warn, "kernel.mlx5",
-     "the network card's firmware did not answer", "firmware of the card; reset it (mlxfwreset)"},
-    {"EDAC ", " UE ", Outcome::fail, "kernel.memory", "a memory error that was not corrected",
-     "the memory module that the line names (edac-util -v)"},
+    {"NVRM: ", "RmInitAdapter failed", Outcome::fail, "kernel.gpu", "gpu-not-started"},
+    {"DMAR: ", "fault", Outcome::warn, "kernel.iommu", "iommu-refused"},
+    {"AMD-Vi: ", "IO_PAGE_FAULT", Outcome::warn, "kernel.iommu", "iommu-refused"},
+    {"arm-smmu", "Unhandled context fault", Outcome::warn, "kernel.iommu", "smmu-refused"},
+    {"mlx5_core ", "health compromised", Outcome::fail, "kernel.mlx5", "card-unwell"},
+    {"mlx5_core ", "Fatal error", Outcome::fail, "kernel.mlx5", "card-fatal"},
+    {"mlx5_core ", "insufficient power", Outcome::warn, "kernel.mlx5", "card-low-power"},
+    {"mlx5_core ", "High Temperature", Outcome::warn, "kernel.mlx5", "card-hot"},
+    {"mlx5_core ", "module event[error]", Outcome::warn, "kernel.mlx5", "transceiver-error"},
+    {"mlx5_core ", "timeout. Will cause a leak", Outcome::warn, "kernel.mlx5", "card-silent"},
+    {"EDAC ", " UE ", Outcome::fail, "kernel.memory", "memory-uncorrected"},
 });
 
 std::string pci_device(std::string_view line) {
@@ -144,8 +116,7 @@ std::optional<KernelTrouble> read_words(std::string_view line) {
   for (const Words& one : kDriverLines) {
     const std::size_t at = line.find(one.driver);
     if (at == kNotFound || !has(line.substr(at), one.words)) continue;
-    return KernelTrouble{std::string(one.check),  pci_device(line),       "", one.outcome,
-                         std::string(one.reason), std::string(one.remedy)};
+    return KernelTrouble{std::string(one.check), pci_device(line), "", remark(one.outcome, one.remark)};
   }
   return std::nullopt;
 }
@@ -180,9 +151,8 @@ std::string killed_words(const KernelTrouble& newest, int times, double now_s) {
 
 void check_kernel_log(const Probe& probe, Rows& rows) {
   if (!probe.kernel_log) {
-    rows.push_back(
-        skip_row("kernel.log", "", "/dev/kmsg may not be read (CAP_SYSLOG, or sysctl kernel.dmesg_restrict=0)"));
-    return;
+    return CheckRows(rows, "kernel.log")
+        .skip("/dev/kmsg may not be read (CAP_SYSLOG, or sysctl kernel.dmesg_restrict=0)");
   }
   struct Group {
     KernelTrouble trouble;
@@ -192,7 +162,7 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
   for (const std::string& line : *probe.kernel_log) {
     const auto trouble = read_trouble(line);
     if (!trouble) continue;
-    Group& group = groups[{trouble->check, trouble->subject, trouble->what, trouble->outcome}];
+    Group& group = groups[{trouble->check, trouble->subject, trouble->what, trouble->found.outcome}];
     // A process that is killed for memory has two lines.
     const bool again = trouble->pid >= 0 && trouble->pid == group.trouble.pid;
     const std::uint64_t told = again ? group.trouble.nbytes : 0;
@@ -209,11 +179,10 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
     const std::string value = t.check == kOutOfMemory ? killed_words(t, group.times, now_s)
                               : t.what.empty()        ? times
                                                       : fmt::format("{}, {}", t.what, times);
-    quiet = quiet && t.outcome == Outcome::pass;
-    rows.push_back(t.outcome == Outcome::pass ? ok_row(t.check, t.subject, value)
-                                              : bad_row(t.outcome, t.check, t.subject, value, t.reason, t.remedy));
+    quiet = quiet && t.found.outcome == Outcome::pass;
+    CheckRows(rows, t.check, t.subject).judged(value, t.found);
   }
-  if (quiet) rows.push_back(ok_row("kernel.log", "", "no faults"));
+  if (quiet) CheckRows(rows, "kernel.log").ok("no faults");
 }
 
 std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events) {
@@ -224,9 +193,7 @@ std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events) {
     const auto& [subject, number] = key;
     const XidMeaning& xid = xid_meaning(number);
     const std::string value = fmt::format("XID {}, {}", number, count == 1 ? "once" : fmt::format("{} times", count));
-    const Outcome outcome = xid_outcome(xid, "");
-    rows.push_back(outcome == Outcome::pass ? ok_row("gpu.xid", subject, value)
-                                            : bad_row(outcome, "gpu.xid", subject, value, xid.meaning, xid.advice));
+    CheckRows(rows, "gpu.xid", subject).judged(value, {xid_outcome(xid, ""), xid.meaning, xid.advice});
   }
   std::ranges::stable_sort(rows, [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });
   return rows;

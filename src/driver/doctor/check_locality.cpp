@@ -1,4 +1,5 @@
 #include "common/base/compress_list.h"
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"
@@ -38,7 +39,6 @@ std::vector<Nic> compute_nics(const Probe& probe) {
 }
 
 void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics, Rows& rows) {
-  constexpr const char* kRemedy = "nodes of another kind, or cards in other slots?";
   std::vector<int> nodes;
   std::set<std::string> untold;
   const bool several = numa_nodes(probe) > 1;
@@ -47,9 +47,9 @@ void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const 
     if (several && (gpu.numa_node < 0 || gpu.local_cpus.empty())) untold.insert(gpu.address);
   }
   if (!gpus.empty()) {
-    rows.push_back(equal_row("locality.gpus", "",
-                             fmt::format("{} GPUs on NUMA nodes {}", gpus.size(), fmt::join(nodes, " ")), Outcome::warn,
-                             kRemedy));
+    CheckRows(rows, "locality.gpus")
+        .agree(fmt::format("{} GPUs on NUMA nodes {}", gpus.size(), fmt::join(nodes, " ")), Outcome::warn,
+               "same-cards");
   }
   std::map<int, std::vector<std::string>> names;
   for (const Nic& nic : nics) {
@@ -59,12 +59,10 @@ void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const 
   std::vector<std::string> words;
   for (const auto& [numa, list] : names) words.push_back(fmt::format("{} on NUMA node {}", compress_hosts(list), numa));
   if (!nics.empty()) {
-    rows.push_back(equal_row("locality.nics", "", fmt::format("{}", fmt::join(words, ", ")), Outcome::warn, kRemedy));
+    CheckRows(rows, "locality.nics").agree(joined_words(words, ", "), Outcome::warn, "same-cards");
   }
   if (untold.empty()) return;
-  rows.push_back(bad_row(Outcome::warn, "locality.numa", fmt::format("{}", fmt::join(untold, ", ")), "not told",
-                         "the firmware does not tell on which NUMA node it is: ranks are bound blindly",
-                         "a BIOS setting (NUMA, NPS, SNC) or update; in a virtual machine the host's settings"));
+  CheckRows(rows, "locality.numa", fmt::format("{}", fmt::join(untold, ", "))).warn("not told", "numa-untold");
 }
 
 /// A hypervisor that puts everything on one bus hides the tree.
@@ -75,15 +73,15 @@ bool tree_is_hidden(const Probe& probe, const std::vector<PciFunction>& gpus) {
 }
 
 /// The nearest network card of each GPU.
-void check_rails(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics, Rows& rows) {
-  constexpr const char* kCheck = "locality.rails";
+void check_rails(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics,
+                 const CheckRows& check) {
   if (probe.environment.contains("NCCL_TOPO_FILE")) {
-    return rows.push_back(skip_row(kCheck, "", "NCCL_TOPO_FILE tells NCCL another tree than sysfs does"));
+    return check.skip("NCCL_TOPO_FILE tells NCCL another tree than sysfs does");
   }
   if (tree_is_hidden(probe, gpus)) {
-    return rows.push_back(skip_row(kCheck, "",
-                                   "the hypervisor shows no PCI tree: NCCL needs the cloud's topology file "
-                                   "(NCCL_TOPO_FILE)"));
+    return check.skip(
+        "the hypervisor shows no PCI tree: NCCL needs the cloud's topology file "
+        "(NCCL_TOPO_FILE)");
   }
   std::vector<std::string> words;
   std::vector<std::string> far;
@@ -98,18 +96,9 @@ void check_rails(const Probe& probe, const std::vector<PciFunction>& gpus, const
     if (path >= PciPath::phb) far.push_back(gpu.address);
     across += path == PciPath::sys ? 1 : 0;
   }
-  DoctorRow row = equal_row(kCheck, "", fmt::format("{}", fmt::join(words, ", ")), Outcome::warn,
-                            "nodes of another kind, or cards in other slots?");
-  if (across == gpus.size()) {
-    mark_bad(row, Outcome::fail, "every GPU reaches its nearest network card only through another CPU (SYS)",
-             "put network cards on the GPUs' side; are the right ports up?");
-  } else if (!far.empty()) {
-    mark_bad(row, Outcome::warn,
-             fmt::format("{} of {} GPUs share no PCI switch with a network card: GPU Direct RDMA goes through the CPU",
-                         far.size(), gpus.size()),
-             "cards in other slots; NCCL_NET_GDR_LEVEL=PHB where the CPU forwards well");
-  }
-  rows.push_back(std::move(row));
+  DoctorRow& row = check.agree(joined_words(words, ", "), Outcome::warn, "same-cards");
+  if (across == gpus.size()) return mark_bad(row, Outcome::fail, "cards-across");
+  if (!far.empty()) mark_bad(row, Outcome::warn, "cards-far", far.size(), gpus.size());
 }
 
 }  // namespace
@@ -118,11 +107,11 @@ void check_locality(const Probe& probe, Rows& rows) {
   const std::vector<PciFunction> gpus = gpu_functions(probe);
   const std::vector<Nic> nics = compute_nics(probe);
   if (gpus.empty() && nics.empty()) {
-    rows.push_back(skip_row("locality", "", "no GPU and no active RDMA device on the PCI bus"));
+    CheckRows(rows, "locality").skip("no GPU and no active RDMA device on the PCI bus");
     return;
   }
   check_numa(probe, gpus, nics, rows);
-  if (!gpus.empty() && !nics.empty()) check_rails(probe, gpus, nics, rows);
+  if (!gpus.empty() && !nics.empty()) check_rails(probe, gpus, nics, {rows, "locality.rails"});
 }
 
 }  // namespace busbar

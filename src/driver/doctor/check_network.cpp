@@ -4,7 +4,6 @@
 #include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -17,28 +16,15 @@ std::string text_of(const Probe& probe, const NetInterface& card, const char* na
 }
 
 /// The interfaces over which a job's processes can find each other.
-void check_bootstrap(const Probe& probe, const std::vector<NetInterface>& cards, Rows& rows) {
-  constexpr const char* kCheck = "net.bootstrap";
+void check_bootstrap(const Probe& probe, const std::vector<NetInterface>& cards, const CheckRows& check) {
   std::vector<std::string> names;
   for (const NetInterface& card : cards) {
     if (card.routed && !card.of_no_use) names.push_back(card.name);
   }
-  if (names.empty()) {
-    rows.push_back(
-        bad_row(Outcome::warn, kCheck, "", "none",
-                "no interface leads out of this node (loopback, containers' bridges, VPN and Wi-Fi left out)",
-                "give one an address; a job on this node alone needs none"));
-    return;
-  }
+  if (names.empty()) return check.warn("none", "no-way-out");
   const bool chosen = probe.environment.contains("NCCL_SOCKET_IFNAME");
-  DoctorRow row = equal_row(kCheck, "", fmt::format("{}", fmt::join(names, ", ")), Outcome::warn,
-                            "NCCL_SOCKET_IFNAME takes a list of prefixes, such as eth,eno");
-  if (names.size() > 1 && !chosen && has_gpus(probe)) {
-    mark_bad(row, Outcome::warn,
-             "several interfaces lead out, and NCCL takes the first that it finds, not the same on every node",
-             "name the one that all nodes share: NCCL_SOCKET_IFNAME==eth0 ('=' in front: the whole name)");
-  }
-  rows.push_back(std::move(row));
+  DoctorRow& row = check.agree(joined_words(names, ", "), Outcome::warn, "name-interface");
+  if (names.size() > 1 && !chosen && has_gpus(probe)) mark_bad(row, Outcome::warn, "several-ways-out");
 }
 
 /// `subject`: empty where the node has one such interface: equal nodes may call it differently.
@@ -46,28 +32,21 @@ void check_link(const Probe& probe, const NetInterface& card, const std::string&
   const std::string state = text_of(probe, card, "operstate");
   const bool down = state == "down" || state == "lowerlayerdown";
   if (down) {
-    rows.push_back(bad_row(Outcome::warn, "net.state", card.name, state,
-                           "the interface has an address and a route, but no link", "cable, transceiver, switch port"));
+    CheckRows(rows, "net.state", card.name).warn(state, "interface-no-link");
   } else {
-    rows.push_back(ok_row("net.state", card.name, state.empty() ? "unknown" : state));
+    CheckRows(rows, "net.state", card.name).ok(state.empty() ? "unknown" : state);
   }
   if (const std::string mtu = text_of(probe, card, "mtu"); !mtu.empty()) {
-    rows.push_back(equal_row("net.mtu", subject, mtu, Outcome::fail,
-                             "ip link set dev INTERFACE mtu N, alike on all nodes: where they differ, large messages "
-                             "hang while small ones pass"));
+    CheckRows(rows, "net.mtu", subject).agree(mtu, Outcome::fail, "same-mtu");
   }
   // -1 and an error of reading: virtual cards have no speed.
   const auto speed = card.path.empty() ? std::nullopt : read_count(probe, card.path + "/speed");
   if (speed && *speed > 0 && !down) {
     const bool half = text_of(probe, card, "duplex") == "half";
-    DoctorRow row = equal_row("net.speed", subject, fmt::format("{} Mb/s{}", *speed, half ? " half duplex" : ""),
-                              has_rdma(probe) ? Outcome::warn : Outcome::fail,
-                              "the node that differs: cable, transceiver, or the switch port's speed");
-    if (half) {
-      mark_bad(row, Outcome::warn, "half duplex: the two ends did not agree",
-               "let both ends negotiate; else the cable");
-    }
-    rows.push_back(std::move(row));
+    DoctorRow& row = CheckRows(rows, "net.speed", subject)
+                         .agree(fmt::format("{} Mb/s{}", *speed, half ? " half duplex" : ""),
+                                has_rdma(probe) ? Outcome::warn : Outcome::fail, "same-speed");
+    if (half) mark_bad(row, Outcome::warn, "half-duplex");
   }
 }
 
@@ -77,16 +56,15 @@ void check_bonds(const Probe& probe, const std::vector<NetInterface>& cards, Row
     const std::string status = text_of(probe, card, "bonding_slave/mii_status");
     if (status.empty()) continue;
     if (status == "up") {
-      rows.push_back(ok_row("net.bond", card.name, status));
+      CheckRows(rows, "net.bond", card.name).ok(status);
     } else {
-      rows.push_back(bad_row(Outcome::warn, "net.bond", card.name, status, "a link of a bond is down",
-                             "cable, transceiver, switch port"));
+      CheckRows(rows, "net.bond", card.name).warn(status, "bond-down");
     }
   }
 }
 
 void check_interfaces(const Probe& probe, const std::vector<NetInterface>& cards, Rows& rows) {
-  check_bootstrap(probe, cards, rows);
+  check_bootstrap(probe, cards, {rows, "net.bootstrap"});
   const auto useful = [](const NetInterface& card) { return card.routed && !card.of_no_use; };
   const bool one = std::ranges::count_if(cards, useful) == 1;
   for (const NetInterface& card : cards) {
@@ -95,35 +73,23 @@ void check_interfaces(const Probe& probe, const std::vector<NetInterface>& cards
   check_bonds(probe, cards, rows);
 }
 
-void check_port_range(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "net.port_range";
+void check_port_range(const Probe& probe, const CheckRows& check) {
   constexpr long kUsual = 28000;  // Linux: 32768 to 60999
   constexpr long kLeast = 1024;   // four per rank of one node with 256 of them
   const std::string text = probe.read("/proc/sys/net/ipv4/ip_local_port_range").value_or("");
   const auto words = words_of(text);
   const long first = leading_number<long>(words.size() == 2 ? words[0] : "").value_or(0);
   const long last = leading_number<long>(words.size() == 2 ? words[1] : "").value_or(0);
-  if (last <= 0) return rows.push_back(skip_row(kCheck, "", "the kernel does not tell"));
-  DoctorRow row = equal_row(kCheck, "", fmt::format("{}-{}", first, last), Outcome::warn,
-                            "sysctl net.ipv4.ip_local_port_range, alike on all nodes");
-  if (last - first + 1 < kUsual) {
-    mark_bad(row, last - first + 1 < kLeast ? Outcome::fail : Outcome::warn,
-             "few ports for connections: every rank opens several per peer",
-             "sysctl net.ipv4.ip_local_port_range='32768 60999' (as root)");
-  }
-  rows.push_back(std::move(row));
+  if (last <= 0) return check.skip("the kernel does not tell");
+  DoctorRow& row = check.agree(fmt::format("{}-{}", first, last), Outcome::warn, "same-ports");
+  if (last - first + 1 < kUsual) mark_bad(row, last - first + 1 < kLeast ? Outcome::fail : Outcome::warn, "few-ports");
 }
 
-void check_backlog(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "net.somaxconn";
+void check_backlog(const Probe& probe, const CheckRows& check) {
   const auto backlog = read_count(probe, "/proc/sys/net/core/somaxconn");
-  if (!backlog) return rows.push_back(skip_row(kCheck, "", "the kernel does not tell"));
-  DoctorRow row = equal_row(kCheck, "", std::to_string(*backlog), Outcome::warn, "sysctl net.core.somaxconn");
-  if (*backlog < 1024 && has_gpus(probe)) {
-    mark_bad(row, Outcome::warn, "all ranks of a job connect to rank 0 at once, and this many may wait",
-             "sysctl net.core.somaxconn=4096 (as root)");
-  }
-  rows.push_back(std::move(row));
+  if (!backlog) return check.skip("the kernel does not tell");
+  DoctorRow& row = check.agree(std::to_string(*backlog), Outcome::warn, "same-backlog");
+  if (*backlog < 1024 && has_gpus(probe)) mark_bad(row, Outcome::warn, "short-backlog");
 }
 
 /// Users that listen on a TCP port, from the lines of /proc/net/tcp: local address, state 0A, uid in the eighth column.
@@ -143,31 +109,24 @@ std::set<unsigned> listeners(const Probe& probe, unsigned port) {
 }
 
 /// Where NCCL answers who waits for whom.
-void check_ras(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "net.ras_port");
+void check_ras(const Probe& probe, const CheckRows& check) {
   constexpr unsigned kPort = 28028;
   if (!has_gpus(probe) || probe.environment.contains("NCCL_RAS_ADDR")) return;
   for (const unsigned uid : listeners(probe, kPort)) {
     if (uid == probe.uid) continue;
-    check.warn(fmt::format("taken by uid {}", uid),
-               "another user listens where NCCL's RAS service would: hangs are told with less evidence",
-               "NCCL_RAS_ADDR=localhost:PORT with another port");
+    check.warn(fmt::format("taken by uid {}", uid), "ras-port-taken");
     return;
   }
   check.ok("free, or this user's");
-}
-
-void check_sockets(const Probe& probe, Rows& rows) {
-  check_port_range(probe, rows);
-  check_backlog(probe, rows);
-  check_ras(probe, rows);
 }
 
 }  // namespace
 
 void check_network(const Probe& probe, Rows& rows) {
   check_interfaces(probe, net_interfaces(probe), rows);
-  check_sockets(probe, rows);
+  check_port_range(probe, {rows, "net.port_range"});
+  check_backlog(probe, {rows, "net.somaxconn"});
+  check_ras(probe, {rows, "net.ras_port"});
 }
 
 }  // namespace busbar

@@ -102,25 +102,19 @@ void check_plugin(const Probe& probe, const std::vector<std::string>& folders, c
       set == settings.end() ? std::vector<std::string>{} : names_in(set->second.value);
   for (const std::string& name : wanted) {
     if (name == "none" || name == "STATIC_PLUGIN" || !find_plugin(probe, folders, plugin, name).empty()) continue;
-    rows.push_back(
-        bad_row(Outcome::fail, plugin.check, "", fmt::format("{} not found", name),
-                fmt::format("{} names it, and the loader does not find it: {}", plugin.variable, plugin.without),
-                "LD_LIBRARY_PATH on every node, or the full path"));
-    return;
+    return CheckRows(rows, plugin.check)
+        .fail(fmt::format("{} not found", name), "plugin-not-found", plugin.variable, plugin.without);
   }
   const std::string found =
       wanted.empty() ? find_library(probe, folders, plugin.file) : find_plugin(probe, folders, plugin, wanted.front());
-  rows.push_back(equal_row(plugin.check, "", found.empty() ? "none" : found, Outcome::warn,
-                           "the same plugins and LD_LIBRARY_PATH on every node"));
+  CheckRows(rows, plugin.check).agree(found.empty() ? "none" : found, Outcome::warn, "same-plugins");
 }
 
 /// Two libncclX in one process have two sets of everything: communicators of one are nothing to the other.
 void check_mapped(const Probe& probe, Rows& rows) {
   const std::set<std::string> files = mapped_files(probe.read("/proc/self/maps").value_or(""), "libnccl.so");
   if (files.size() < 2) return;
-  rows.push_back(bad_row(Outcome::fail, "plugin.libnccl", "", fmt::format("{}", fmt::join(files, ", ")),
-                         "more than one libnccl in this process",
-                         "LD_LIBRARY_PATH and LD_PRELOAD; ldd of the program and of its plugins"));
+  CheckRows(rows, "plugin.libnccl").fail(fmt::format("{}", fmt::join(files, ", ")), "two-libnccl");
 }
 
 bool has_efa(const Probe& probe) {
@@ -130,20 +124,18 @@ bool has_efa(const Probe& probe) {
   });
 }
 
-void check_efa(const Probe& probe, const std::vector<std::string>& folders, Rows& rows) {
-  const CheckRows check(rows, "plugin.aws_ofi_nccl");
+void check_efa(const Probe& probe, const std::vector<std::string>& folders, const CheckRows& check) {
   if (!has_efa(probe) || !has_gpus(probe)) return;
   for (const char* name : {"libnccl-net-aws-ofi.so", "libnccl-net-ofi.so", "libnccl-net.so"}) {
     const std::string found = find_library(probe, folders, name);
     if (!found.empty()) return check.ok(found);
   }
-  std::string remedy = "install aws-ofi-nccl, and its folder into LD_LIBRARY_PATH";
+  std::string elsewhere;
   for (const char* folder : {"/opt/amazon/ofi-nccl/lib", "/opt/amazon/ofi-nccl/lib64",
                              "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu", "/opt/aws-ofi-nccl/lib"}) {
-    if (!probe.exists(std::string(folder) + "/libnccl-net.so")) continue;
-    remedy = fmt::format("it is in {}: add that to LD_LIBRARY_PATH", folder);
+    if (probe.exists(std::string(folder) + "/libnccl-net.so")) elsewhere = folder;
   }
-  check.fail("not found", "without it NCCL does not use EFA but TCP sockets, a tenth as fast or less", remedy);
+  check.fail("not found", elsewhere.empty() ? "efa-without-plugin" : "efa-plugin-elsewhere", elsewhere);
 }
 
 bool has_module(const Probe& probe, const std::string& name) {
@@ -167,29 +159,21 @@ bool has_dma_buf(const Probe& probe) {
 }
 
 void check_gdr(const Probe& probe, Rows& rows) {
-  constexpr const char* kCheck = "plugin.gdr";
+  const CheckRows check(rows, "plugin.gdr");
   if (!has_gpus(probe) || !has_rdma(probe) || has_efa(probe)) return;
-  constexpr const char* kRemedy = "the same driver and modules on every node";
   const bool peer_memory =
       probe.exists("/sys/kernel/mm/memory_peers/nv_mem") || probe.exists("/sys/kernel/mm/memory_peers/nvidia-peermem");
   if (has_module(probe, "nvidia_peermem")) {
-    rows.push_back(equal_row(kCheck, "", "nvidia_peermem", Outcome::warn, kRemedy));
+    check.agree("nvidia_peermem", Outcome::warn, "same-modules");
   } else if (has_dma_buf(probe)) {
-    rows.push_back(equal_row(kCheck, "", "DMA-BUF", Outcome::warn, kRemedy));
+    check.agree("DMA-BUF", Outcome::warn, "same-modules");
   } else if (has_module(probe, "nv_peer_mem") || peer_memory) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, "", "nv_peer_mem", "only the old module, which newer drivers replace",
-                           "modprobe nvidia-peermem"));
+    check.warn("nv_peer_mem", "old-peer-memory");
   } else {
-    rows.push_back(bad_row(Outcome::fail, kCheck, "", "none",
-                           "network cards cannot reach the GPUs' memory: every message goes through the host's",
-                           "modprobe nvidia-peermem, or NVIDIA's open kernel modules on Linux 5.12 or newer"));
+    check.fail("none", "no-gpu-direct");
   }
-  if (probe.exists("/dev/gdrdrv")) {
-    rows.push_back(ok_row("plugin.gdrdrv", "", "present"));
-  } else {
-    rows.push_back(bad_row(Outcome::warn, "plugin.gdrdrv", "", "none", "no GDRCopy: small messages have more latency",
-                           "install gdrcopy, modprobe gdrdrv"));
-  }
+  if (probe.exists("/dev/gdrdrv")) return CheckRows(rows, "plugin.gdrdrv").ok("present");
+  CheckRows(rows, "plugin.gdrdrv").warn("none", "no-gdrcopy");
 }
 
 /// Whether the GPUs are those of racks whose NVLink joins several hosts.
@@ -202,8 +186,7 @@ bool is_rack(const Probe& probe) {
   });
 }
 
-void check_imex(const Probe& probe, Rows& rows) {
-  const CheckRows check(rows, "plugin.imex");
+void check_imex(const Probe& probe, const CheckRows& check) {
   if (!is_rack(probe)) return;
   const std::string folder = "/dev/nvidia-caps-imex-channels";
   std::vector<std::string> channels = probe.list(folder);
@@ -211,9 +194,7 @@ void check_imex(const Probe& probe, Rows& rows) {
   const bool usable =
       std::ranges::any_of(channels, [&](const std::string& name) { return probe.usable(folder + "/" + name); });
   if (usable) return check.ok("channels present");
-  check.fail(channels.empty() ? "no channel" : "no permission",
-             "memory cannot be shared with the rack's other hosts: NVLink between them is not used",
-             "systemctl status nvidia-imex; NVreg_CreateImexChannel0=1, or the channel given to the container");
+  check.fail(channels.empty() ? "no channel" : "no permission", "no-imex");
 }
 
 }  // namespace
@@ -225,17 +206,15 @@ void check_plugins(const Probe& probe, Rows& rows) {
   check_plugin(probe, folders, {"plugin.tuner", "NCCL_TUNER_PLUGIN", "libnccl-tuner.so", "NCCL tunes by itself"}, rows);
   check_plugin(probe, folders,
                {"plugin.profiler", "NCCL_PROFILER_PLUGIN", "libnccl-profiler.so", "nothing is recorded"}, rows);
-  check_efa(probe, folders, rows);
+  check_efa(probe, folders, {rows, "plugin.aws_ofi_nccl"});
   check_gdr(probe, rows);
-  check_imex(probe, rows);
+  check_imex(probe, {rows, "plugin.imex"});
 }
 
 namespace {
 
-constexpr const char* kInstallSameVersion = "install the same version on every node";
-
 void add(Rows& rows, const char* check, std::string value, Outcome if_differs = Outcome::warn) {
-  rows.push_back(equal_row(check, "", std::move(value), if_differs, kInstallSameVersion));
+  CheckRows(rows, check).agree(std::move(value), if_differs, "same-versions");
 }
 
 void check_system(const Probe& probe, Rows& rows) {
@@ -272,7 +251,7 @@ void check_firmware(const Probe& probe, Rows& rows) {
     if (!seen.insert(port.device).second) continue;
     const auto version = probe.read(fmt::format("/sys/class/infiniband/{}/fw_ver", port.device));
     if (!version) continue;
-    rows.push_back(equal_row(kCheck, port.device, *version, Outcome::warn, "flash the same firmware (mlxfwmanager)"));
+    CheckRows(rows, kCheck, port.device).agree(*version, Outcome::warn, "same-firmware");
     models[port.model][*version].push_back(port.device);
   }
   for (const auto& [model, versions] : models) {
@@ -280,8 +259,7 @@ void check_firmware(const Probe& probe, Rows& rows) {
     std::vector<std::string> words;
     for (const auto& [version, devices] : versions)
       words.push_back(fmt::format("{} on {}", version, compress_hosts(devices)));
-    rows.push_back(bad_row(Outcome::warn, kCheck, model, fmt::format("{}", fmt::join(words, ", ")),
-                           "cards of one model have different firmware", "flash the same firmware (mlxfwmanager)"));
+    CheckRows(rows, kCheck, model).warn(joined_words(words, ", "), "mixed-firmware");
   }
 }
 
@@ -311,7 +289,7 @@ void check_libraries(const Probe& probe, Rows& rows) {
   } else if (const std::string file = find_library(probe, library_folders(probe), "libnccl.so.2"); !file.empty()) {
     add(rows, "version.libnccl", version_or_size(probe, file), Outcome::fail);
   } else {
-    rows.push_back(skip_row("version.libnccl", "", "no libnccl.so.2 where the loader looks"));
+    CheckRows(rows, "version.libnccl").skip("no libnccl.so.2 where the loader looks");
   }
   // What this program itself runs on; without MPI there is none of it in the process.
   constexpr std::array<std::pair<const char*, const char*>, 4> kMapped = {{{"version.libmpi", "libmpi.so"},

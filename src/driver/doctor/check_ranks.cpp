@@ -56,27 +56,17 @@ void check_own_gpu(const Probe& probe, Rows& rows) {
   } else {
     for (std::size_t i = 0; i < ngpus; ++i) seen.push_back(fmt::format("{}", i));
   }
-  if (seen.empty()) {
-    rows.push_back(bad_row(Outcome::warn, kRankGpus, "", "none", "CUDA_VISIBLE_DEVICES hides all GPUs from this rank",
-                           "unset it, or name GPUs as nvidia-smi -L does"));
-    return;
-  }
+  const CheckRows check(rows, kRankGpus);
+  if (seen.empty()) return check.warn("none", "gpus-hidden");
   // A launcher that shows each rank one GPU has chosen; else ranks take them in turn.
   const auto local = static_cast<std::size_t>(launch.local_rank);
   const std::string& mine = seen[seen.size() == 1 ? 0 : local % seen.size()];
-  DoctorRow row = ok_row(kRankGpus, "", "GPU " + mine);
   const bool numbers = std::ranges::all_of(seen, is_number);
   const bool ordered = std::ranges::is_sorted(seen, [](const std::string& a, const std::string& b) {
     return std::strtoul(a.c_str(), nullptr, 10) < std::strtoul(b.c_str(), nullptr, 10);
   });
-  if (numbers && !ordered) {
-    mark_bad(row, Outcome::warn,
-             fmt::format("CUDA_VISIBLE_DEVICES={} changes their order: ranks may sit far from their CPUs and network "
-                         "cards",
-                         set->second),
-             "ascending numbers, or unset it");
-  }
-  rows.push_back(std::move(row));
+  if (!numbers || ordered) return check.ok("GPU " + mine);
+  check.warn("GPU " + mine, "gpus-unordered", set->second);
 }
 
 void check_shared_gpus(const Probe& probe, const std::vector<NodeReport>& parts, Rows& rows) {
@@ -94,12 +84,10 @@ void check_shared_gpus(const Probe& probe, const std::vector<NodeReport>& parts,
     if (ranks.size() < 2) continue;
     // Where there are enough GPUs for all ranks it is an oversight.
     const bool enough = nranks <= ngpus;
-    DoctorRow row = bad_row(enough ? Outcome::fail : Outcome::warn, "rank.shared_gpu", "",
-                            enough ? gpu : fmt::format("{} ranks for {} GPUs", nranks, ngpus),
-                            "several ranks take one GPU: NCCL refuses that",
-                            enough ? "CUDA_VISIBLE_DEVICES of each rank; one rank per GPU" : "one rank per GPU");
-    row.ranks = ranks;
-    rows.push_back(std::move(row));
+    const CheckRows check(rows, "rank.shared_gpu");
+    if (enough) check.fail(gpu, "ranks-on-one-gpu");
+    if (!enough) check.warn(fmt::format("{} ranks for {} GPUs", nranks, ngpus), "too-few-gpus");
+    rows.back().ranks = ranks;
     if (!enough) return;
   }
 }
@@ -129,20 +117,17 @@ std::optional<PciFunction> own_gpu(const Probe& probe) {
 
 void check_own_cpus(const Probe& probe, Rows& rows) {
   const std::string value = compress_ranks(probe.cpus);
-  if (probe.cpus.empty()) return rows.push_back(skip_row(kOwnCpus, "", "/proc/self/status does not tell"));
-  DoctorRow row = ok_row(kOwnCpus, "", value);
+  const CheckRows check(rows, kOwnCpus);
+  if (probe.cpus.empty()) return check.skip("/proc/self/status does not tell");
   const std::optional<PciFunction> gpu = own_gpu(probe);
   const std::set<int> local = gpu ? parse_cpu_list(gpu->local_cpus) : std::set<int>();
   const bool near = std::ranges::any_of(probe.cpus, [&](int cpu) { return local.contains(cpu); });
-  if (gpu && !local.empty() && !near) {
-    mark_bad(row, Outcome::warn, "the rank runs on another NUMA node than its GPU (NCCL: Affinity for GPU is empty)",
-             "mpirun --map-by ppr:N:numa --bind-to core, or srun --gpu-bind=closest");
-  }
-  rows.push_back(std::move(row));
+  if (!gpu || local.empty() || near) return check.ok(value);
+  check.warn(value, "rank-far-from-gpu");
 }
 
 void check_shared_cpus(const Probe& probe, const std::vector<NodeReport>& parts, Rows& rows) {
-  constexpr const char* kShared = "rank.shared_cpus";
+  const CheckRows check(rows, "rank.shared_cpus");
   std::map<std::string, std::vector<int>> ranks_on;  // one CPU -> who may run nowhere else
   int nranks = 0;
   for (const NodeReport& part : parts) {
@@ -155,17 +140,13 @@ void check_shared_cpus(const Probe& probe, const std::vector<NodeReport>& parts,
   const int cpus = online_cpus(probe);
   for (const auto& [cpu, ranks] : ranks_on) {
     if (ranks.size() < 2 || cpus == 1) continue;
-    DoctorRow row =
-        bad_row(Outcome::fail, kShared, "", fmt::format("CPU {}", cpu), "several ranks are bound to one CPU",
-                "mpirun --bind-to core without a rankfile, or srun --cpu-bind=cores");
-    row.ranks = ranks;
-    rows.push_back(std::move(row));
+    check.fail(fmt::format("CPU {}", cpu), "ranks-on-one-cpu");
+    rows.back().ranks = ranks;
     return;
   }
   const std::string value = fmt::format("{} ranks on {} CPUs", nranks, cpus);
-  if (nranks <= cpus) return rows.push_back(ok_row(kShared, "", value));
-  rows.push_back(bad_row(Outcome::warn, kShared, "", value,
-                         "more ranks than CPUs: each waits for the other's time slice", "fewer ranks per node"));
+  if (nranks <= cpus) return check.ok(value);
+  check.warn(value, "too-many-ranks");
 }
 
 }  // namespace busbar

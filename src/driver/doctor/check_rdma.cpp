@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -22,8 +23,7 @@ void check_devices(const std::vector<RdmaPort>& ports, Rows& rows) {
   for (const RdmaPort& port : ports) ++models[port.model];
   std::vector<std::string> words;
   for (const auto& [model, count] : models) words.push_back(fmt::format("{} x {}", count, model));
-  rows.push_back(equal_row("rdma.devices", "", fmt::format("{}", fmt::join(words, ", ")), Outcome::fail,
-                           "fewer than on the others: a card that is gone (lspci, the kernel log), or another kind"));
+  CheckRows(rows, "rdma.devices").agree(joined_words(words, ", "), Outcome::fail, "same-devices");
 }
 
 /// The other functions of a card with several ports: one without a cable beside one that works is common.
@@ -39,63 +39,54 @@ bool peer_works(const RdmaPort& port, const std::vector<RdmaPort>& ports) {
   });
 }
 
-/// Amazon's driver calls every port active: the interface beside it, where there is one, knows.
-DoctorRow efa_state(const Probe& probe, const RdmaPort& port) {
-  constexpr const char* kCheck = "rdma.state";
+/// Amazon's driver calls every port active: the interface beside it, where there is one, knows. False: there is none.
+bool check_efa_state(const Probe& probe, const RdmaPort& port, const CheckRows& check) {
   for (const std::string& name : port.interfaces) {
     const auto state = probe.read(fmt::format("/sys/class/net/{}/operstate", name));
-    if (state == "up" || state == "unknown") return ok_row(kCheck, port.name, "interface up");
-    if (state) {
-      return bad_row(Outcome::fail, kCheck, port.name, fmt::format("interface {}", *state),
-                     "the interface beside the EFA device is not up", "look at it with the cloud's own tools");
+    if (!state) continue;
+    if (state == "up" || state == "unknown") {
+      check.ok("interface up");
+    } else {
+      check.fail(fmt::format("interface {}", *state), "efa-interface-down");
     }
+    return true;
   }
-  return skip_row(kCheck, "", "the efa driver calls every port active, and it has no interface that would know");
+  return false;
 }
 
-DoctorRow state_row(const Probe& probe, const RdmaPort& port, const std::vector<RdmaPort>& ports) {
-  constexpr const char* kCheck = "rdma.state";
-  if (port.efa()) return efa_state(probe, port);
-  DoctorRow row = equal_row(kCheck, port.name, fmt::format("{}, {}", port.state, port.phys_state), Outcome::fail,
-                            "the node that differs: cable, transceiver, switch port");
-  if (port.active()) return row;
+void check_state(const Probe& probe, const RdmaPort& port, const std::vector<RdmaPort>& ports, const CheckRows& check) {
+  DoctorRow& row = check.agree(fmt::format("{}, {}", port.state, port.phys_state), Outcome::fail, "same-port-states");
+  if (port.active()) return;
   const bool linked = port.phys_state.find("LinkUp") != std::string::npos;
   const bool was_up = read_count(probe, port.path + "/counters/link_downed").value_or(0) > 0;
   if (linked) {
-    mark_bad(
-        row, Outcome::fail,
-        port.roce() ? "the link is up but its interface is not" : "the link is up but no subnet manager made it active",
-        port.roce() ? "ip link set dev INTERFACE up"
-                    : "is the subnet manager (opensm, UFM) running? ibstat shows SM lid 0");
+    mark_bad(row, Outcome::fail, port.roce() ? "interface-down" : "no-subnet-manager");
   } else if (was_up) {
-    mark_bad(row, Outcome::fail, "the port is down, and was up since its driver was loaded",
-             "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows");
+    mark_bad(row, Outcome::fail, "port-went-down");
   } else if (peer_works(port, ports) && !sibling_works(port, ports)) {
-    mark_bad(row, Outcome::fail, "the port is down, others of its kind are up",
-             "cable, transceiver or switch port: swap them with a neighbour's and see what the fault follows");
+    mark_bad(row, Outcome::fail, "port-down");
   }
   // Else it never was up, and nothing says that it should be: if other nodes have a cable there, the values differ.
-  return row;
 }
 
 void check_states(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
-  const CheckRows check(rows, "rdma.state");
-  std::size_t unknown = 0;
+  bool untold = false;
   for (const RdmaPort& port : ports) {
-    DoctorRow row = state_row(probe, port, ports);
-    unknown += row.outcome == Outcome::skip ? 1 : 0;
-    if (row.outcome != Outcome::skip || unknown == 1) rows.push_back(std::move(row));
+    const CheckRows check(rows, "rdma.state", port.name);
+    if (!port.efa()) {
+      check_state(probe, port, ports, check);
+    } else if (!check_efa_state(probe, port, check) && !std::exchange(untold, true)) {
+      CheckRows(rows, "rdma.state")
+          .skip("the efa driver calls every port active, and it has no interface that would know");
+    }
   }
   const bool any = std::ranges::any_of(ports, [](const RdmaPort& port) { return port.active(); });
-  if (any) return;
-  check.warn("no port is active", "RDMA devices, and none of them has a link",
-             "cable, transceiver, switch port; without one jobs take TCP");
+  if (!any) CheckRows(rows, "rdma.state").warn("no port is active", "no-port-active");
 }
 
 void check_rate(const RdmaPort& port, const std::vector<RdmaPort>& ports, Rows& rows) {
   if (!port.active() || port.rate.empty()) return;
-  DoctorRow row = equal_row("rdma.rate", port.name, port.rate, Outcome::fail,
-                            "the node that differs: cable, transceiver, or the port's speed set on the switch");
+  DoctorRow& row = CheckRows(rows, "rdma.rate", port.name).agree(port.rate, Outcome::fail, "same-rates");
   std::size_t faster = 0;
   std::size_t alike = 0;
   double best = 0;
@@ -106,11 +97,8 @@ void check_rate(const RdmaPort& port, const std::vector<RdmaPort>& ports, Rows& 
   }
   if (faster > 0) {
     // A second set of ports on slower switches is a plan; one or two among many are not.
-    mark_bad(row, faster > alike ? Outcome::fail : Outcome::warn,
-             fmt::format("slower than other ports of the same kind here ({:g} Gb/sec)", best),
-             "cable, transceiver, or the port's speed set on the switch (mlxlink shows what was negotiated)");
+    mark_bad(row, faster > alike ? Outcome::fail : Outcome::warn, "port-slower", fmt::format("{:g}", best));
   }
-  rows.push_back(std::move(row));
 }
 
 void check_link_layers(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
@@ -119,13 +107,11 @@ void check_link_layers(const Probe& probe, const std::vector<RdmaPort>& ports, R
     if (port.active() && !port.link_layer.empty()) layers.insert(port.link_layer);
   }
   if (layers.empty()) return;
-  DoctorRow row = equal_row("rdma.link_layer", "", fmt::format("{}", fmt::join(layers, " and ")), Outcome::fail,
-                            "set LINK_TYPE alike (mlxconfig)");
+  DoctorRow& row = CheckRows(rows, "rdma.link_layer")
+                       .agree(fmt::format("{}", fmt::join(layers, " and ")), Outcome::fail, "same-link-type");
   if (layers.size() > 1 && !probe.environment.contains("NCCL_IB_HCA")) {
-    mark_bad(row, Outcome::warn, "NCCL takes ports of both kinds as one set, unless it is told which",
-             "name the compute ports: NCCL_IB_HCA==mlx5_0,mlx5_1,... ('=' in front: whole names)");
+    mark_bad(row, Outcome::warn, "mixed-link-layers");
   }
-  rows.push_back(std::move(row));
 }
 
 /// Verbs of a port need its character device.
@@ -144,46 +130,22 @@ void check_character_devices(const Probe& probe, const std::vector<RdmaPort>& po
       denied.push_back(port.device);
     }
   }
-  if (missing.empty() && denied.empty()) return rows.push_back(ok_row(kCheck, "", "all there and usable"));
-  if (!missing.empty()) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, compress_hosts(missing), "missing",
-                           "no /dev/infiniband/uverbsN: the device cannot be used",
-                           "modprobe ib_uverbs; for a container --device /dev/infiniband"));
-  }
-  if (!denied.empty()) {
-    rows.push_back(bad_row(Outcome::fail, kCheck, compress_hosts(denied), "no permission",
-                           "this user may not read and write /dev/infiniband/uverbsN",
-                           "udev rules of rdma-core (mode 0666), or the container's device permissions"));
-  }
-}
-
-void check_rdma_ports(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
-  check_devices(ports, rows);
-  check_states(probe, ports, rows);
-  for (const RdmaPort& port : ports) check_rate(port, ports, rows);
-  check_link_layers(probe, ports, rows);
-  check_character_devices(probe, ports, rows);
+  if (missing.empty() && denied.empty()) return CheckRows(rows, kCheck).ok("all there and usable");
+  if (!missing.empty()) CheckRows(rows, kCheck, compress_hosts(missing)).fail("missing", "no-uverbs");
+  if (!denied.empty()) CheckRows(rows, kCheck, compress_hosts(denied)).fail("no permission", "uverbs-denied");
 }
 
 /// InfiniBand architecture specification 10.9.1.1: bit 15 is full membership; limited members cannot talk with each
 /// other.
-void check_partition_key(const Probe& probe, const RdmaPort& port, Rows& rows) {
-  constexpr const char* kCheck = "rdma.pkey";
+void check_partition_key(const Probe& probe, const RdmaPort& port, const CheckRows& check) {
   const auto chosen = probe.environment.find("NCCL_IB_PKEY");
   const std::string index = chosen != probe.environment.end() ? chosen->second : "0";
   const auto text = probe.read(fmt::format("{}/pkeys/{}", port.path, index));
-  if (!text) return rows.push_back(skip_row(kCheck, port.name, "the port tells no P_Key"));
+  if (!text) return check.skip("the port tells no P_Key");
   const unsigned key = leading_number<unsigned>(text->substr(text->starts_with("0x") ? 2 : 0), 16).value_or(0);
-  DoctorRow row =
-      equal_row(kCheck, port.name, *text, Outcome::fail, "the partitions that the subnet manager gives out");
-  if (key == 0) {
-    mark_bad(row, Outcome::fail, "there is no P_Key at the index that is used",
-             "NCCL_IB_PKEY is an index into the port's table; the subnet manager fills it");
-  } else if ((key & 0x8000) == 0) {
-    mark_bad(row, Outcome::warn, "limited member of the partition: cannot talk with other limited members (status 12)",
-             "make the ports full members in the subnet manager's partitions");
-  }
-  rows.push_back(std::move(row));
+  DoctorRow& row = check.agree(*text, Outcome::fail, "same-partitions");
+  if (key == 0) return mark_bad(row, Outcome::fail, "no-pkey");
+  if ((key & 0x8000) == 0) mark_bad(row, Outcome::warn, "limited-member");
 }
 
 struct Gids {
@@ -215,25 +177,20 @@ Gids read_gids(const Probe& probe, const RdmaPort& port) {
 }
 
 void check_gids(const Probe& probe, const RdmaPort& port, Rows& rows) {
-  constexpr const char* kCheck = "rdma.gid";
-  constexpr const char* kRemedy = "give the port's interface an address, and bring it up before the job";
+  const CheckRows check(rows, "rdma.gid", port.name);
   const Gids gids = read_gids(probe, port);
   if (gids.v2_ip4 >= 0 || gids.v2_ip6 >= 0) {
     const bool ip4 = gids.v2_ip4 >= 0;
     const std::string index = std::to_string(ip4 ? gids.v2_ip4 : gids.v2_ip6);
-    rows.push_back(equal_row(kCheck, port.name, fmt::format("RoCE v2 IPv{} at {}", ip4 ? 4 : 6, index), Outcome::warn,
-                             "leave NCCL_IB_GID_INDEX unset (NCCL 2.21 and newer finds the right one)"));
+    check.agree(fmt::format("RoCE v2 IPv{} at {}", ip4 ? 4 : 6, index), Outcome::warn, "free-gid-index");
     const auto chosen = probe.environment.find("NCCL_IB_GID_INDEX");
     if (chosen != probe.environment.end() && chosen->second != index && chosen->second != "-1") {
-      rows.push_back(bad_row(Outcome::warn, "rdma.gid_index", port.name, chosen->second,
-                             fmt::format("NCCL_IB_GID_INDEX is not where the RoCE v2 GID is ({})", index),
-                             "unset NCCL_IB_GID_INDEX (NCCL 2.21 and newer finds the right one)"));
+      CheckRows(rows, "rdma.gid_index", port.name).warn(chosen->second, "gid-index-wrong", index);
     }
   } else if (gids.local) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, port.name, "link-local only",
-                           "only a link-local GID (fe80::): peers behind a router cannot be reached", kRemedy));
+    check.warn("link-local only", "gid-link-local");
   } else {
-    rows.push_back(bad_row(Outcome::fail, kCheck, port.name, "none", "the port has no RoCE v2 GID", kRemedy));
+    check.fail("none", "no-gid");
   }
 }
 
@@ -251,15 +208,10 @@ void check_active_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Ro
     const int most = note("ib.max_mtu");
     told = told && active > 0;
     if (active <= 0) continue;
-    DoctorRow row = equal_row(kCheck, port.name, std::to_string(active), Outcome::fail,
-                              "one MTU for the partition in the subnet manager, and on all switches");
-    if (active < most) {
-      mark_bad(row, Outcome::warn, fmt::format("the port could have {}", most),
-               "mtu=5 (4096) for the partition in the subnet manager (opensm: partitions.conf), and on all switches");
-    }
-    rows.push_back(std::move(row));
+    DoctorRow& row = CheckRows(rows, kCheck, port.name).agree(std::to_string(active), Outcome::fail, "same-ib-mtu");
+    if (active < most) mark_bad(row, Outcome::warn, "small-ib-mtu", most);
   }
-  if (!told) rows.push_back(skip_row(kCheck, "", "libibverbs.so.1 is not here, or may not open the devices"));
+  if (!told) CheckRows(rows, kCheck).skip("libibverbs.so.1 is not here, or may not open the devices");
 }
 
 /// Frames of RoCE: the largest payload is 4096, headers come on top.
@@ -272,13 +224,8 @@ void check_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& row
     for (const std::string& interface : port.interfaces) {
       const auto mtu = read_count(probe, fmt::format("/sys/class/net/{}/mtu", interface));
       if (!mtu) continue;
-      DoctorRow row = equal_row(kCheck, port.name, std::to_string(*mtu), Outcome::fail,
-                                "ip link set dev INTERFACE mtu N, alike on all nodes and switch ports");
-      if (port.roce() && *mtu < kWhole) {
-        mark_bad(row, Outcome::warn, "frames are too small for RoCE's payload of 4096 bytes",
-                 "mtu 9000 on the interfaces and 9216 on the switches, everywhere");
-      }
-      rows.push_back(std::move(row));
+      DoctorRow& row = CheckRows(rows, kCheck, port.name).agree(std::to_string(*mtu), Outcome::fail, "same-rdma-mtu");
+      if (port.roce() && *mtu < kWhole) mark_bad(row, Outcome::warn, "small-roce-mtu");
       if (port.roce()) names[*mtu].push_back(interface);
     }
   }
@@ -287,33 +234,26 @@ void check_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& row
   for (const auto& [mtu, interfaces] : names) {
     value += fmt::format("{}{} on {}", value.empty() ? "" : ", ", mtu, compress_hosts(interfaces));
   }
-  rows.push_back(bad_row(Outcome::warn, kCheck, "", value, "the RDMA interfaces of this node differ in MTU",
-                         "ip link set dev INTERFACE mtu N, alike on all of them"));
-}
-
-void check_rdma_tables(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
-  for (const RdmaPort& port : ports) {
-    if (!port.active() || port.efa()) continue;
-    if (port.roce()) {
-      check_gids(probe, port, rows);
-    } else {
-      check_partition_key(probe, port, rows);
-    }
-  }
-  check_active_mtu(probe, ports, rows);
-  check_mtu(probe, ports, rows);
+  CheckRows(rows, kCheck).warn(value, "mixed-mtu");
 }
 
 }  // namespace
 
 void check_rdma(const Probe& probe, Rows& rows) {
   const std::vector<RdmaPort> ports = rdma_ports(probe);
-  if (ports.empty()) {
-    rows.push_back(skip_row("rdma", "", "no InfiniBand, RoCE or EFA device in /sys/class/infiniband"));
-    return;
+  if (ports.empty()) return CheckRows(rows, "rdma").skip("no InfiniBand, RoCE or EFA device in /sys/class/infiniband");
+  check_devices(ports, rows);
+  check_states(probe, ports, rows);
+  for (const RdmaPort& port : ports) check_rate(port, ports, rows);
+  check_link_layers(probe, ports, rows);
+  check_character_devices(probe, ports, rows);
+  for (const RdmaPort& port : ports) {
+    if (!port.active() || port.efa()) continue;
+    if (port.roce()) check_gids(probe, port, rows);
+    if (!port.roce()) check_partition_key(probe, port, {rows, "rdma.pkey", port.name});
   }
-  check_rdma_ports(probe, ports, rows);
-  check_rdma_tables(probe, ports, rows);
+  check_active_mtu(probe, ports, rows);
+  check_mtu(probe, ports, rows);
 }
 
 }  // namespace busbar

@@ -3,6 +3,9 @@
 #include "common/machine/gpus.h"
 #include "common/machine/probe.h"
 #include "common/record/node_report.h"
+#include "driver/rules/remedies.h"
+
+#include <fmt/format.h>
 
 #include <set>
 #include <span>
@@ -17,44 +20,29 @@ using Rows = std::vector<DoctorRow>;
 
 // Rows. ---------------------------------------------------------------------------------------------------------------
 
-inline DoctorRow ok_row(std::string check, std::string subject, std::string value) {
-  DoctorRow row;
-  row.check = std::move(check);
-  row.subject = std::move(subject);
-  row.value = std::move(value);
-  return row;
+/// Why something is not as it should be, and what to do.
+struct Remark {
+  Outcome outcome = Outcome::pass;
+  std::string reason = {};  ///< numbers that differ from node to node belong into the value, so that it is told once
+  std::string remedy = {};
+};
+
+/// That of configs/rules/remedies.yaml, with these facts in the places of its texts.
+template <class... Facts>
+Remark remark(Outcome outcome, std::string_view name, const Facts&... facts) {
+  const RemarkTexts& texts = remark_texts(name);
+  return {outcome, fmt::format(fmt::runtime(texts.reason), facts...),
+          fmt::format(fmt::runtime(texts.remedy), facts...)};
 }
 
-/// Not OK. Numbers that differ from node to node belong into the value, so that the same finding on many nodes has the
-/// same reason and is printed once.
-inline DoctorRow bad_row(Outcome outcome, std::string check, std::string subject, std::string value, std::string reason,
-                         std::string remedy) {
-  DoctorRow row = ok_row(std::move(check), std::move(subject), std::move(value));
-  row.outcome = outcome;
-  row.reason = std::move(reason);
-  row.remedy = std::move(remedy);
-  return row;
+inline void mark_bad(DoctorRow& row, Remark found) {
+  row.outcome = found.outcome;
+  row.reason = std::move(found.reason);
+  row.remedy = std::move(found.remedy);
 }
-
-inline DoctorRow skip_row(std::string check, std::string subject, std::string reason) {
-  return bad_row(Outcome::skip, std::move(check), std::move(subject), {}, std::move(reason), {});
-}
-
-/// A value that must be the same on all nodes. `remedy`: what to do where it is not.
-inline DoctorRow equal_row(std::string check, std::string subject, std::string value, Outcome if_differs,
-                           std::string remedy) {
-  DoctorRow row = ok_row(std::move(check), std::move(subject), std::move(value));
-  row.must_agree = true;
-  row.if_differs = if_differs;
-  row.remedy = std::move(remedy);
-  return row;
-}
-
-/// What was found is not as it should be.
-inline void mark_bad(DoctorRow& row, Outcome outcome, std::string reason, std::string remedy) {
-  row.outcome = outcome;
-  row.reason = std::move(reason);
-  row.remedy = std::move(remedy);
+template <class... Facts>
+void mark_bad(DoctorRow& row, Outcome outcome, std::string_view name, const Facts&... facts) {
+  mark_bad(row, remark(outcome, name, facts...));
 }
 
 /// Appends the rows of one check about one subject.
@@ -63,16 +51,36 @@ class CheckRows {
   CheckRows(Rows& rows, std::string check, std::string subject = "")
       : rows_(rows), check_(std::move(check)), subject_(std::move(subject)) {}
 
-  void ok(std::string value) const { rows_.push_back(ok_row(check_, subject_, std::move(value))); }
-  void skip(std::string reason) const { rows_.push_back(skip_row(check_, subject_, std::move(reason))); }
-  void bad(Outcome outcome, std::string value, std::string reason, std::string remedy) const {
-    rows_.push_back(bad_row(outcome, check_, subject_, std::move(value), std::move(reason), std::move(remedy)));
+  /// A row that is OK, unless it is marked.
+  DoctorRow& add(std::string value) const {
+    return rows_.emplace_back(DoctorRow{.check = check_, .subject = subject_, .value = std::move(value)});
   }
-  void warn(std::string value, std::string reason, std::string remedy) const {
-    bad(Outcome::warn, std::move(value), std::move(reason), std::move(remedy));
+  void ok(std::string value) const { add(std::move(value)); }
+  void skip(std::string reason) const { mark_bad(add(""), {Outcome::skip, std::move(reason)}); }
+  /// Where it passes, the value alone.
+  void judged(std::string value, Remark found) const {
+    DoctorRow& row = add(std::move(value));
+    if (found.outcome != Outcome::pass) mark_bad(row, std::move(found));
   }
-  void fail(std::string value, std::string reason, std::string remedy) const {
-    bad(Outcome::fail, std::move(value), std::move(reason), std::move(remedy));
+  template <class... Facts>
+  void bad(Outcome outcome, std::string value, std::string_view name, const Facts&... facts) const {
+    judged(std::move(value), remark(outcome, name, facts...));
+  }
+  template <class... Facts>
+  void warn(std::string value, std::string_view name, const Facts&... facts) const {
+    bad(Outcome::warn, std::move(value), name, facts...);
+  }
+  template <class... Facts>
+  void fail(std::string value, std::string_view name, const Facts&... facts) const {
+    bad(Outcome::fail, std::move(value), name, facts...);
+  }
+  /// A value that must be the same on all nodes; `remedy_name`: what to do where it is not.
+  DoctorRow& agree(std::string value, Outcome if_differs, std::string_view remedy_name) const {
+    DoctorRow& row = add(std::move(value));
+    row.must_agree = true;
+    row.if_differs = if_differs;
+    row.remedy = remedy(remedy_name);
+    return row;
   }
 
  private:

@@ -79,16 +79,15 @@ CounterName parts_of(const std::string& name) {
 
 std::string seconds_text(double seconds) { return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0); }
 
-DoctorRow moved_row(const CounterName& name, const CounterRule& rule, std::uint64_t increment, double seconds) {
-  const CounterVerdict verdict = judge_increment(rule, increment, seconds);
-  DoctorRow row{.check = "counter." + name.counter,
-                .subject = name.family == "gpu" ? "GPU " + name.device : name.device,
-                .outcome = verdict.outcome,
-                .value = fmt::format("+{} in {}", increment, seconds_text(seconds))};
-  if (verdict.outcome == Outcome::pass) return row;
-  row.reason = fmt::format("{} ({})", rule.what, verdict.limit);
-  row.remedy = rule.remedy;
-  return row;
+CheckRows rows_of(Rows& rows, const std::string& counter, const std::string& family, const std::string& device) {
+  return {rows, "counter." + counter, family == "gpu" ? "GPU " + device : device};
+}
+
+void add_moved(const CounterName& name, const CounterRule& rule, std::uint64_t increment, double seconds, Rows& rows) {
+  const auto [outcome, limit] = judge_increment(rule, increment, seconds);
+  rows_of(rows, name.counter, name.family, name.device)
+      .judged(fmt::format("+{} in {}", increment, seconds_text(seconds)),
+              {outcome, fmt::format("{} ({})", rule.what, limit), std::string(rule.remedy)});
 }
 
 /// Devices that have counters, as (family, device).
@@ -104,13 +103,7 @@ std::set<std::pair<std::string, std::string>> devices_of(const Readings& reading
 void add_gone(const Readings& before, const Readings& after, Rows& rows) {
   const auto still = devices_of(after);
   for (const auto& [family, device] : devices_of(before)) {
-    if (still.contains({family, device})) continue;
-    rows.push_back({.check = "counter.gone",
-                    .subject = family == "gpu" ? "GPU " + device : device,
-                    .outcome = Outcome::fail,
-                    .value = "gone",
-                    .reason = "the device was there before the run, and has disappeared",
-                    .remedy = "dmesg; the device's slot and driver; drain the host"});
+    if (!still.contains({family, device})) rows_of(rows, "gone", family, device).fail("gone", "device-gone");
   }
 }
 
@@ -127,7 +120,7 @@ std::vector<DoctorRow> moved_counters(const Readings& before, const Readings& af
     if (was == earlier.end() || rule == nullptr || now.value == was->second) continue;
     // A driver that was loaded anew, or a GPU that was reset, counts from 0.
     const std::uint64_t increment = now.value > was->second ? now.value - was->second : now.value;
-    if (increment > 0) rows.push_back(moved_row(name, *rule, increment, seconds));
+    if (increment > 0) add_moved(name, *rule, increment, seconds, rows);
   }
   add_gone(before, after, rows);
   std::ranges::stable_sort(rows, [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });

@@ -1,6 +1,7 @@
 #include "driver/doctor/doctor_gather.h"
 
 #include "common/base/packed_fields.h"
+#include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
@@ -16,7 +17,6 @@
 #include "driver/doctor/join_nodes.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cmath>
@@ -48,14 +48,24 @@ Rows check_process(const Probe& probe) {
   return rows;
 }
 
+namespace {
+
+/// What each process says of itself.
+NodeReport look_at_process(const Probe& probe) {
+  NodeReport part;
+  part.host = probe.host;
+  part.time = local_timestamp();
+  part.time_s = probe.now_s;
+  part.rows = check_process(probe);
+  return part;
+}
+
+}  // namespace
+
 NodeReport look_at_node(const Probe& probe) {
-  NodeReport node;
-  node.host = probe.host;
-  node.time = local_timestamp();
-  node.time_s = probe.now_s;
-  node.rows = check_node(probe);
-  Rows own = check_process(probe);
-  node.rows.insert(node.rows.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  NodeReport node = look_at_process(probe);
+  Rows rows = check_node(probe);
+  node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
   node.counters = read_counters(probe);
   return node;
 }
@@ -68,16 +78,6 @@ NodeReport look_at_this_node() {
 }
 
 namespace {
-
-NodeReport look_at_this_process(const Probe& probe, int rank) {
-  NodeReport part;
-  part.host = probe.host;
-  part.ranks = {rank};
-  part.time = local_timestamp();
-  part.time_s = probe.now_s;
-  part.rows = check_process(probe);
-  return part;
-}
 
 double wall_clock_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -98,28 +98,25 @@ double clock_offset_s(const Comm& world) {
   return least;
 }
 
-DoctorRow clock_row(double offset_s) {
+void check_clock(double offset_s, const CheckRows& check) {
   // Kernel logs, job logs and hang reports of several nodes are put in order by their times.
   constexpr double kMost = 0.1;
-  constexpr const char* kCheck = "host.clock_offset";
-  if (std::abs(offset_s) <= kMost) return ok_row(kCheck, "", "within 0.1 s of the first rank's clock");
-  return bad_row(Outcome::warn, kCheck, "", fmt::format("{:+.3f} s from the first rank's clock", offset_s),
-                 "the clocks differ: logs of the nodes cannot be put in order", "start chronyd or ntpd");
+  if (std::abs(offset_s) <= kMost) return check.ok("within 0.1 s of the first rank's clock");
+  check.warn(fmt::format("{:+.3f} s from the first rank's clock", offset_s), "clocks-differ");
 }
 
 /// What hwloc sees, which reads more than sysfs (the firmware's distances, saved topologies): only where MPI is, which
 /// brings it. Nothing where no GPU and no card are visible.
 void add_hwloc_row(Rows& rows) {
-  constexpr const char* kCheck = "locality.hwloc";
+  const CheckRows check(rows, "locality.hwloc");
   try {
     std::vector<std::string> lines = topology_lines();
     lines.erase(lines.begin());  // where this process is: every rank has a row for that
     std::erase_if(lines, [](const std::string& line) { return !line.starts_with("GPU") && !line.starts_with("NIC"); });
     if (lines.empty()) return;
-    rows.push_back(equal_row(kCheck, "", fmt::format("{}", fmt::join(lines, "; ")), Outcome::warn,
-                             "nodes of another kind, or cards in other slots?"));
+    check.agree(joined_words(lines, "; "), Outcome::warn, "same-cards");
   } catch (const std::exception& e) {
-    rows.push_back(skip_row(kCheck, "", fmt::format("hwloc: {}", e.what())));
+    check.skip(fmt::format("hwloc: {}", e.what()));
   }
 }
 
@@ -131,7 +128,9 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
   Probe probe;
   const std::string part = collectively_get(world, "looking at this process", [&] {
     probe = probe_this_machine();
-    return pack_fields(look_at_this_process(probe, world.rank()));
+    NodeReport own = look_at_process(probe);
+    own.ranks = {world.rank()};
+    return pack_fields(own);
   });
   const std::vector<std::string> parts = host.gather(part);
   const std::string whole = collectively_get(world, "looking at this node", [&]() -> std::string {
@@ -142,7 +141,7 @@ std::vector<NodeReport> gather_doctor(const Comm& world) {
     Rows rows = check_node(probe);
     add_hwloc_row(rows);
     check_gpus(rows);
-    rows.push_back(clock_row(offset_s));
+    check_clock(offset_s, {rows, "host.clock_offset"});
     check_shared_cpus(probe, read, rows);
     check_shared_gpus(probe, read, rows);
     node.counters = read_all_counters();

@@ -7,7 +7,6 @@
 #include "driver/doctor/counters.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -116,7 +115,7 @@ std::string values_text(const DoctorVerdict::Unequal& unequal) {
     const bool many = i == 0 && places.size() > 2 && places.size() > unequal.values[1].places.size();
     words.push_back(fmt::format("{} on {}", value, many ? counted(places.size(), "node") : compress_hosts(places)));
   }
-  return fmt::format("{}", fmt::join(words, ", "));
+  return joined_words(words, ", ");
 }
 
 std::string unequal_text(const DoctorVerdict& verdict) {

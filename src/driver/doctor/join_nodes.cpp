@@ -157,28 +157,25 @@ std::vector<Unequal::Value> most_common_first(const Values& values) {
   return sorted;
 }
 
-/// Eight ports that differ alike are one finding about "mlx5_[0-7]".
-std::vector<Unequal> join_subjects(std::vector<Unequal> all) {
-  std::vector<Unequal> joined;
+/// Findings that differ in their subject alone as one: eight ports with the same trouble are about "mlx5_[0-7]".
+/// `key_of` tells what they have in common, `join` is called with the one that stays and each that goes.
+template <class Found, class Key, class Subject, class Join>
+std::vector<Found> join_subjects(std::vector<Found> all, Key key_of, Subject subject_of, Join join) {
+  std::vector<Found> joined;
   std::vector<std::vector<std::string>> subjects;
-  const auto alike = [](const Unequal& a, const Unequal& b) {
-    return a.check == b.check && a.outcome == b.outcome && a.remedy == b.remedy &&
-           std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end(),
-                      [](const Unequal::Value& x, const Unequal::Value& y) {
-                        return x.value == y.value && x.places == y.places;
-                      });
-  };
-  for (Unequal& one : all) {
-    const auto found = std::ranges::find_if(joined, [&](const Unequal& j) { return alike(j, one); });
-    if (found == joined.end()) {
-      subjects.push_back({one.subject});
+  std::map<decltype(key_of(all.front())), std::size_t> at;
+  for (Found& one : all) {
+    const auto [found, is_new] = at.try_emplace(key_of(one), joined.size());
+    if (is_new) {
+      subjects.push_back({subject_of(one)});
       joined.push_back(std::move(one));
     } else {
-      subjects[static_cast<std::size_t>(found - joined.begin())].push_back(one.subject);
+      subjects[found->second].push_back(subject_of(one));
+      join(joined[found->second], one);
     }
   }
   for (std::size_t i = 0; i < joined.size(); ++i) {
-    if (subjects[i].size() > 1) joined[i].subject = compress_hosts(subjects[i]);
+    if (subjects[i].size() > 1) subject_of(joined[i]) = compress_hosts(subjects[i]);
   }
   return joined;
 }
@@ -206,7 +203,14 @@ std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
     const Outcome outcome = outcome_of(row, values);
     unequal.push_back({key.first, key.second, outcome, row.remedy, most_common_first(values)});
   }
-  unequal = join_subjects(std::move(unequal));
+  const auto key_of = [](const Unequal& u) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> values;
+    for (const Unequal::Value& v : u.values) values.emplace_back(v.value, v.places);
+    return std::tuple(u.check, u.outcome, u.remedy, values);
+  };
+  unequal = join_subjects(
+      std::move(unequal), key_of, [](Unequal& u) -> std::string& { return u.subject; },
+      [](Unequal&, const Unequal&) {});
   std::ranges::stable_sort(unequal, [](const Unequal& a, const Unequal& b) { return a.outcome > b.outcome; });
   return unequal;
 }
@@ -254,31 +258,22 @@ void judge_across_nodes(std::vector<Line>& lines) {
   }
 }
 
-/// Eight ports with the same trouble on the same nodes are one line about "mlx5_[0-7]".
-std::vector<Line> join_subjects(std::vector<Line> lines) {
-  std::vector<Line> joined;
-  std::vector<std::vector<std::string>> subjects;
-  std::map<std::tuple<std::string, Outcome, std::string, std::string, std::vector<std::string>, std::vector<int>>,
-           std::size_t>
-      at;
+std::vector<Line> join_lines(std::vector<Line> lines) {
+  lines = join_subjects(
+      std::move(lines),
+      [](const Line& line) {
+        const DoctorRow& r = line.row;
+        return std::tuple(r.check, r.outcome, r.reason, r.remedy, line.hosts, r.ranks);
+      },
+      [](Line& line) -> std::string& { return line.row.subject; },
+      [](Line& stays, const Line& goes) {
+        note_value(stays, goes.row.value);
+        stays.other_values |= goes.other_values;
+      });
   for (Line& line : lines) {
-    const DoctorRow& r = line.row;
-    const auto [found, is_new] =
-        at.try_emplace({r.check, r.outcome, r.reason, r.remedy, line.hosts, r.ranks}, joined.size());
-    if (is_new) {
-      subjects.push_back({r.subject});
-      joined.push_back(std::move(line));
-    } else {
-      subjects[found->second].push_back(r.subject);
-      note_value(joined[found->second], r.value);
-      joined[found->second].other_values |= line.other_values;
-    }
+    if (line.other_values) line.row.value += " and others";
   }
-  for (std::size_t i = 0; i < joined.size(); ++i) {
-    if (subjects[i].size() > 1) joined[i].row.subject = compress_hosts(subjects[i]);
-    if (joined[i].other_values) joined[i].row.value += " and others";
-  }
-  return joined;
+  return lines;
 }
 
 }  // namespace
@@ -289,7 +284,7 @@ DoctorVerdict join_nodes(const std::vector<NodeReport>& nodes) {
   verdict.unequal = find_unequal(nodes);
   verdict.lines = lines_of(nodes);
   judge_across_nodes(verdict.lines);
-  verdict.lines = join_subjects(std::move(verdict.lines));
+  verdict.lines = join_lines(std::move(verdict.lines));
   std::ranges::stable_sort(verdict.lines, [](const Line& a, const Line& b) { return a.row.outcome > b.row.outcome; });
   for (const auto& unequal : verdict.unequal) verdict.outcome = worse(verdict.outcome, unequal.outcome);
   for (const Line& line : verdict.lines) verdict.outcome = worse(verdict.outcome, line.row.outcome);

@@ -10,8 +10,6 @@
 namespace busbar {
 namespace {
 
-constexpr const char* kFabricManager = "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs";
-
 unsigned active_links(const GpuFacts& gpu) {
   return static_cast<unsigned>(std::ranges::count_if(gpu.nvlinks, [](const NvLink& link) { return link.active; }));
 }
@@ -25,8 +23,7 @@ unsigned most_links(const HostGpus& host) {
 /// GPUs joined by NVSwitch are registered with its fabric manager (Hopper and newer).
 bool on_fabric(const GpuFacts& gpu) { return gpu.fabric && gpu.fabric->state != 0; }
 
-void judge_nvlinks(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.nvlink", subject);
+void judge_nvlinks(const HostGpus& host, const GpuFacts& gpu, const CheckRows& check) {
   if (gpu.nvlinks.empty()) return;
   std::vector<int> down;
   for (const NvLink& link : gpu.nvlinks) {
@@ -38,17 +35,14 @@ void judge_nvlinks(const HostGpus& host, const GpuFacts& gpu, const std::string&
   const bool expected = others > 0 || (host.gpus.size() > 1 && on_fabric(gpu));
   const std::string value = fmt::format("{} of {} active", active, gpu.nvlinks.size());
   if (!expected) return check.ok("not used");
-  if (!down.empty()) {
-    check.fail(value, fmt::format("down: link {}", fmt::join(down, ",")), kFabricManager);
-  } else if (active < others || (model.links > 0 && active < model.links)) {
-    check.fail(value, fmt::format("{} are to be expected", std::max(others, model.links)), kFabricManager);
-  } else {
-    check.ok(value);
+  if (!down.empty()) return check.fail(value, "nvlinks-down", fmt::join(down, ","));
+  if (active < others || (model.links > 0 && active < model.links)) {
+    return check.fail(value, "nvlinks-missing", std::max(others, model.links));
   }
+  check.ok(value);
 }
 
-void judge_link_speed(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.nvlink_speed", subject);
+void judge_link_speed(const HostGpus& host, const GpuFacts& gpu, const CheckRows& check) {
   unsigned best = nvlink_model(gpu.model).speed_mbps, least = 0;
   for (const GpuFacts& other : host.gpus) {
     for (const NvLink& link : other.nvlinks) best = std::max(best, link.active ? link.speed_mbps.value_or(0) : 0);
@@ -58,11 +52,8 @@ void judge_link_speed(const HostGpus& host, const GpuFacts& gpu, const std::stri
     if (speed > 0) least = least == 0 ? speed : std::min(least, speed);
   }
   if (least == 0) return;
-  if (least < best) {
-    check.fail(fmt::format("{} MB/s", least), fmt::format("a link is slower than {} MB/s", best), kFabricManager);
-  } else {
-    check.ok(fmt::format("{} MB/s per link", least));
-  }
+  if (least < best) return check.fail(fmt::format("{} MB/s", least), "nvlink-slow", best);
+  check.ok(fmt::format("{} MB/s per link", least));
 }
 
 bool in_one_clique(const GpuFacts& a, const GpuFacts& b) {
@@ -78,30 +69,18 @@ const GpuFacts& of_usual_clique(const HostGpus& host) {
   });
 }
 
-void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.fabric", subject);
+void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const CheckRows& check) {
   if (!on_fabric(gpu)) return;
   const GpuFabric& fabric = *gpu.fabric;
   const auto two_bits = [&](unsigned shift) { return (fabric.health >> shift & 3U) == 1; };  // 1: true, 2: false
-  const auto fail = [&](const std::string& value, const std::string& reason) {
-    check.fail(value, reason, kFabricManager);
-  };
-  if (fabric.state != 3) {
-    return fail(fabric.state == 1 ? "not started" : "in progress",
-                "the GPU is not registered with the NVSwitch fabric");
-  }
-  if (fabric.status != 0)
-    return fail(fmt::format("error {}", fabric.status), "registration with the NVSwitch fabric failed");
+  if (fabric.state != 3) return check.fail(fabric.state == 1 ? "not started" : "in progress", "fabric-unregistered");
+  if (fabric.status != 0) return check.fail(fmt::format("error {}", fabric.status), "fabric-failed");
   if (const GpuFacts& usual = of_usual_clique(host); !in_one_clique(usual, gpu)) {
-    return fail(fmt::format("clique {}", fabric.clique),
-                fmt::format("another clique than GPU {}: no NVLink between them", usual.index));
+    return check.fail(fmt::format("clique {}", fabric.clique), "fabric-other-clique", usual.index);
   }
-  if (two_bits(0)) return fail("degraded", "the fabric has less bandwidth than it should");
-  if (two_bits(4)) return fail("route unhealthy", "a way through the NVSwitches is broken");
-  if (two_bits(2) || two_bits(6)) {
-    check.warn("recovering", "the fabric is being repaired", kFabricManager);
-    return;
-  }
+  if (two_bits(0)) return check.fail("degraded", "fabric-degraded");
+  if (two_bits(4)) return check.fail("route unhealthy", "fabric-route");
+  if (two_bits(2) || two_bits(6)) return check.warn("recovering", "fabric-in-repair");
   check.ok("completed");
 }
 
@@ -109,19 +88,17 @@ void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const std::string& 
 void judge_abilities(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
   // A divided GPU has neither, and is told; a lone one has nobody to reduce with.
   const bool on_switch = on_fabric(gpu) && host.gpus.size() > 1 && !gpu.mig.value_or(false);
-  const auto judge = [&](const char* check, const std::optional<bool>& able, const char* reason, const char* remedy) {
+  const auto judge = [&](const char* what, const std::optional<bool>& able, const char* name) {
+    const CheckRows check(rows, what, subject);
     if (!able) return;
-    rows.push_back(*able || !on_switch ? ok_row(check, subject, *able ? "supported" : "not supported")
-                                       : bad_row(Outcome::warn, check, subject, "not supported", reason, remedy));
+    if (*able || !on_switch) return check.ok(*able ? "supported" : "not supported");
+    check.warn("not supported", name);
   };
-  judge("gpu.multicast", gpu.multicast, "no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower",
-        "driver and fabric manager of one version, from 530 on; in a virtual machine all GPUs of the board");
-  judge("gpu.cumem", gpu.cumem, "memory cannot be shared by handles: no CUMEM and no NVLS",
-        "NVIDIA's driver from 470 on; a container needs the same capabilities as the host's programs");
+  judge("gpu.multicast", gpu.multicast, "no-multicast");
+  judge("gpu.cumem", gpu.cumem, "no-cumem");
 }
 
-void judge_p2p(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.p2p", subject);
+void judge_p2p(const HostGpus& host, const GpuFacts& gpu, const CheckRows& check) {
   constexpr auto kWords = std::to_array<std::string_view>({"", "chipset not supported", "GPU not supported",
                                                            "bridges between them not supported",
                                                            "disabled in the driver's settings", "not supported"});
@@ -139,27 +116,19 @@ void judge_p2p(const HostGpus& host, const GpuFacts& gpu, const std::string& sub
   const std::string_view word =
       static_cast<std::size_t>(status) < kWords.size() ? kWords[static_cast<std::size_t>(status)] : "unknown";
   check.bad(all && joined ? Outcome::fail : Outcome::warn,
-            all ? "with none" : fmt::format("not with GPU {}", fmt::join(without, ",")),
-            fmt::format("GPUs cannot reach each other's memory: {}", word),
-            "nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings");
+            all ? "with none" : fmt::format("not with GPU {}", fmt::join(without, ",")), "no-p2p", word);
 }
 
-void judge_pcie(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.pcie", subject);
+void judge_pcie(const GpuFacts& gpu, const CheckRows& check) {
   if (!gpu.pcie_width || !gpu.pcie_generation) return;
   const unsigned width = *gpu.pcie_width, generation = *gpu.pcie_generation;
   const unsigned full_width = gpu.pcie_width_max.value_or(width), full = gpu.pcie_generation_max.value_or(generation);
   const std::string value = fmt::format("gen {} x{} of gen {} x{}", generation, width, full, full_width);
   // An idle GPU may lower the generation to save power, the width stays.
   const bool idle = (gpu.clock_reasons.value_or(0) & 1U) != 0;
-  if (width < full_width) {
-    check.fail(value, "the PCIe link lost lanes", "seating, riser and slot of the board; lspci -vv (LnkSta)");
-  } else if (generation < full && !idle) {
-    check.warn(value, "the PCIe link is slower than GPU and slot can do",
-               "look again under load; slot and BIOS settings; lspci -vv (LnkSta)");
-  } else {
-    check.ok(value);
-  }
+  if (width < full_width) return check.fail(value, "pcie-lanes");
+  if (generation < full && !idle) return check.warn(value, "pcie-slow");
+  check.ok(value);
 }
 
 }  // namespace
@@ -186,12 +155,12 @@ NvLinkModel nvlink_model(const std::string& model) {
 
 void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
   const std::string subject = gpu_subject(gpu);
-  judge_nvlinks(host, gpu, subject, rows);
-  judge_link_speed(host, gpu, subject, rows);
-  judge_fabric(host, gpu, subject, rows);
+  judge_nvlinks(host, gpu, {rows, "gpu.nvlink", subject});
+  judge_link_speed(host, gpu, {rows, "gpu.nvlink_speed", subject});
+  judge_fabric(host, gpu, {rows, "gpu.fabric", subject});
   judge_abilities(host, gpu, subject, rows);
-  judge_p2p(host, gpu, subject, rows);
-  judge_pcie(gpu, subject, rows);
+  judge_p2p(host, gpu, {rows, "gpu.p2p", subject});
+  judge_pcie(gpu, {rows, "gpu.pcie", subject});
 }
 
 }  // namespace busbar

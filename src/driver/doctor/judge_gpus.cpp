@@ -1,3 +1,4 @@
+#include "common/base/text.h"
 #include "common/machine/answer_within.h"
 #include "common/machine/gpus.h"
 #include "driver/doctor/checks.h"
@@ -13,24 +14,21 @@
 namespace busbar {
 namespace {
 
-void judge_ecc(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.ecc", subject);
+void judge_ecc(const GpuFacts& gpu, const CheckRows& check) {
   constexpr std::uint64_t kManySram = 10'000, kManyDram = 20'000'000;  // Azure's node health checks
   if (!gpu.ecc_uncorrected && !gpu.sram_uncorrected) return;
   if (const std::uint64_t errors = gpu.ecc_uncorrected.value_or(0); errors > 0) {
-    check.fail(fmt::format("{} uncorrected", errors),
-               "memory errors that were not corrected, since the driver was loaded",
-               "drain the host, reset the GPU; return the board if it comes again");
-  } else if (const std::uint64_t sram = gpu.sram_uncorrected.value_or(0); sram > 0) {
-    check.fail(fmt::format("{} uncorrected in SRAM", sram), "errors in the GPU's own memories cannot be mapped away",
-               "return the board");
-  } else if (gpu.sram_corrected.value_or(0) > kManySram || gpu.dram_corrected.value_or(0) > kManyDram) {
-    check.warn(
-        fmt::format("{} corrected in SRAM, {} in DRAM", gpu.sram_corrected.value_or(0), gpu.dram_corrected.value_or(0)),
-        "unusually many errors, all corrected", "watch it; uncorrected ones may follow");
-  } else {
-    check.ok("none uncorrected");
+    return check.fail(fmt::format("{} uncorrected", errors), "ecc-uncorrected");
   }
+  if (const std::uint64_t sram = gpu.sram_uncorrected.value_or(0); sram > 0) {
+    return check.fail(fmt::format("{} uncorrected in SRAM", sram), "ecc-sram");
+  }
+  if (gpu.sram_corrected.value_or(0) > kManySram || gpu.dram_corrected.value_or(0) > kManyDram) {
+    return check.warn(
+        fmt::format("{} corrected in SRAM, {} in DRAM", gpu.sram_corrected.value_or(0), gpu.dram_corrected.value_or(0)),
+        "ecc-corrected");
+  }
+  check.ok("none uncorrected");
 }
 
 void judge_remapping(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
@@ -38,83 +36,46 @@ void judge_remapping(const GpuFacts& gpu, const std::string& subject, Rows& rows
   constexpr unsigned kMostRows = 512;  // as many as a GPU can replace (NVIDIA, GPU memory error management)
   if (!gpu.rows_remapped_uncorrected) return;
   const unsigned rows_lost = *gpu.rows_remapped_uncorrected;
-  if (gpu.remap_failed || rows_lost > kMostRows) {
-    check.fail("failed", "a bad row of memory could not be replaced", "return the board");
-  } else if (gpu.remap_pending) {
-    check.fail("pending", "a bad row of memory waits to be replaced",
-               fmt::format("drain the host; nvidia-smi -r -i {}, or reboot", gpu.index));
-  } else if (rows_lost > 0) {
-    check.warn(fmt::format("{} replaced", rows_lost),
-               "rows of memory with uncorrected errors were replaced; the GPU is good again",
-               "watch it; return the board if the number grows");
-  } else {
-    check.ok("none");
-  }
+  if (gpu.remap_failed || rows_lost > kMostRows) return check.fail("failed", "remap-failed");
+  if (gpu.remap_pending) return check.fail("pending", "remap-pending", gpu.index);
+  if (rows_lost > 0) return check.warn(fmt::format("{} replaced", rows_lost), "rows-replaced");
+  check.ok("none");
 }
 
-void judge_retirement(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.retired_pages", subject);
+void judge_retirement(const GpuFacts& gpu, const CheckRows& check) {
   if (!gpu.pages_retired) return;
-  if (gpu.retirement_pending) {
-    check.fail("pending", "a bad page of memory waits to be retired",
-               fmt::format("drain the host; nvidia-smi -r -i {}, or reboot", gpu.index));
-  } else if (*gpu.pages_retired > 0) {
-    check.warn(fmt::format("{} retired", *gpu.pages_retired), "bad pages of memory were taken out of use",
-               "watch it; NVIDIA replaces boards from 60 on");
-  } else {
-    check.ok("none");
-  }
+  if (gpu.retirement_pending) return check.fail("pending", "retirement-pending", gpu.index);
+  if (*gpu.pages_retired > 0) return check.warn(fmt::format("{} retired", *gpu.pages_retired), "pages-retired");
+  check.ok("none");
 }
 
-void judge_gpu_memory(const GpuFacts& gpu, Rows& rows) {
-  const std::string subject = gpu_subject(gpu);
-  judge_ecc(gpu, subject, rows);
-  judge_remapping(gpu, subject, rows);
-  judge_retirement(gpu, subject, rows);
-}
-
-void judge_clocks(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.clocks", subject);
+void judge_clocks(const GpuFacts& gpu, const CheckRows& check) {
   constexpr std::uint64_t kIdle = 0x1, kPowerCap = 0x4;
   if (!gpu.clock_reasons) return;
   const std::vector<std::string> forced = slowdown_words(*gpu.clock_reasons);
-  if (!forced.empty()) {
-    check.fail(fmt::format("slowed by {}", fmt::join(forced, " and ")), "the clocks are held down",
-               "cooling and power of the host: nvidia-smi -q -d PERFORMANCE");
-  } else if ((*gpu.clock_reasons & kPowerCap) != 0 && (*gpu.clock_reasons & kIdle) == 0) {
-    check.warn("slowed by the power cap", "the GPU works at its power limit",
-               "nobody else's job there? nvidia-smi; the limit: nvidia-smi -q -d POWER");
-  } else {
-    check.ok("free");
+  if (!forced.empty()) return check.fail(fmt::format("slowed by {}", fmt::join(forced, " and ")), "clocks-held-down");
+  if ((*gpu.clock_reasons & kPowerCap) != 0 && (*gpu.clock_reasons & kIdle) == 0) {
+    return check.warn("slowed by the power cap", "power-capped");
   }
+  check.ok("free");
 }
 
 /// 10 degrees below the threshold there is room for a job.
-void judge_heat(const char* check, const std::string& subject, std::optional<int> now, std::optional<int> threshold,
-                Rows& rows) {
+void judge_heat(const CheckRows& check, std::optional<int> now, std::optional<int> threshold) {
   constexpr int kRoom = 10;
   if (!now || !threshold || *threshold <= 0) return;
   const std::string value = fmt::format("{} C, slows down at {} C", *now, *threshold);
-  const char* remedy = "air flow, fans, filters and coolant of the host";
-  if (*now >= *threshold) {
-    rows.push_back(bad_row(Outcome::fail, check, subject, value, "too hot", remedy));
-  } else if (*now > *threshold - kRoom) {
-    rows.push_back(bad_row(Outcome::warn, check, subject, value, "little room below the threshold", remedy));
-  } else {
-    rows.push_back(ok_row(check, subject, value));
-  }
+  if (*now >= *threshold) return check.fail(value, "too-hot");
+  if (*now > *threshold - kRoom) return check.warn(value, "nearly-too-hot");
+  check.ok(value);
 }
 
-void judge_power(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  const CheckRows check(rows, "gpu.power_cap", subject);
+void judge_power(const GpuFacts& gpu, const CheckRows& check) {
   if (!gpu.power_limit_w || !gpu.power_default_w) return;
-  const std::string value = fmt::format("{:.0f} of {:.0f} W", *gpu.power_limit_w, *gpu.power_default_w);
-  if (*gpu.power_limit_w < *gpu.power_default_w - 1) {
-    check.warn(value, "the power limit is below the default",
-               fmt::format("nvidia-smi -i {} -pl {:.0f}", gpu.index, *gpu.power_default_w));
-  } else {
-    check.ok(value);
-  }
+  const std::string usual = fmt::format("{:.0f}", *gpu.power_default_w);
+  const std::string value = fmt::format("{:.0f} of {} W", *gpu.power_limit_w, usual);
+  if (*gpu.power_limit_w >= *gpu.power_default_w - 1) return check.ok(value);
+  check.warn(value, "power-limit-low", gpu.index, usual);
 }
 
 constexpr std::uint64_t kForeign = 100'000'000;  // bytes: display servers and monitors have less
@@ -131,44 +92,26 @@ std::vector<std::string> strangers(const GpuFacts& gpu) {
 }
 
 void judge_modes(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  if (gpu.persistence) {
-    rows.push_back(*gpu.persistence ? ok_row("gpu.persistence", subject, "on")
-                                    : bad_row(Outcome::warn, "gpu.persistence", subject, "off",
-                                              "the driver starts the GPU anew for every job: slow first calls",
-                                              "systemctl enable --now nvidia-persistenced"));
-  }
-  if (gpu.mig) {
-    rows.push_back(*gpu.mig ? bad_row(Outcome::warn, "gpu.mig", subject, "on",
-                                      "the GPU is divided: NCCL sees parts, without NVLink",
-                                      fmt::format("nvidia-smi -i {} -mig 0", gpu.index))
-                            : ok_row("gpu.mig", subject, "off"));
-  }
+  const CheckRows persistence(rows, "gpu.persistence", subject), mig(rows, "gpu.mig", subject);
+  if (gpu.persistence == true) persistence.ok("on");
+  if (gpu.persistence == false) persistence.warn("off", "no-persistence");
+  if (gpu.mig == true) mig.warn("on", "mig-on", gpu.index);
+  if (gpu.mig == false) mig.ok("off");
   if (!gpu.compute_mode) return;
-  const std::string remedy = fmt::format("nvidia-smi -i {} -c DEFAULT", gpu.index);
-  const bool others = !strangers(gpu).empty();
-  switch (*gpu.compute_mode) {
-    case 0:
-      rows.push_back(ok_row("gpu.compute_mode", subject, "default"));
-      break;
-    case 2:
-      rows.push_back(
-          bad_row(Outcome::fail, "gpu.compute_mode", subject, "prohibited", "no program may use it", remedy));
-      break;
-    default:
-      rows.push_back(bad_row(others ? Outcome::fail : Outcome::warn, "gpu.compute_mode", subject, "exclusive",
-                             others ? "one process may use it, and another one does" : "only one process may use it",
-                             remedy));
-  }
+  const CheckRows mode(rows, "gpu.compute_mode", subject);
+  if (*gpu.compute_mode == 0) return mode.ok("default");
+  if (*gpu.compute_mode == 2) return mode.fail("prohibited", "gpu-prohibited", gpu.index);
+  if (strangers(gpu).empty()) return mode.warn("exclusive", "gpu-exclusive", gpu.index);
+  mode.fail("exclusive", "gpu-taken", gpu.index);
 }
 
 void judge_users(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
   constexpr std::uint64_t kMuch = 1ULL << 30;
+  const CheckRows processes(rows, "gpu.processes", subject), memory(rows, "gpu.memory", subject);
   if (const std::vector<std::string> found = strangers(gpu); !found.empty()) {
-    rows.push_back(bad_row(Outcome::fail, "gpu.processes", subject, fmt::format("{}", fmt::join(found, ", ")),
-                           "somebody else's process holds memory there", "end it, or another host"));
-    return;
+    return processes.fail(joined_words(found, ", "), "strange-process");
   }
-  rows.push_back(ok_row("gpu.processes", subject, "none of others"));
+  processes.ok("none of others");
   if (!gpu.memory_used) return;
   const bool ours = std::ranges::any_of(gpu.processes, [](const GpuProcess& p) { return p.ours; });
   std::vector<std::uint64_t> used;
@@ -178,24 +121,8 @@ void judge_users(const HostGpus& host, const GpuFacts& gpu, const std::string& s
   std::ranges::sort(used);
   const std::uint64_t usual = used[(used.size() - 1) / 2];  // the lower one of two: one of two may be held
   const std::string value = fmt::format("{} MiB in use", *gpu.memory_used >> 20);
-  if (!ours && *gpu.memory_used > usual + kMuch) {
-    rows.push_back(bad_row(
-        Outcome::warn, "gpu.memory", subject, value,
-        fmt::format("others of the host have {} MiB in use: a process that is not visible from here?", usual >> 20),
-        "nvidia-smi on the host itself; a job that did not end"));
-  } else {
-    rows.push_back(ok_row("gpu.memory", subject, value));
-  }
-}
-
-void judge_gpu_state(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
-  const std::string subject = gpu_subject(gpu);
-  judge_clocks(gpu, subject, rows);
-  judge_heat("gpu.temperature", subject, gpu.temperature_c, gpu.slowdown_c, rows);
-  judge_heat("gpu.memory_temperature", subject, gpu.memory_temperature_c, gpu.memory_max_c, rows);
-  judge_power(gpu, subject, rows);
-  judge_modes(gpu, subject, rows);
-  judge_users(host, gpu, subject, rows);
+  if (ours || *gpu.memory_used <= usual + kMuch) return memory.ok(value);
+  memory.warn(value, "memory-in-use", usual >> 20);
 }
 
 /// "8 x 700 W", or where GPUs differ "7 x 700 W, 1 x 500 W (GPU 3)": equal on equal hosts. Empty: no GPU tells.
@@ -216,7 +143,7 @@ std::string summary(const std::vector<GpuFacts>& gpus, const std::function<std::
     }
   }
   common.insert(common.end(), odd.begin(), odd.end());
-  return fmt::format("{}", fmt::join(common, ", "));
+  return joined_words(common, ", ");
 }
 
 std::string on_off(const std::optional<bool>& value) { return !value ? "" : *value ? "on" : "off"; }
@@ -230,16 +157,16 @@ void judge_equal(const HostGpus& host, Rows& rows) {
     bool judged_alone = false;  // each GPU has a row of its own about it
   };
   const std::vector<Equal> all = {
-      {"gpu.model", "hosts of one kind",
+      {"gpu.model", "same-gpus",
        [](const GpuFacts& gpu) {
          return gpu.model.empty() || !gpu.memory_nbytes ? gpu.model
                                                         : fmt::format("{} {} MiB", gpu.model, *gpu.memory_nbytes >> 20);
        }},
-      {"gpu.vbios", "flash the same VBIOS", [](const GpuFacts& gpu) { return gpu.vbios; }},
-      {"gpu.ecc_mode", "nvidia-smi -e 1, and reboot", [](const GpuFacts& gpu) { return on_off(gpu.ecc); }},
-      {"gpu.power_limit", "nvidia-smi -pl",
+      {"gpu.vbios", "same-vbios", [](const GpuFacts& gpu) { return gpu.vbios; }},
+      {"gpu.ecc_mode", "same-ecc", [](const GpuFacts& gpu) { return on_off(gpu.ecc); }},
+      {"gpu.power_limit", "same-power-limit",
        [](const GpuFacts& gpu) { return gpu.power_limit_w ? fmt::format("{:.0f} W", *gpu.power_limit_w) : ""; }, true},
-      {"gpu.nvlinks", "nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager",
+      {"gpu.nvlinks", "same-nvlinks",
        [](const GpuFacts& gpu) {
          std::size_t active = 0;
          for (const NvLink& link : gpu.nvlinks) active += link.active ? 1 : 0;
@@ -250,32 +177,30 @@ void judge_equal(const HostGpus& host, Rows& rows) {
   for (const Equal& one : all) {
     const std::string value = summary(host.gpus, one.of);
     if (value.empty()) continue;
-    DoctorRow row = equal_row(one.check, "", value, Outcome::warn, one.remedy);
+    DoctorRow& row = CheckRows(rows, one.check).agree(value, Outcome::warn, one.remedy);
     if (value.find(',') != std::string::npos && !one.judged_alone) {
       row.outcome = Outcome::warn;
       row.reason = "not the same on all GPUs of the host";
     }
-    rows.push_back(std::move(row));
   }
 }
 
 void judge_one(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
   const std::string subject = gpu_subject(gpu);
-  if (gpu.lost) {
-    rows.push_back(
-        bad_row(Outcome::fail, "gpu.lost", subject, "lost", "it does not answer the driver any more",
-                "dmesg | grep Xid; reboot; power and PCIe seating of the board; return it if it comes again"));
-    return;
-  }
+  if (gpu.lost) return CheckRows(rows, "gpu.lost", subject).fail("lost", "gpu-lost");
   if (gpu.needs_reset) {
-    rows.push_back(bad_row(Outcome::fail, "gpu.needs_reset", subject, "needs a reset",
-                           "the driver refuses it until then",
-                           fmt::format("nvidia-smi -r -i {}, or reboot", gpu.index)));
-    return;
+    return CheckRows(rows, "gpu.needs_reset", subject).fail("needs a reset", "gpu-needs-reset", gpu.index);
   }
-  judge_gpu_memory(gpu, rows);
+  judge_ecc(gpu, {rows, "gpu.ecc", subject});
+  judge_remapping(gpu, subject, rows);
+  judge_retirement(gpu, {rows, "gpu.retired_pages", subject});
   judge_gpu_links(host, gpu, rows);
-  judge_gpu_state(host, gpu, rows);
+  judge_clocks(gpu, {rows, "gpu.clocks", subject});
+  judge_heat({rows, "gpu.temperature", subject}, gpu.temperature_c, gpu.slowdown_c);
+  judge_heat({rows, "gpu.memory_temperature", subject}, gpu.memory_temperature_c, gpu.memory_max_c);
+  judge_power(gpu, {rows, "gpu.power_cap", subject});
+  judge_modes(gpu, subject, rows);
+  judge_users(host, gpu, subject, rows);
 }
 
 // Without persistence mode the driver takes seconds per GPU to start.
@@ -296,29 +221,22 @@ void add_cuda(HostGpus& host) {
 }  // namespace
 
 void judge_gpus(const HostGpus& host, Rows& rows) {
-  constexpr const char* kCheck = "gpu.count";
-  if (!host.problem.empty() && host.on_bus == 0 && !host.library)
-    return rows.push_back(skip_row(kCheck, "", host.problem));
+  const CheckRows check(rows, "gpu.count");
+  const std::string on_bus = fmt::format("{} on the PCI bus", host.on_bus);
   if (!host.library) {
-    rows.push_back(bad_row(Outcome::warn, kCheck, "", fmt::format("{} on the PCI bus", host.on_bus), host.problem,
-                           "install the driver, or give the container its GPUs (--gpus all)"));
-    return;
+    return host.problem.empty() || host.on_bus > 0 ? check.warn(on_bus, "no-gpu-driver", host.problem)
+                                                   : check.skip(host.problem);
   }
   if (!host.problem.empty() && host.gpus.empty()) {
-    const bool dead = host.on_bus > 0 || host.silent;
-    rows.push_back(dead ? bad_row(Outcome::fail, kCheck, "", fmt::format("{} on the PCI bus", host.on_bus),
-                                  "NVML: " + host.problem, "nvidia-smi; dmesg | grep NVRM; reboot")
-                        : skip_row(kCheck, "", "NVML: " + host.problem));
-    return;
+    return host.on_bus > 0 || host.silent ? check.fail(on_bus, "nvml-fails", host.problem)
+                                          : check.skip("NVML: " + host.problem);
   }
-  DoctorRow count = equal_row(kCheck, "", fmt::format("{}", host.gpus.size()), Outcome::fail,
-                              "nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM");
+  DoctorRow& count = check.agree(fmt::format("{}", host.gpus.size()), Outcome::fail, "same-gpu-count");
   if (host.gpus.size() < host.on_bus) {
     count.outcome = Outcome::warn;
     count.reason = fmt::format(
         "the PCI bus shows {}: the driver does not manage all, or the container was not given all", host.on_bus);
   }
-  rows.push_back(std::move(count));
   if (host.gpus.empty()) return;
   judge_equal(host, rows);
   for (const GpuFacts& gpu : host.gpus) judge_one(host, gpu, rows);

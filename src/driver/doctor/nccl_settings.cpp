@@ -66,47 +66,38 @@ int newest() {
   return most;
 }
 
-NameVerdict judge_unknown(std::string_view bare) {
+Remark judge_unknown(std::string_view bare) {
   std::vector<std::string> choices;
   // Without "NCCL_", which would make any two short names look alike.
   for (const SettingRule& one : nccl_names()) choices.push_back(one.name.substr(5));
   const std::string nearest = nearest_choice(bare, choices);
-  return {Outcome::warn, fmt::format("no NCCL from 2.3.5 to {} reads it", nccl_version_text(newest())),
-          nearest.empty() ? "unset it" : fmt::format("did you mean NCCL_{}?", nearest)};
+  return remark(Outcome::warn, nearest.empty() ? "setting-unknown" : "setting-misspelt", nccl_version_text(newest()),
+                nearest);
 }
 
 }  // namespace
 
 std::span<const SettingRule> nccl_names() { return setting_rules().nccl; }
 
-NameVerdict judge_nccl_name(std::string_view name, int version) {
+Remark judge_nccl_name(std::string_view name, int version) {
   const SettingRule* known = find_setting_rule(name);
   if (known == nullptr) {
     const bool other = std::ranges::any_of(setting_rules().families,
                                            [&](std::string_view family) { return name.starts_with(family); });
-    return other ? NameVerdict{} : judge_unknown(name.substr(std::min<std::size_t>(5, name.size())));
+    return other ? Remark{} : judge_unknown(name.substr(std::min<std::size_t>(5, name.size())));
   }
   if (known->usual) return {};
   if (known->unwanted) return {Outcome::warn, known->unwanted->what, known->unwanted->remedy};
   const int in_use = version == 0 ? newest() : version;
   if (known->last < in_use && known->last < newest()) {
-    return {Outcome::warn,
-            known->last == 0
-                ? "no NCCL since 2.3.5 reads it"
-                : fmt::format("NCCL no longer reads it: {} was the last to", nccl_version_text(known->last)),
-            "unset it"};
+    if (known->last == 0) return remark(Outcome::warn, "setting-never-read");
+    return remark(Outcome::warn, "setting-gone", nccl_version_text(known->last));
   }
   if (version != 0 && known->first > version) {
-    return {Outcome::warn,
-            fmt::format("NCCL {} does not read it: {} was the first to", nccl_version_text(version),
-                        nccl_version_text(known->first)),
-            "unset it, or a newer NCCL"};
+    return remark(Outcome::warn, "setting-too-new", nccl_version_text(version), nccl_version_text(known->first));
   }
-  if (!known->documented) {
-    return {Outcome::warn, "an internal of NCCL, undocumented: another version may take it otherwise",
-            "unset it, unless NCCL's developers or the vendor's guide asked for it"};
-  }
-  return {};
+  if (known->documented) return {};
+  return remark(Outcome::warn, "setting-internal");
 }
 
 namespace {
@@ -134,18 +125,16 @@ std::string meant(std::string_view word, const ValueWords& words) {
 }
 
 /// "Ring,Tree", "^NVLS", and since NCCL 2.24 "ring;allreduce:tree,nvls".
-NameVerdict judge_choices(std::string_view value, const ValueWords& words) {
+Remark judge_choices(std::string_view value, const ValueWords& words) {
   for (std::string_view per_function : split_list(value, ';')) {
     if (const std::size_t colon = per_function.find(':'); colon != std::string_view::npos) {
       per_function.remove_prefix(colon + 1);
     }
     if (per_function.starts_with('^')) per_function.remove_prefix(1);
     for (const std::string_view word : split_list(per_function, ',')) {
-      if (word.empty())
-        return {Outcome::warn, "an element of the list is empty", "take the separator out, or unset it"};
+      if (word.empty()) return remark(Outcome::warn, "empty-element");
       if (!is_one_of(word, words)) {
-        return {Outcome::fail, fmt::format("'{}' is none: NCCL fails, or before 2.24 leaves it out", word),
-                meant(word, words)};
+        return remark(Outcome::fail, "word-fails", word, meant(word, words));
       }
     }
   }
@@ -153,25 +142,25 @@ NameVerdict judge_choices(std::string_view value, const ValueWords& words) {
 }
 
 /// A list of which newer versions may have words that are not here: only slips are told.
-NameVerdict judge_slips(std::string_view value, const ValueWords& words) {
+Remark judge_slips(std::string_view value, const ValueWords& words) {
   if (value.starts_with('^')) value.remove_prefix(1);
   for (const std::string_view word : split_list(value, ',')) {
     if (is_one_of(word, words) || word.empty()) continue;
     if (const std::string nearest = nearest_word(word, words); !nearest.empty()) {
-      return {Outcome::warn, fmt::format("'{}' is none that is known", word), did_you_mean(nearest)};
+      return remark(Outcome::warn, "word-unknown", word, did_you_mean(nearest));
     }
   }
   return {};
 }
 
-NameVerdict judge_word(std::string_view value, const ValueWords& words) {
+Remark judge_word(std::string_view value, const ValueWords& words) {
   if (is_one_of(value, words)) return {};
-  return {Outcome::warn, fmt::format("'{}' is none: NCCL goes on as if it were not set", value), meant(value, words)};
+  return remark(Outcome::warn, "word-ignored", value, meant(value, words));
 }
 
-NameVerdict judge_level(std::string_view value, const ValueWords& levels) {
+Remark judge_level(std::string_view value, const ValueWords& levels) {
   if (!value.empty() && value.find_first_not_of("0123456789-") == std::string_view::npos) {
-    return {Outcome::warn, "a number means another distance in every version", "one of LOC, NVL, PIX, PXB, PHB, SYS"};
+    return remark(Outcome::warn, "level-number");
   }
   return judge_word(value, levels);
 }
@@ -181,15 +170,15 @@ bool is_number_name(std::string_view name) {
   return std::ranges::any_of(setting_rules().number_ends, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-NameVerdict judge_number(std::string_view text) {
+Remark judge_number(std::string_view text) {
   const std::string value(text);
   char* end = nullptr;
   const long long number = std::strtoll(value.c_str(), &end, 0);
   if (end == value.c_str()) {
-    return {Outcome::warn, "is not a number: NCCL takes 0 or its default, and says so nowhere", "a number"};
+    return remark(Outcome::warn, "not-a-number");
   }
   if (*end != '\0') {
-    return {Outcome::fail, fmt::format("NCCL reads {} and ignores '{}'", number, end), "a number without unit"};
+    return remark(Outcome::fail, "number-with-unit", number, end);
   }
   return {};
 }
@@ -204,31 +193,27 @@ std::optional<long long> number_of(std::string_view text) {
 
 /// The exponent t of 4.096 us x 2^t (InfiniBand Architecture, local ACK timeout), before each of NCCL_IB_RETRY_CNT
 /// tries.
-NameVerdict judge_ib_timeout(long long t) {
+Remark judge_ib_timeout(long long t) {
   if (t < 0) return {};  // NCCL's default
-  if (t == 0) return {Outcome::warn, "0 is for ever: a lost link would hang the job", "20, NCCL's default"};
+  if (t == 0) return remark(Outcome::warn, "timeout-for-ever");
   if (t > 31) {
-    return {Outcome::fail, "is an exponent of 5 bits (4.096 us x 2^t), so what the device takes is something else",
-            "20, NCCL's default (about 30 s with 7 retries)"};
+    return remark(Outcome::fail, "timeout-too-large");
   }
   if (t <= 22) return {};
   const double seconds = 4.096e-6 * std::exp2(static_cast<double>(t)) * 7;
-  return {Outcome::warn, fmt::format("a lost link is noticed after {:.0f} s with 7 retries", seconds),
-          "20, NCCL's default (about 30 s)"};
+  return remark(Outcome::warn, "timeout-long", fmt::format("{:.0f}", seconds));
 }
 
-NameVerdict judge_debug_file(std::string_view value, const JobShape& job) {
+Remark judge_debug_file(std::string_view value, const JobShape& job) {
   if (value.starts_with("/dev/") || lower_case(value) == "stdout" || lower_case(value) == "stderr") return {};
   if (value.find("%d") != std::string_view::npos) {
-    return {job.one_per_host() ? Outcome::warn : Outcome::fail,
-            "%d is kept as it is: all processes of a host write over each other's file", "%h.%p"};
+    return remark(job.one_per_host() ? Outcome::warn : Outcome::fail, "debug-file-literal");
   }
   if (value.find("%p") != std::string_view::npos || job.one_per_host()) return {};
-  return {job.on_host ? Outcome::fail : Outcome::warn,
-          "without %p all processes of a host write over each other's file", "add %h.%p"};
+  return remark(job.on_host ? Outcome::fail : Outcome::warn, "debug-file-shared");
 }
 
-NameVerdict judge_words(std::string_view name, std::string_view value) {
+Remark judge_words(std::string_view name, std::string_view value) {
   const SettingRule* rule = find_setting_rule(name);
   if (rule == nullptr || rule->words.empty()) return {};
   constexpr std::array kJudges{judge_choices, judge_word, judge_level, judge_slips};  // as WordsOfSetting
@@ -251,36 +236,32 @@ JobShape job_shape(const std::map<std::string, std::string>& environment) {
   return job;
 }
 
-NameVerdict judge_nccl_value(std::string_view name, std::string_view value, int version, const JobShape& job) {
+Remark judge_nccl_value(std::string_view name, std::string_view value, int version, const JobShape& job) {
   if (name == "NCCL_DEBUG_FILE") return judge_debug_file(value, job);
-  if (const NameVerdict words = judge_words(name, value); words.outcome != Outcome::pass) return words;
+  if (const Remark words = judge_words(name, value); words.outcome != Outcome::pass) return words;
   if (!is_number_name(name)) return {};
-  if (const NameVerdict odd = judge_number(value); odd.outcome != Outcome::pass) return odd;
+  if (const Remark odd = judge_number(value); odd.outcome != Outcome::pass) return odd;
   const long long number = number_of(value).value_or(0);
   if (name == "NCCL_IB_TIMEOUT") return judge_ib_timeout(number);
   if (const auto wrong = wrong_setting(name, value)) {
-    return {name.starts_with("NCCL_IB_") ? Outcome::fail : Outcome::warn, *wrong,
-            "unset it, or a value inside the range"};
+    return remark(name.starts_with("NCCL_IB_") ? Outcome::fail : Outcome::warn, "value-out-of-range", *wrong);
   }
   if ((name == "NCCL_IB_TC" || name == "NCCL_IB_FIFO_TC") && number > 0 && number % 2 != 0) {
-    return {Outcome::warn, "the two lowest bits of a traffic class mark congestion and are not a class",
-            "an even value"};
+    return remark(Outcome::warn, "traffic-class-odd");
   }
   if (name == "NCCL_BUFFSIZE" && number >= 0) {
-    if (number < 1024) return {Outcome::fail, "is a number of bytes, and far too few", "unset it: 4194304 is NCCL's"};
+    if (number < 1024) return remark(Outcome::fail, "buffer-tiny");
     if (!std::has_single_bit(static_cast<unsigned long long>(number))) {
-      return {Outcome::warn, "is not a power of two",
-              fmt::format("{}", std::bit_floor(static_cast<unsigned long long>(number)))};
+      return remark(Outcome::warn, "buffer-odd", std::bit_floor(static_cast<unsigned long long>(number)));
     }
   }
   if (name == "NCCL_IB_GID_INDEX" && number >= 0 && (version == 0 || version >= 22100)) {
-    return {Outcome::warn,
-            "since NCCL 2.21 the right GID is found without it, and a fixed one breaks where hosts differ", "unset it"};
+    return remark(Outcome::warn, "gid-index-set");
   }
   return {};
 }
 
-NameVerdict judge_slow_setting(std::string_view name, std::string_view value) {
+Remark judge_slow_setting(std::string_view name, std::string_view value) {
   const SettingRule* rule = find_setting_rule(name);
   if (rule == nullptr || !rule->slow || value.empty()) return {};
   const SettingRemark& slow = *rule->slow;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "common/base/outcome.h"
 #include "common/machine/probe.h"
+#include "driver/doctor/checks.h"
 #include "driver/rules/setting_rules.h"
 
 #include <map>
@@ -49,15 +49,9 @@ std::map<std::string, NcclSetting> nccl_settings(const Probe& probe, const std::
 /// All that NCCL's sources look up, by name.
 std::span<const SettingRule> nccl_names();
 
-struct NameVerdict {
-  Outcome outcome = Outcome::pass;
-  std::string reason;
-  std::string remedy;
-};
-
 /// What is to be said of a set variable whose name begins with NCCL_: a slip, PyTorch's, removed, deprecated, internal.
 /// `version` is that of the NCCL in use, 0 where it is not known. Pure.
-NameVerdict judge_nccl_name(std::string_view name, int version);
+Remark judge_nccl_name(std::string_view name, int version);
 
 /// How many processes the job has, as its launcher tells in the environment; nothing: not told.
 struct JobShape {
@@ -70,10 +64,10 @@ JobShape job_shape(const std::map<std::string, std::string>& environment);
 
 /// Why the value of an NCCL_* variable is wrong or risky: ranges of the fields that it goes to, lists of words with the
 /// nearest one, numbers that NCCL does not read as they are meant. `version` as for judge_nccl_name. Pure.
-NameVerdict judge_nccl_value(std::string_view name, std::string_view value, int version, const JobShape& job);
+Remark judge_nccl_value(std::string_view name, std::string_view value, int version, const JobShape& job);
 
 /// What a value takes away from NCCL's speed or safety; passes where it is nothing. CUDA's variables too. Pure.
-NameVerdict judge_slow_setting(std::string_view name, std::string_view value);
+Remark judge_slow_setting(std::string_view name, std::string_view value);
 
 /// Of `names`, those that a list of NCCL's takes: "mlx5_0,mlx5_1:1" are prefixes, "=mlx5_0" whole names, "^docker" all
 /// but prefixes, "^=mlx5_2" all but whole names (NCCL, src/misc/utils.cc). A port after a colon does not count. Pure.

@@ -1,4 +1,5 @@
 #include "common/base/text.h"
+#include "common/output/format.h"
 #include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
@@ -13,16 +14,7 @@ namespace {
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
 std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : valid_utf8(text)) {
-    if (c == '\n') {
-      result += "\\n";
-      continue;
-    }
-    if (c == '\\' || c == '"') result += '\\';
-    result += c;
-  }
-  return result;
+  return with_escapes(valid_utf8(text), {{'\n', "\\n"}, {'\\', "\\\\"}, {'"', "\\\""}});
 }
 
 /// One metric with all its series: the format wants them together.
@@ -121,19 +113,21 @@ std::string run_text(const AcceptResult& result, std::string_view tool, const st
   }
   Gauge blamed("busbar_blamed_host", "1 for each host that is to blame.");
   for (const std::string& host : blamed_hosts(result)) blamed.set(run_and({{"host", host}}), 1);
-  Gauge hosts("busbar_hosts", "Hosts that took part.");
-  hosts.set(run_and({}), static_cast<double>(result.hosts.size()));
-  Gauge info("busbar_run_info", "What ran, in its labels.");
-  info.set(run_and({{"version", result.version},
-                    {"backend", result.backend},
-                    {"library", result.library},
-                    {"platform", result.platform}}),
-           1);
-  Gauge duration("busbar_run_duration_seconds", "How long the last run took.");
-  duration.set(run_and({}), run_time_s(result));
-  Gauge last("busbar_last_run_timestamp_seconds", "When the last run ended, in seconds since 1970.");
-  last.set(run_and({}), end_s);
-  return outcome.text() + criteria.text() + blamed.text() + hosts.text() + info.text() + duration.text() + last.text();
+  const auto single = [&](const char* metric, const char* help, const Labels& more, double value) {
+    Gauge gauge(metric, help);
+    gauge.set(run_and(more), value);
+    return gauge.text();
+  };
+  return outcome.text() + criteria.text() + blamed.text() +
+         single("busbar_hosts", "Hosts that took part.", {}, static_cast<double>(result.hosts.size())) +
+         single("busbar_run_info", "What ran, in its labels.",
+                {{"version", result.version},
+                 {"backend", result.backend},
+                 {"library", result.library},
+                 {"platform", result.platform}},
+                1) +
+         single("busbar_run_duration_seconds", "How long the last run took.", {}, run_time_s(result)) +
+         single("busbar_last_run_timestamp_seconds", "When the last run ended, in seconds since 1970.", {}, end_s);
 }
 
 }  // namespace

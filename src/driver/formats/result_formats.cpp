@@ -8,7 +8,6 @@
 #include "common/record/culprit.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +36,7 @@ std::string criterion_line(const CriterionResult& c) {
                      text_field(c.scope), text_field(c.cell), c.nbytes > 0 ? std::to_string(c.nbytes) : "",
                      c.nbytes > 0 ? place(c.in_place) : "", name(c.criterion), name(c.outcome), text_field(c.found),
                      text_field(c.wanted), text_field(c.source), text_field(c.reason),
-                     text_field(fmt::format("{}", fmt::join(c.hosts, " "))));
+                     text_field(joined_words(c.hosts)));
 }
 
 }  // namespace

@@ -6,36 +6,34 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 namespace busbar {
 namespace {
 
 /// What to do about it; empty where SQLite's words say all.
 const char* remedy(int result) {
-  switch (result & 0xFF) {
-    case SQLITE_NOTADB:
-      return " and stays as it is; name another file";
-    case SQLITE_CORRUPT:
-      return "; it is damaged and stays as it is: move it away, `sqlite3 FILE .recover` may save its rows";
-    case SQLITE_CANTOPEN:
-      return "; it must be a file that rank 0 may read and write, in a directory that exists";
-    case SQLITE_READONLY:
-      return "; rank 0 must be allowed to write the file and its directory (where SQLite keeps its journal)";
-    case SQLITE_FULL:
-      return "; the disk is full";
-    case SQLITE_BUSY:
-      return "; another process holds it: try again, or look who does (fuser)";
-    case SQLITE_IOERR:
-    case SQLITE_NOLFS:
-    case SQLITE_PROTOCOL:
-      return "; the disk may be full, or its file system has no locks: name a file on a local disk";
-    default:
-      return "";
-  }
+  constexpr const char* kDisk = "; the disk may be full, or its file system has no locks: name a file on a local disk";
+  constexpr std::array<std::pair<int, const char*>, 9> kRemedies{{
+      {SQLITE_NOTADB, " and stays as it is; name another file"},
+      {SQLITE_CORRUPT, "; it is damaged and stays as it is: move it away, `sqlite3 FILE .recover` may save its rows"},
+      {SQLITE_CANTOPEN, "; it must be a file that rank 0 may read and write, in a directory that exists"},
+      {SQLITE_READONLY,
+       "; rank 0 must be allowed to write the file and its directory (where SQLite keeps its journal)"},
+      {SQLITE_FULL, "; the disk is full"},
+      {SQLITE_BUSY, "; another process holds it: try again, or look who does (fuser)"},
+      {SQLITE_IOERR, kDisk},
+      {SQLITE_NOLFS, kDisk},
+      {SQLITE_PROTOCOL, kDisk},
+  }};
+  const auto found = std::ranges::find(kRemedies, result & 0xFF, &std::pair<int, const char*>::first);
+  return found == kRemedies.end() ? "" : found->second;
 }
 
 /// SQLite calls it while another process holds the file. Not sqlite3_busy_timeout: that begins anew with each attempt,

@@ -17,7 +17,6 @@
 #include "driver/history/history_setup.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -180,7 +179,7 @@ std::string what_there_is(History& history, std::vector<HistoryRun> runs) {
     const std::string first = format_bytes(range.first), last = format_bytes(range.second);
     words.push_back(fmt::format("{} {}{}", printable(collective), first, first == last ? "" : " to " + last));
   }
-  return words.empty() ? "none" : fmt::format("{}", fmt::join(words, ", "));
+  return words.empty() ? "none" : joined_words(words, ", ");
 }
 
 int trend(History& history, const HistoryOptions& options) {
@@ -280,18 +279,18 @@ int history(int argc, char** argv, bool is_root) {
     return 0;
   }
   const std::vector<std::string> actions{"list", "show", "trend", "compare", "init", "add"};
+  constexpr std::array kReaders{list, show, trend, compare};
   const std::string action = options.words.empty() ? "" : options.words.front();
-  if (!contains(actions, action)) {
+  const auto at = static_cast<std::size_t>(std::ranges::find(actions, action) - actions.begin());
+  if (at == actions.size()) {
     const std::string nearest = nearest_choice(action, actions);
-    throw_bad_config(fmt::format("history {}: choose from: list show trend compare init add{}", in_quotes(action),
+    throw_bad_config(fmt::format("history {}: choose from: {}{}", in_quotes(action), joined_words(actions),
                                  nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
   if (options.file.empty()) throw_bad_config("which history? --history FILE");
-  if (action == "init" || action == "add") return write(action, options);
+  if (at >= kReaders.size()) return write(action, options);
   History file(options.file, History::Mode::read);
-  if (action == "list") return list(file, options);
-  if (action == "show") return show(file, options);
-  return action == "trend" ? trend(file, options) : compare(file, options);
+  return kReaders[at](file, options);
 }
 
 }  // namespace

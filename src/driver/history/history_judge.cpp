@@ -124,12 +124,8 @@ struct Before {
   }
 };
 
-struct Judged {
-  CellAgainstHistory cell;
-  double p = 1;
-};
-
-Judged judge_cell(const Cell& after, const Before& before, const Variation& v, double delta) {
+/// Its `adjusted_p` is not yet adjusted.
+CellAgainstHistory judge_cell(const Cell& after, const Before& before, const Variation& v, double delta) {
   std::vector<double> logs;
   for (const Burst& burst : before.series.bursts()) logs.push_back(median(burst.logs));
   const double middle = median(logs);
@@ -137,19 +133,19 @@ Judged judge_cell(const Cell& after, const Before& before, const Variation& v, d
   const double error =
       std::sqrt(std::max(v.variance, own_variance(after)) + before.variance_of_middle(v.variance, logs.size()));
   const double q = v.degrees > 0 ? student_t_quantile(1 - kOneSided, v.degrees) : normal_quantile(1 - kOneSided);
-  Judged judged;
-  judged.cell.cell = after;
-  judged.cell.before_s = std::exp(middle);
-  judged.cell.ratio = {std::exp(difference), {std::exp(difference - q * error), std::exp(difference + q * error)}};
-  judged.cell.deviation = std::sqrt(v.variance);
-  judged.cell.assumed = v.degrees == 0;
+  CellAgainstHistory judged;
+  judged.cell = after;
+  judged.before_s = std::exp(middle);
+  judged.ratio = {std::exp(difference), {std::exp(difference - q * error), std::exp(difference + q * error)}};
+  judged.deviation = std::sqrt(v.variance);
+  judged.assumed = v.degrees == 0;
   const double excess = difference - std::log1p(delta);
   if (error <= 0) {
-    judged.p = excess > 0 ? 0 : 1;  // runs that are all alike to the last digit
+    judged.adjusted_p = excess > 0 ? 0 : 1;  // runs that are all alike to the last digit
   } else if (v.degrees > 0) {
-    judged.p = student_t_upper(excess / error, v.degrees);
+    judged.adjusted_p = student_t_upper(excess / error, v.degrees);
   } else {
-    judged.p = std::erfc(excess / error / std::numbers::sqrt2) / 2;
+    judged.adjusted_p = std::erfc(excess / error / std::numbers::sqrt2) / 2;
   }
   return judged;
 }
@@ -214,9 +210,7 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
     }
     const Variation v = variation(pool, key);
     if (v.degrees > 0) result.launches = pool.size();
-    Judged judged = judge_cell(cell, cells, v, delta);
-    result.cells.push_back(std::move(judged.cell));
-    p.push_back(judged.p);
+    p.push_back(result.cells.emplace_back(judge_cell(cell, cells, v, delta)).adjusted_p);
   }
   if (!earlier.empty()) {
     const auto& cells = earlier.back().cells;

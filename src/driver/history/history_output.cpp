@@ -139,8 +139,7 @@ Json cell_json(const Cell& c) {
 Json run_json(const HistoryRun& run) {
   Json json{{"run", run.id}};
   json.update(fields_json(run));
-  json["cells"] = Json::array();
-  for (const Cell& cell : run.cells) json["cells"].push_back(cell_json(cell));
+  json["cells"] = json_list(run.cells, cell_json);
   return json;
 }
 
@@ -265,71 +264,71 @@ Json new_document(std::string_view what) { return envelope_json({what, local_tim
 }  // namespace
 
 std::string runs_json(std::span<const HistoryRun> runs) {
-  Json list = Json::array();
-  for (const HistoryRun& run : runs) list.push_back(run_json(run));
   Json document = new_document("history-runs");
-  document["runs"] = std::move(list);
+  document["runs"] = json_list(runs, run_json);
   return dump_document(document);
 }
 
-std::string trends_json(std::span<const CellTrend> trends) {
-  Json list = Json::array();
-  for (const CellTrend& t : trends) {
-    Json json = cell_json(t.cell);
-    json["setup"] = t.setup;
-    json["earlier_median_s"] = t.earlier_median_s > 0 ? json_seconds(t.earlier_median_s) : Json(nullptr);
-    json["robust_distance"] = t.distance ? json_number(*t.distance) : Json(nullptr);
-    json["month_slope"] = t.month_slope ? json_number(*t.month_slope) : Json(nullptr);
-    json["trend_p"] = t.p;
-    json["bursts"] = t.bursts;
-    json["latest_p"] = t.latest_p;
-    json["level_change"] = nullptr;
-    if (t.change) {
-      json["level_change"] = {{"run", t.points[t.change->first_after].run},
-                              {"before_s", json_seconds(t.change->before)},
-                              {"after_s", json_seconds(t.change->after)},
-                              {"p", t.change->p}};
-    }
-    Json points = Json::array();
-    for (const CellTrend::Point& point : t.points) {
-      points.push_back({{"run", point.run},
-                        {"time", point.time},
-                        {"median_s", json_seconds(point.median_s)},
-                        {"busbw", json_number(point.busbw)}});
-    }
-    json["points"] = std::move(points);
-    list.push_back(std::move(json));
+namespace {
+
+Json point_json(const CellTrend::Point& point) {
+  return {{"run", point.run},
+          {"time", point.time},
+          {"median_s", json_seconds(point.median_s)},
+          {"busbw", json_number(point.busbw)}};
+}
+
+Json trend_json(const CellTrend& t) {
+  Json json = cell_json(t.cell);
+  json.update({{"setup", t.setup},
+               {"earlier_median_s", t.earlier_median_s > 0 ? json_seconds(t.earlier_median_s) : Json(nullptr)},
+               {"robust_distance", fields_json(t.distance)},
+               {"month_slope", fields_json(t.month_slope)},
+               {"trend_p", t.p},
+               {"bursts", t.bursts},
+               {"latest_p", t.latest_p},
+               {"level_change", nullptr}});
+  if (t.change) {
+    json["level_change"] = {{"run", t.points[t.change->first_after].run},
+                            {"before_s", json_seconds(t.change->before)},
+                            {"after_s", json_seconds(t.change->after)},
+                            {"p", t.change->p}};
   }
+  json["points"] = json_list(t.points, point_json);
+  return json;
+}
+
+Json compared_json(const CellAgainstHistory& c) {
+  Json json = cell_json(c.cell);
+  json.update({{"before_s", json_seconds(c.before_s)},
+               {"ratio", json_number(c.ratio.value)},
+               {"ratio_interval", fields_json(c.ratio.interval)},
+               {"launch_deviation", json_number(c.deviation)},
+               {"launch_deviation_assumed", c.assumed},
+               {"adjusted_p", c.adjusted_p},
+               {"verdict", name(c.verdict)}});
+  return json;
+}
+
+}  // namespace
+
+std::string trends_json(std::span<const CellTrend> trends) {
   Json document = new_document("history-trends");
-  document["trends"] = std::move(list);
+  document["trends"] = json_list(trends, trend_json);
   return dump_document(document);
 }
 
 std::string history_comparison_json(const HistoryComparison& comparison, const HistoryRun& after,
                                     std::span<const HistoryRun> before, double delta) {
-  Json earlier = Json::array();
-  for (const HistoryRun& run : before) earlier.push_back(run.id);
-  Json cells = Json::array();
-  for (const CellAgainstHistory& c : comparison.cells) {
-    Json json = cell_json(c.cell);
-    json["before_s"] = json_seconds(c.before_s);
-    json["ratio"] = json_number(c.ratio.value);
-    json["ratio_interval"] = fields_json(c.ratio.interval);
-    json["launch_deviation"] = json_number(c.deviation);
-    json["launch_deviation_assumed"] = c.assumed;
-    json["adjusted_p"] = c.adjusted_p;
-    json["verdict"] = name(c.verdict);
-    cells.push_back(std::move(json));
-  }
   Json document = new_document("history-comparison");
   document.update({{"run", after.id},
-                   {"against", std::move(earlier)},
+                   {"against", json_list(before, [](const HistoryRun& run) { return run.id; })},
                    {"delta", delta},
                    {"outcome", name(comparison.outcome)},
                    {"differences", differences(before.back(), after)},
                    {"only_before", comparison.only_before},
                    {"only_after", comparison.only_after},
-                   {"cells", std::move(cells)}});
+                   {"cells", json_list(comparison.cells, compared_json)}});
   return dump_document(document);
 }
 

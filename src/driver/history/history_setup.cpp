@@ -76,7 +76,7 @@ std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
   const auto hosts = [](const HistoryRun& run) {
     std::vector<std::string> names = run.hosts;
     std::ranges::sort(names);
-    return fmt::format("{}", fmt::join(names, " "));
+    return joined_words(names, " ");
   };
   differ("hosts", hosts(a), hosts(b));
   const auto variables = [&](std::string_view when, const std::vector<std::string>& only) {

@@ -164,49 +164,14 @@ std::string locate_help() {
          "Exit code 0: PASS or WARN; 7: FAIL; 8: INCONCLUSIVE, or SKIP: nothing could be compared.\n";
 }
 
-/// What is left of a run on process 0: the screen, the JSON file and the others.
-class Reports {
- public:
-  Reports(const RunInfo& info, const OutputOptions& output) : info_(info), output_(output) {}
-
-  /// Creates the files. Process 0 alone.
-  void open(const LocateRun& begun, const AcceptResult& result) {
-    json_ = {info_.config.output_file, "-J"};
-    json_.write([&] { return locate_json(info_, begun, std::nullopt); });
-    files_.open(output_, result, "locate");
-  }
-
-  void progress(const std::string& text) {
-    if (stderr_is_terminal()) {
-      line_.show(text);
-    } else {
-      say("{}", text);
-    }
-  }
-
-  /// The verdict. False where stdout or a file does not take it. Process 0 alone.
-  bool end(const LocateRun& run, const AcceptResult& result, ExitCode code) {
-    line_.erase();
-    const bool printed = write_stdout(locate_text(run) + header());
-    json_.write([&] { return locate_json(info_, run, code); });
-    return files_.write(result) && printed && json_.complete();
-  }
-
- private:
-  std::string header() const {
-    std::string text = fmt::format("# busbar version {} locate: {} ranks, backend={} library={}\n", info_.version,
-                                   info_.nranks, info_.backend, info_.library_version);
-    text += calls_line(info_);
-    for (const std::string& remark : info_.remarks) text += remark_lines(remark);
-    return text;
-  }
-
-  const RunInfo& info_;
-  const OutputOptions& output_;
-  RewrittenFile json_;
-  OutputFiles files_;
-  TerminalLine line_;
-};
+/// Below the verdict: what ran.
+std::string footer(const RunInfo& info) {
+  std::string text = fmt::format("# busbar version {} locate: {} ranks, backend={} library={}\n", info.version,
+                                 info.nranks, info.backend, info.library_version);
+  text += calls_line(info);
+  for (const std::string& remark : info.remarks) text += remark_lines(remark);
+  return text;
+}
 
 RunInfo describe_locate(std::span<char*> args, const Config& config, const Backend& backend, const Comm& world) {
   RunInfo info = describe_run(args, kSendrecv, config, backend, {}, describe_local_ranks(backend, world, 0), world);
@@ -243,16 +208,28 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
     if (job.is_root()) write_stdout(dry_run_text(run, units));
     return ExitCode::good;
   }
-  Reports reports(info, arguments.output);
-  on_process0(world, [&] { reports.open(run, result_of_run(info, run)); });
-  run = run_search(job, *opened.backend, config, run.options, [&](const std::string& text) { reports.progress(text); });
+  RewrittenFile json;
+  OutputFiles files;
+  TerminalLine line;
+  on_process0(world, [&] {
+    json = {config.output_file, "-J"};
+    json.write([&] { return locate_json(info, run, std::nullopt); });
+    files.open(arguments.output, result_of_run(info, run), "locate");
+  });
+  run = run_search(job, *opened.backend, config, run.options, [&](const std::string& text) {
+    if (stderr_is_terminal()) return line.show(text);
+    say("{}", text);
+  });
   const ExitCode code = exit_code(run.outcome);
   job.watchdog().begin(Phase::output, "writing the results");
   bool complete = true;
   on_process0(world, [&] {
     AcceptResult result = result_of_run(info, run);
     result.end_time = local_timestamp();
-    complete = reports.end(run, result, code);
+    line.erase();
+    const bool printed = write_stdout(locate_text(run) + footer(info));
+    json.write([&] { return locate_json(info, run, code); });
+    complete = files.write(result) && printed && json.complete();
   });
   return job.agreed_code(code, complete);
 }
@@ -304,9 +281,7 @@ AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
     const auto same = [&](const AcceptResult::Host& host) { return host.name == rank.hostname; };
     auto host = std::ranges::find_if(result.hosts, same);
     if (host == result.hosts.end()) {
-      host = result.hosts.insert(host, AcceptResult::Host{});
-      host->name = rank.hostname;
-      host->device = rank.device.name;
+      host = result.hosts.insert(host, {.name = rank.hostname, .ranks = {}, .device = rank.device.name});
     }
     host->ranks.push_back(rank.rank);
   }

@@ -320,141 +320,115 @@ class LookWait {
 };
 
 /// The looks at ranks that are slow by themselves: one at the end of each look of the search, while some rank fails.
-class RankLooks {
- public:
-  using Probe = std::function<SlowRankVerdict()>;
+struct RankLooks {
+  const Comm& world;
+  SlowRankVerdict& verdict;
+  std::function<SlowRankVerdict()> probe;  ///< null for none
+  int wanted;
+  int looks = 0;
+  bool asks = false;  ///< whether a rank fails so far, and there are looks left
 
-  /// `probe`: null for none. `wanted`: looks.
-  RankLooks(const Comm& world, SlowRankVerdict& verdict, Probe probe, int wanted)
-      : world_(world), verdict_(verdict), probe_(std::move(probe)), wanted_(wanted) {}
-
-  /// Collective, as asks().
+  /// Collective.
   void look() {
-    if (!probe_ || (looks_ > 0 && !asks_)) return;
-    if (looks_++ == 0) {
-      verdict_ = probe_();
+    if (!probe || (looks > 0 && !asks)) return;
+    if (looks++ == 0) {
+      verdict = probe();
     } else {
-      look_again(verdict_, probe_());
+      look_again(verdict, probe());
     }
-    asks_ = looks_ < wanted_ && world_.max(std::int64_t{std::ranges::any_of(verdict_.slow, fails_so_far)}) > 0;
+    asks = looks < wanted && world.max(std::int64_t{std::ranges::any_of(verdict.slow, fails_so_far)}) > 0;
   }
-
-  /// Whether a rank fails so far, and there are looks left.
-  bool asks() const { return asks_; }
-  int looks() const { return looks_; }
 
   std::vector<std::string> who() const {
     std::vector<std::string> names;
-    for (const SlowRank& slow : verdict_.slow) {
+    for (const SlowRank& slow : verdict.slow) {
       if (fails_so_far(slow)) add_once(names, fmt::format("rank {} on {}", slow.rank, slow.host));
     }
     return names;
   }
-
- private:
-  const Comm& world_;
-  SlowRankVerdict& verdict_;
-  Probe probe_;
-  int wanted_;
-  int looks_ = 0;
-  bool asks_ = false;
 };
 
 /// One search while it runs.
-class SearchJob {
- public:
-  SearchJob(Job& job, GroupProbe& probe, const LocateUnits& units, LocateRun& run, const TellLocate& tell,
-            RankLooks& ranks, LookWait& wait)
-      : job_(job),
-        world_(job.world()),
-        probe_(probe),
-        units_(units),
-        run_(run),
-        tell_(tell),
-        ranks_(ranks),
-        wait_(wait) {}
+struct SearchJob {
+  Job& job;
+  GroupProbe& probe;
+  const LocateUnits& units;
+  LocateRun& run;
+  const TellLocate& tell;
+  RankLooks& ranks;
+  LookWait& wait;
+  Clock::time_point next_told = {};
+  std::size_t kept = 0;
 
   void go() {
     std::optional<Search> search;
-    on_process0(world_, [&] { search.emplace(units_.count(), run_.options.search); });
+    on_process0(job.world(), [&] { search.emplace(units.count(), run.options.search); });
     const Clock::time_point begin = Clock::now();
     for (int number = 1;; ++number) {
       std::string packed;
-      on_process0(world_, [&] {
+      on_process0(job.world(), [&] {
         const std::chrono::duration<double> elapsed = Clock::now() - begin;
         if (const std::optional<LocateRound> next = search->next(elapsed.count())) packed = pack_fields(*next);
       });
-      packed = world_.broadcast(packed, 0);
+      packed = job.world().broadcast(packed, 0);
       if (packed.empty()) break;
       MeasuredRound measured =
           measure(unpack_fields<LocateRound>(packed), number, search ? search->planned_rounds() : 0);
-      on_process0(world_, [&] {
+      on_process0(job.world(), [&] {
         search->add(measured.measured);
         keep(std::move(measured));
       });
     }
-    on_process0(world_, [&] {
-      run_.located.finding = search->finding();
-      run_.located.matrix = search->matrix();
+    on_process0(job.world(), [&] {
+      run.located.finding = search->finding();
+      run.located.matrix = search->matrix();
     });
-    ranks_.look();
-    const SearchOptions& options = run_.options.search;
-    while (ranks_.asks()) {
-      wait_.wait(options.looks_apart_s * ranks_.looks(), ranks_.who(), ranks_.looks() + 1, options.looks);
-      ranks_.look();
+    ranks.look();
+    const SearchOptions& options = run.options.search;
+    while (ranks.asks) {
+      wait.wait(options.looks_apart_s * ranks.looks, ranks.who(), ranks.looks + 1, options.looks);
+      ranks.look();
     }
   }
 
- private:
   MeasuredRound measure(LocateRound round, int number, int planned) {
     if (!round.again.empty()) {
-      ranks_.look();  // the last one's
-      wait_.wait(round.wait_s, names_of(round.again), round.look + 1, run_.options.search.looks);
+      ranks.look();  // the last one's
+      wait.wait(round.wait_s, names_of(round.again), round.look + 1, run.options.search.looks);
     }
-    job_.set_step(fmt::format("round {}, {}", number, kind_word(round.kind)));
+    job.set_step(fmt::format("round {}, {}", number, kind_word(round.kind)));
     const Clock::time_point begin = Clock::now();
     MeasuredRound result;
-    result.measured = probe_.measure(round, run_.shape, job_.step());
+    result.measured = probe.measure(round, run.shape, job.step());
     result.round = std::move(round);
     result.time_s = std::chrono::duration<double>(Clock::now() - begin).count();
-    job_.watchdog().begin(Phase::agreeing, "choosing the next round");
-    if (tell_ && world_.rank() == 0) tell_round(result, number, planned);
+    job.watchdog().begin(Phase::agreeing, "choosing the next round");
+    if (tell && job.world().rank() == 0) tell_round(result, number, planned);
     return result;
   }
 
-  std::vector<std::string> names_of(const std::vector<int>& units) const {
+  std::vector<std::string> names_of(const std::vector<int>& numbers) const {
     std::vector<std::string> names;
-    for (const int unit : units) names.push_back(units_.names[static_cast<std::size_t>(unit)]);
+    for (const int unit : numbers) names.push_back(units.names[static_cast<std::size_t>(unit)]);
     return names;
   }
 
   void tell_round(const MeasuredRound& result, int number, int planned) {
     const Clock::time_point now = Clock::now();
-    if (now < next_told_) return;
-    next_told_ = now + kTellEvery;
+    if (now < next_told) return;
+    next_told = now + kTellEvery;
     const std::string of = number <= planned ? fmt::format(" of about {}", planned) : "";
-    tell_(fmt::format("round {}{}, {}: {}", number, of, kind_word(result.round.kind), round_words(result)));
+    tell(fmt::format("round {}{}, {}: {}", number, of, kind_word(result.round.kind), round_words(result)));
   }
 
   void keep(MeasuredRound measured) {
-    kept_ += measured.measured.size();
-    if (kept_ <= kKeptMeasurements) {
-      run_.rounds.push_back(std::move(measured));
+    kept += measured.measured.size();
+    if (kept <= kKeptMeasurements) {
+      run.rounds.push_back(std::move(measured));
     } else {
-      ++run_.rounds_left_out;
+      ++run.rounds_left_out;
     }
   }
-
-  Job& job_;
-  const Comm& world_;
-  GroupProbe& probe_;
-  const LocateUnits& units_;
-  LocateRun& run_;
-  const TellLocate& tell_;
-  RankLooks& ranks_;
-  LookWait& wait_;
-  Clock::time_point next_told_;
-  std::size_t kept_ = 0;
 };
 
 /// Ranks that take turns on cores: who is slow among them is the scheduler's choice. Hosts have their cores to
@@ -520,8 +494,9 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
     return probe_ranks(world, baseline, config, probe.arena(), search.warn, search.fail, job.watchdog(), wrap);
   };
   LookWait wait(job, tell);
-  RankLooks ranks(world, run.ranks, options.rank_probes ? RankLooks::Probe(probe_all_ranks) : nullptr, looks);
-  SearchJob(job, probe, units, run, tell, ranks, wait).go();
+  RankLooks ranks{world, run.ranks, nullptr, looks};
+  if (options.rank_probes) ranks.probe = probe_all_ranks;
+  SearchJob{job, probe, units, run, tell, ranks, wait}.go();
   demand_looks(run.ranks, search.looks);
   run.located.later_s = wait.elapsed_s();
   if (by_scheduler) doubt_shared_cores(run.located);

@@ -60,7 +60,7 @@ std::string rounds_text(const LocateRun& run) {
   for (const MeasuredRound& round : run.rounds) ++counts[round.round.kind];
   std::vector<std::string> texts;
   for (const auto& [kind, count] : counts) texts.push_back(fmt::format("{} {}", count, kind_word(kind)));
-  return fmt::format("{}", fmt::join(texts, ", "));
+  return joined_words(texts, ", ");
 }
 
 std::string ranks_text(const SlowRankVerdict& ranks) {
@@ -167,49 +167,43 @@ std::size_t name_width(const std::vector<std::string>& names) {
   return std::min<std::size_t>(width, 24);
 }
 
-std::string numbers(const Shares& shares, const std::vector<std::string>& names) {
-  const std::size_t width = name_width(names);
-  std::string text = fmt::format("# {:>{}}", "", width);
-  for (std::size_t column = 0; column < names.size(); ++column) text += fmt::format(" {:>4} ", column);
-  text.pop_back();
-  text += "\n";
-  for (std::size_t row = 0; row < names.size(); ++row) {
-    text += fmt::format("# {:>{}}", names[row].substr(0, width), width);
-    for (std::size_t column = 0; column < names.size(); ++column) {
-      const auto found = shares.find({static_cast<int>(row), static_cast<int>(column)});
-      if (found == shares.end()) {
-        text += fmt::format(" {:>4} ", row == column ? "-" : ".");
-        continue;
-      }
-      const double share = found->second;
-      text += fmt::format(" {:>4.0f}{}", 100 * share, share < 0.8 ? '#' : share < 0.9 ? '*' : ' ');
-    }
-    text.erase(text.find_last_not_of(' ') + 1);
-    text += "\n";
-  }
-  return text;
-}
-
-/// A point where all is well, the tenth where it is not.
-char shade(double share) {
-  if (share >= 0.9) return '.';
-  return static_cast<char>('0' + static_cast<int>(std::floor(10 * share)));
-}
-
-std::string heat_map(const Shares& shares, const std::vector<std::string>& names) {
+/// A line per row; `cell_of(share, is_own)`: a cell of it, without a share where nothing was measured.
+template <class CellOf>
+std::string rows_text(const Shares& shares, const std::vector<std::string>& names, std::string_view gap,
+                      CellOf cell_of) {
   const std::size_t width = name_width(names);
   std::string text;
   for (std::size_t row = 0; row < names.size(); ++row) {
-    std::string line = fmt::format("# {:>{}}  ", names[row].substr(0, width), width);
+    std::string line = fmt::format("# {:>{}}{}", names[row].substr(0, width), width, gap);
     for (std::size_t column = 0; column < names.size(); ++column) {
       const auto found = shares.find({static_cast<int>(row), static_cast<int>(column)});
-      line += found != shares.end() ? shade(found->second) : row == column ? '\\' : ' ';
-      line += ' ';
+      line += cell_of(found == shares.end() ? std::nullopt : std::optional(found->second), row == column);
     }
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
   return text;
+}
+
+std::string numbers(const Shares& shares, const std::vector<std::string>& names) {
+  std::string text = fmt::format("# {:>{}}", "", name_width(names));
+  for (std::size_t column = 0; column < names.size(); ++column) text += fmt::format(" {:>4} ", column);
+  text.pop_back();
+  return text + "\n" + rows_text(shares, names, "", [](std::optional<double> share, bool is_own) {
+           return share ? fmt::format(" {:>4.0f}{}", 100 * *share,
+                                      *share < 0.8   ? '#'
+                                      : *share < 0.9 ? '*'
+                                                     : ' ')
+                        : fmt::format(" {:>4} ", is_own ? "-" : ".");
+         });
+}
+
+/// A point where all is well, the tenth where it is not.
+std::string heat_map(const Shares& shares, const std::vector<std::string>& names) {
+  return rows_text(shares, names, "  ", [](std::optional<double> share, bool is_own) -> std::string {
+    if (!share) return is_own ? "\\ " : "  ";
+    return *share >= 0.9 ? ". " : fmt::format("{} ", std::floor(10 * *share));
+  });
 }
 
 std::string suspect_rows(const Shares& shares, const AcceptResult::Located& located) {
@@ -308,9 +302,8 @@ Json slow_rank_json(const SlowRank& slow) {
 }
 
 Json ranks_json(const SlowRankVerdict& ranks) {
-  Json slow = Json::array();
-  for (const SlowRank& rank : ranks.slow) slow.push_back(slow_rank_json(rank));
-  return {{"outcome", name(ranks.outcome)}, {"slow", std::move(slow)}, {"skipped", ranks.skipped}};
+  return {
+      {"outcome", name(ranks.outcome)}, {"slow", json_list(ranks.slow, slow_rank_json)}, {"skipped", ranks.skipped}};
 }
 
 Json round_json(const MeasuredRound& m) {
@@ -336,30 +329,24 @@ Json matrix_json(const std::vector<PairCell>& cells, bool one_way) {
   return json;
 }
 
-Json counters_json(const std::vector<DoctorRow>& rows) {
-  Json json = Json::array();
-  for (const DoctorRow& row : rows) {
-    json.push_back({{"check", row.check},
-                    {"subject", row.subject},
-                    {"outcome", name(row.outcome)},
-                    {"value", row.value},
-                    {"reason", json_text_or_null(row.reason)}});
-  }
-  return json;
+Json counter_json(const DoctorRow& row) {
+  return {{"check", row.check},
+          {"subject", row.subject},
+          {"outcome", name(row.outcome)},
+          {"value", row.value},
+          {"reason", json_text_or_null(row.reason)}};
 }
 
 Json verdict_json(const LocateRun& run) {
   const LocateVerdict& f = run.located.finding;
-  Json culprits = Json::array(), rounds = Json::array();
-  for (const Culprit& c : f.culprits) culprits.push_back(culprit_json(c, run.located.units));
-  for (const MeasuredRound& round : run.rounds) rounds.push_back(round_json(round));
+  const auto of_culprit = [&](const Culprit& c) { return culprit_json(c, run.located.units); };
   return {{"outcome", name(run.outcome)},
           {"headline", headline(f, run.located.units)},
           {"pairs_outcome", name(f.outcome)},
           {"reason", json_text_or_null(f.reason)},
-          {"culprits", std::move(culprits)},
+          {"culprits", json_list(f.culprits, of_culprit)},
           {"ranks", ranks_json(run.ranks)},
-          {"counters", counters_json(run.counters)},
+          {"counters", json_list(run.counters, counter_json)},
           {"noise", json_number(f.noise)},
           {"threshold", json_number(f.threshold)},
           {"median_bandwidth", json_number(f.median_bandwidth)},
@@ -372,7 +359,7 @@ Json verdict_json(const LocateRun& run) {
           {"links", run.links},
           {"matrix", matrix_json(run.located.matrix, false)},
           {"matrix_one_way", matrix_json(run.located.matrix, true)},
-          {"measured_rounds", std::move(rounds)},
+          {"measured_rounds", json_list(run.rounds, round_json)},
           {"measured_rounds_left_out", run.rounds_left_out}};
 }
 

@@ -27,12 +27,12 @@ struct LocateRound {
     alone,         ///< suspects only, nothing else running: contention or fault?
   };
   Kind kind = Kind::matching;
-  std::vector<std::vector<int>> groups;
+  std::vector<std::vector<int>> groups = {};
   bool one_way = false;
-  int rail = -1;           ///< -1: all ranks of a unit
-  double wait_s = 0;       ///< before it, where it begins a further look
-  int look = 0;            ///< 0: the first
-  std::vector<int> again;  ///< units that look slow so far, where it begins a further look
+  int rail = -1;                ///< -1: all ranks of a unit
+  double wait_s = 0;            ///< before it, where it begins a further look
+  int look = 0;                 ///< 0: the first
+  std::vector<int> again = {};  ///< units that look slow so far, where it begins a further look
 };
 
 void visit_fields(auto&& visit, LocateRound& r) {

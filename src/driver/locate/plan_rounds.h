@@ -12,10 +12,10 @@ namespace busbar {
 
 /// A round that is to be run, and what each of its pairs tests (PairResult::tested).
 struct PlannedRound : LocateRound {  ///< groups: of `halving`, those of others are made of their pairs
-  Pairs pairs;
-  std::vector<std::int32_t> tested;  ///< per pair; empty: nothing
-  int matching = -1;                 ///< pairs are those of this matching, made when the round comes
-  bool reverse = false;              ///< of the matching: the second sends to the first
+  Pairs pairs = {};
+  std::vector<std::int32_t> tested = {};  ///< per pair; empty: nothing
+  int matching = -1;                      ///< pairs are those of this matching, made when the round comes
+  bool reverse = false;                   ///< of the matching: the second sends to the first
 };
 
 /// Rounds that test each of `ends` `times` times with good partners, other ones each time as far as there are any, and

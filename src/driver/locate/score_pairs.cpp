@@ -165,7 +165,7 @@ class PairScoring {
 
   PairEvidence score() {
     if (evidence_.pairs.empty()) return std::move(evidence_);
-    count_pairs();
+    count_pairs([&](int end) { return good(end); });
     count_dips();
     choose_ends();
     count_share();
@@ -198,13 +198,14 @@ class PairScoring {
     dips.sustained += result.sustained;
   }
 
-  /// Per end its pairs with partners that are good.
-  void count_pairs() {
+  /// Counts per end its pairs with partners that are `wanted`.
+  template <class Wanted>
+  void count_pairs(Wanted wanted) {
     pairs_.resize(at(nends_));
     for (const MeasuredPair& pair : evidence_.pairs) {
       const double of_reference = pair.bandwidth / evidence_.screen.reference;
-      if (good(pair.b)) pairs_[at(pair.a)].add(of_reference, slow(of_reference));
-      if (good(pair.a)) pairs_[at(pair.b)].add(of_reference, slow(of_reference));
+      if (wanted(pair.b)) pairs_[at(pair.a)].add(of_reference, slow(of_reference));
+      if (wanted(pair.a)) pairs_[at(pair.b)].add(of_reference, slow(of_reference));
     }
   }
 
@@ -345,17 +346,12 @@ class PairScoring {
 
   /// A suspect that its confirmations clear was a victim, and its partners' slow pairs with it count against these.
   void clear_partners() {
-    const auto cleared = [&](int end) {
+    count_pairs([&](int end) {
       const auto found = index_.find(end);
       if (found == index_.end()) return false;
       const EndEvidence& entry = evidence_.ends[found->second];
       return entry.suspect && entry.confirmations.measured > 0 && !entry.slow();
-    };
-    for (const MeasuredPair& pair : evidence_.pairs) {
-      const double of_reference = pair.bandwidth / evidence_.screen.reference;
-      if (cleared(pair.b)) pairs_[at(pair.a)].add(of_reference, slow(of_reference));
-      if (cleared(pair.a)) pairs_[at(pair.b)].add(of_reference, slow(of_reference));
-    }
+    });
   }
 
   void judge_chance() {

@@ -8,6 +8,7 @@
 #include "driver/locate/search_record.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +41,6 @@ bool was_measured(const GroupMeasurement& group) {
 
 /// Of a Search: what is to be run next and what was found so far.
 struct Search::Impl {
-  enum class Stage : std::uint8_t { screen, confirm, retest, alone, groups, rails, rails_again, again, soak, over };
   /// How often the two directions of a single pair are measured.
   static constexpr int kDirectionsOfOnePair = 3;
 
@@ -95,65 +95,28 @@ struct Search::Impl {
   }
 
   PlannedRound of_level(std::size_t level, Kind kind) const {
-    PlannedRound round;
-    round.kind = kind;
-    round.groups = levels[level];
-    return round;
+    return {LocateRound{.kind = kind, .groups = levels[level]}};
   }
 
-  PlannedRound of_matching(int matching, Kind kind, bool one_way = false, bool reverse = false) const {
-    PlannedRound round;
-    round.kind = kind;
-    round.matching = matching;
-    round.one_way = one_way;
-    round.reverse = reverse;
-    return round;
+  static PlannedRound of_matching(int matching, Kind kind, bool one_way = false, bool reverse = false) {
+    return {LocateRound{.kind = kind, .one_way = one_way}, {}, {}, matching, reverse};
   }
 
   void plan_more(double elapsed_s) {
-    while (planned.empty() && stage != Stage::over) {
-      switch (stage) {
-        case Stage::screen:
-          sharpen_noise();
-          if (record.nunits > 2) plan_confirm();
-          stage = record.nunits > 2 ? Stage::confirm : Stage::rails_again;
-          break;
-        case Stage::confirm:
-          stage = Stage::retest;
-          break;
-        case Stage::retest:
-          plan_retest();
-          if (planned.empty()) {
-            plan_alone_rounds();
-            stage = Stage::alone;
-          }
-          break;
-        case Stage::alone:
-          plan_groups();
-          stage = Stage::groups;
-          break;
-        case Stage::groups:
-          plan_rail_rounds();
-          stage = Stage::rails;
-          break;
-        case Stage::rails:
-          plan_rails_again();
-          stage = Stage::rails_again;
-          break;
-        case Stage::rails_again:
-          stage = Stage::again;
-          break;
-        case Stage::again:
-          plan_again();
-          if (planned.empty()) stage = Stage::soak;
-          break;
-        case Stage::soak:
-          plan_soak(elapsed_s);
-          if (planned.empty()) stage = Stage::over;
-          break;
-        case Stage::over:
-          break;
-      }
+    /// What follows the screen; some plan until they have nothing to add to what they have measured.
+    struct Step {
+      void (Impl::*plan)();
+      bool again = false;
+    };
+    static constexpr std::array kSteps{
+        Step{&Impl::sharpen_noise},     Step{&Impl::plan_confirm},     Step{&Impl::plan_retest, true},
+        Step{&Impl::plan_alone_rounds}, Step{&Impl::plan_groups},      Step{&Impl::plan_rail_rounds},
+        Step{&Impl::plan_rails_again},  Step{&Impl::plan_again, true}, Step{&Impl::plan_soak, true}};
+    now_s = elapsed_s;
+    const std::size_t nsteps = record.nunits > 2 ? kSteps.size() : 1;  // of two units it would be both, always
+    while (planned.empty() && next_step < nsteps) {
+      (this->*kSteps[next_step].plan)();
+      if (planned.empty() || !kSteps[next_step].again) ++next_step;
     }
   }
 
@@ -206,7 +169,7 @@ struct Search::Impl {
   }
 
   void plan_rail_rounds() {
-    if (record.options.rails <= 0 || record.nunits < 3) return;
+    if (record.options.rails <= 0) return;
     std::vector<int> rails(static_cast<std::size_t>(record.options.rails));
     std::iota(rails.begin(), rails.end(), 0);
     const std::vector<int> units = units_for_rails();
@@ -214,7 +177,7 @@ struct Search::Impl {
   }
 
   void plan_rails_again() {
-    if (record.options.rails <= 0 || record.nunits < 3) return;
+    if (record.options.rails <= 0) return;
     std::vector<int> rails;
     const std::vector<int> units = units_for_rails();
     for (const int unit : units) {
@@ -229,7 +192,7 @@ struct Search::Impl {
   /// look slow, and of 64 hosts one that was busy for both minutes is in every fiftieth search.
   void plan_again() {
     const SearchOptions& options = record.options;
-    if (!options.may_wait || record.nunits < 3 || record.looks >= std::min(options.looks, kMostLooks)) return;
+    if (!options.may_wait || record.looks >= std::min(options.looks, kMostLooks)) return;
     std::set<int> again;
     for (const bool one_way : {false, true}) {
       const PairEvidence evidence = failing(record, one_way);
@@ -244,15 +207,13 @@ struct Search::Impl {
     ++record.looks;
   }
 
-  void plan_soak(double elapsed_s) {
+  void plan_soak() {
     const double soak_s = record.options.soak_s;
-    if (soak_s <= 0 || elapsed_s >= soak_s || record.nunits < 3) return;  // of two it would be both, always
+    if (soak_s <= 0 || now_s >= soak_s) return;
     soaking = true;
-    soak_window = std::clamp(static_cast<int>(SoakWatch::kWindows * elapsed_s / soak_s), 0, SoakWatch::kWindows - 1);
-    PlannedRound round;
-    round.kind = Kind::matching;
-    round.pairs = random_matching(record.nunits, random.below(std::uint64_t{1} << 62));
-    planned.push_back(std::move(round));
+    soak_window = std::clamp(static_cast<int>(SoakWatch::kWindows * now_s / soak_s), 0, SoakWatch::kWindows - 1);
+    planned.push_back(
+        {LocateRound{.kind = Kind::matching}, random_matching(record.nunits, random.below(std::uint64_t{1} << 62))});
   }
 
   std::vector<int> units_for_rails() const {
@@ -348,7 +309,8 @@ struct Search::Impl {
   std::vector<std::vector<std::vector<int>>> levels;
   std::deque<PlannedRound> planned;
   PlannedRound current;
-  Stage stage = Stage::screen;
+  std::size_t next_step = 0;                 ///< of plan_more()
+  double now_s = 0;                          ///< since the start
   std::vector<std::vector<double>> repeats;  ///< per group of the rounds that are repeated
   int first_rounds = 0;                      ///< how many of these ran
   int soak_window = 0;

@@ -65,10 +65,11 @@ void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equa
   }
 }
 
-Times times_of(std::span<const ProbedRank> ranks, std::size_t probe) {
+template <class TimeOf>
+Times times_of(std::span<const ProbedRank> ranks, TimeOf time_of) {
   Times all(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    for (std::size_t set = 0; set < kSoloSets; ++set) all[r][set] = ranks[r].solo_s[set][probe];
+    for (std::size_t set = 0; set < kSoloSets; ++set) all[r][set] = time_of(ranks[r], set);
   }
   return all;
 }
@@ -147,7 +148,8 @@ SlowRankVerdict judge_solo(std::span<const ProbedRank> ranks, double warn, doubl
     verdict.outcome = worse(verdict.outcome, Outcome::pass);
     for (std::size_t p = 0; p < kSoloProbes.size(); ++p) {
       if (cold_caches && kSoloProbes[p] != SoloProbe::spin) continue;
-      judge_probe(ranks, equal, times_of(ranks, p), slow_by(kSoloProbes[p]), kSetsNeeded, warn, fail, verdict);
+      const Times all = times_of(ranks, [&](const ProbedRank& r, std::size_t set) { return r.solo_s[set][p]; });
+      judge_probe(ranks, equal, all, slow_by(kSoloProbes[p]), kSetsNeeded, warn, fail, verdict);
     }
   }
   conclude(verdict);
@@ -164,11 +166,9 @@ SlowRankVerdict judge_core(std::span<const ProbedRank> ranks, double warn, doubl
         "(/proc/PID/schedstat)");
     return verdict;
   }
-  Times all(ranks.size());
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    for (std::size_t set = 0; set < kSoloSets; ++set)
-      all[r][set] = turns ? in_turns(ranks[r].core[set]) : per_cpu_time(ranks[r].core[set]);
-  }
+  const Times all = times_of(ranks, [&](const ProbedRank& r, std::size_t set) {
+    return turns ? in_turns(r.core[set]) : per_cpu_time(r.core[set]);
+  });
   for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) continue;  // judge_solo says so
     verdict.outcome = worse(verdict.outcome, Outcome::pass);

@@ -1,10 +1,12 @@
 #include "common/base/text.h"
+#include "common/output/format.h"
 #include "driver/report/report_html.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 namespace busbar {
@@ -43,32 +45,17 @@ std::string open_tag(std::string_view tag, std::string_view style, std::string_v
 }  // namespace
 
 std::string html_text(std::string_view text, std::size_t most) {
+  static const std::map<char, std::string_view> kWritten{
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
   std::string result;
   result.reserve(text.size() + text.size() / 8);
   for (std::size_t i = 0; i < text.size();) {
     if (i >= most) return result + "\u2026";
     const Character c = first_character(text.substr(i));
-    switch (c.code) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        if (c.code == kNoCharacter || (is_misleading(c.code) && c.code != '\n' && c.code != '\t'))
-          result += "\uFFFD";
-        else
-          result += text.substr(i, c.nbytes);
+    if (c.code == kNoCharacter || (is_misleading(c.code) && c.code != '\n' && c.code != '\t')) {
+      result += "\uFFFD";
+    } else {
+      result += with_escapes(text.substr(i, c.nbytes), kWritten);
     }
     i += c.nbytes;
   }

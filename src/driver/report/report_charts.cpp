@@ -1,7 +1,6 @@
-#include "driver/report/report_charts.h"
-
 #include "common/base/units.h"
-#include "common/record/json_values.h"
+#include "common/output/format.h"
+#include "common/record/json_fields.h"
 #include "driver/report/report_html.h"
 
 #include <fmt/format.h>
@@ -116,14 +115,10 @@ Json point_json(const ReportPoint& p) {
                       p.wrong ? Json(*p.wrong) : Json(nullptr), p.note});
 }
 
-Json chart_json(const ReportChart& chart) {
-  Json series = Json::array();
-  for (const ReportChart::Line& line : chart.lines) {
-    Json points = Json::array();
-    for (const ReportPoint& p : line.series->points) points.push_back(point_json(p));
-    series.push_back({{"label", line.label}, {"expected", line.series->expected}, {"points", std::move(points)}});
-  }
-  return {{"series", std::move(series)}};
+Json line_json(const ReportChart::Line& line) {
+  return {{"label", line.label},
+          {"expected", line.series->expected},
+          {"points", json_list(line.series->points, point_json)}};
 }
 
 /// Two digits to the base of 64 per square: its share of the median in thousandths, 0 where nothing was measured. A
@@ -158,20 +153,19 @@ Json matrix_json(const ReportMatrix& matrix, int most_squares) {
   const int units = static_cast<int>(matrix.units.size());
   const int per_square = std::max(1, (units + most_squares - 1) / most_squares);
   const int side = (units + per_square - 1) / per_square;
-  Json names = Json::array(), blamed = Json::array();
+  Json names = Json::array();
   for (int i = 0; i < side; ++i) {
     const auto first = static_cast<std::size_t>(i) * static_cast<std::size_t>(per_square);
     const std::size_t last = std::min(first + static_cast<std::size_t>(per_square), matrix.units.size()) - 1;
     names.push_back(first == last ? matrix.units[first]
                                   : fmt::format("{} to {}", matrix.units[first], matrix.units[last]));
   }
-  for (int unit : matrix.blamed) blamed.push_back(unit / per_square);
   const bool one_way =
       std::any_of(matrix.cells.begin(), matrix.cells.end(), [](const PairCell& c) { return c.one_way; });
   return {{"names", std::move(names)},
           {"median", number(matrix.median_bandwidth / 1e9)},
           {"threshold", number(matrix.threshold)},
-          {"blamed", std::move(blamed)},
+          {"blamed", json_list(matrix.blamed, [&](int unit) { return unit / per_square; })},
           {"one_way", one_way},
           {"grid", grid_of(matrix, side, per_square)}};
 }
@@ -207,9 +201,8 @@ std::vector<ReportChart> group_charts(const std::vector<ReportSeries>& series) {
 }
 
 ReportTable values_of(const ReportChart& chart) {
-  ReportTable table;
-  table.title = "Values of " + chart.title;
-  table.columns = {"line", "size", "busbw GB/s", "interval", "time µs", "interval", "wrong", "note"};
+  ReportTable table{.title = "Values of " + chart.title,
+                    .columns = {"line", "size", "busbw GB/s", "interval", "time µs", "interval", "wrong", "note"}};
   for (const ReportChart::Line& line : chart.lines) {
     for (const ReportPoint& p : line.series->points) {
       table.rows.push_back(
@@ -224,25 +217,13 @@ ReportTable values_of(const ReportChart& chart) {
 
 std::string charts_json(const std::vector<ReportChart>& charts, const std::vector<ReportMatrix>& matrices,
                         const std::vector<ReportSkew>& skews, int most_squares) {
-  Json document{{"charts", Json::array()}, {"matrices", Json::array()}, {"skews", Json::array()}};
-  for (const ReportChart& chart : charts) document["charts"].push_back(chart_json(chart));
-  for (const ReportMatrix& matrix : matrices) document["matrices"].push_back(matrix_json(matrix, most_squares));
-  for (const ReportSkew& skew : skews) document["skews"].push_back(skew_json(skew));
-  const std::string json = dump_json(document);
+  const auto of_chart = [](const ReportChart& chart) { return Json{{"series", json_list(chart.lines, line_json)}}; };
+  const auto of_matrix = [&](const ReportMatrix& matrix) { return matrix_json(matrix, most_squares); };
+  const Json document{{"charts", json_list(charts, of_chart)},
+                      {"matrices", json_list(matrices, of_matrix)},
+                      {"skews", json_list(skews, skew_json)}};
   // Inside a script element nothing else ends it or begins a comment.
-  std::string text;
-  text.reserve(json.size());
-  for (char c : json) {
-    if (c == '<')
-      text += "\\u003c";
-    else if (c == '>')
-      text += "\\u003e";
-    else if (c == '&')
-      text += "\\u0026";
-    else
-      text += c;
-  }
-  return text;
+  return with_escapes(dump_json(document), {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
 }
 
 }  // namespace busbar

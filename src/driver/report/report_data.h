@@ -59,13 +59,13 @@ struct ReportSkew {
 /// Rows of text; with an outcome each where they were judged.
 struct ReportTable {
   std::string title;
-  std::string caption;  ///< a sentence; also counts of what is not shown
+  std::string caption = {};  ///< a sentence; also counts of what is not shown
   std::vector<std::string> columns;
   struct Row {
     std::optional<Outcome> outcome;
     std::vector<std::string> cells;
   };
-  std::vector<Row> rows;
+  std::vector<Row> rows = {};
 };
 
 /// How one of the files came about.

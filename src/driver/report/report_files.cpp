@@ -18,21 +18,19 @@
 #include "driver/command/subcommand.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/report/report_html.h"
-#include "driver/report/report_of_json.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
 
 namespace busbar {
 namespace {
-
-enum class Kind { run, compare, merge, accept, locate, doctor };
 
 [[noreturn]] void fail_unknown(const std::string& what) {
   throw Error(ExitCode::bad_config,
@@ -47,23 +45,6 @@ Json parse_result(const ResultFile& file) {
   } catch (const Error& error) {
     fail_unknown(error.what());
   }
-}
-
-Kind kind_of(const Json& document, const ResultFile& file) {
-  const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
-  if (!document.is_object()) fail_unknown(it("is not a JSON object"));
-  const std::string what = document_of(document, file.name);
-  if (what == "accept") return Kind::accept;
-  if (what == "merge") return Kind::merge;
-  if (what == "compare") return Kind::compare;
-  if (what == "locate") return Kind::locate;
-  if (what == "doctor") return Kind::doctor;
-  if (!who_reads(what).empty()) {
-    throw_bad_config(fmt::format("{}: this is `{}`, not a result{}", file.name, what, who_reads(what)));
-  }
-  if (document.contains("results") && document.contains("busbar")) return Kind::run;
-  if (document.contains("results")) fail_unknown(it("has results, but no `busbar` object, as nccl-tests' files"));
-  fail_unknown(it("is JSON of another kind"));
 }
 
 /// The worst of doctor's findings for the verdict.
@@ -114,22 +95,36 @@ void add_doctor(ReportData& data, const ResultFile& file, const std::string& sou
   data.runs.push_back(std::move(run));
 }
 
+/// What reads a document of ours into a report.
+using Add = void (*)(ReportData&, const JsonPlace&, const ResultFile&, const std::string& source);
+
+constexpr std::array<std::pair<std::string_view, Add>, 5> kReaders{{
+    {"compare",
+     [](auto& data, auto& json, auto& file, auto& source) { add_comparisons(data, json, file.name, source); }},
+    {"merge", [](auto& data, auto& json, auto& file, auto& source) { add_merged(data, json, file.name, source); }},
+    {"locate", [](auto& data, auto& json, auto& file, auto& source) { add_locate(data, json, file.name, source); }},
+    {"accept", [](auto& data, auto&, auto& file,
+                  auto& source) { add_accept(data, read_accept_json(file.text, file.name), source); }},
+    {"doctor", [](auto& data, auto&, auto& file, auto& source) { add_doctor(data, file, source); }},
+}};
+
 void add_file(ReportData& data, const ResultFile& file, const std::string& source) {
   const Json document = parse_result(file);
-  switch (kind_of(document, file)) {
-    case Kind::run:
-      return add_run(data, run_of(document, file.name), source);
-    case Kind::compare:
-      return add_comparisons(data, file.text, file.name, source);
-    case Kind::merge:
-      return add_merged(data, file.text, file.name, source);
-    case Kind::locate:
-      return add_locate(data, file.text, file.name, source);
-    case Kind::accept:
-      return add_accept(data, read_accept_json(file.text, file.name), source);
-    case Kind::doctor:
-      return add_doctor(data, file, source);
+  const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
+  if (!document.is_object()) fail_unknown(it("is not a JSON object"));
+  const std::string what = document_of(document, file.name);
+  const auto reader = std::ranges::find(kReaders, what, &std::pair<std::string_view, Add>::first);
+  if (reader != kReaders.end()) {
+    return reader->second(data, JsonPlace(document, "", file.name), file, source);
   }
+  if (!who_reads(what).empty()) {
+    throw_bad_config(fmt::format("{}: this is `{}`, not a result{}", file.name, what, who_reads(what)));
+  }
+  if (document.contains("results") && document.contains("busbar")) {
+    return add_run(data, run_of(document, file.name), source);
+  }
+  if (document.contains("results")) fail_unknown(it("has results, but no `busbar` object, as nccl-tests' files"));
+  fail_unknown(it("is JSON of another kind"));
 }
 
 /// How often which of a pair of files was faster.

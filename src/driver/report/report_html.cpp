@@ -1,7 +1,6 @@
 #include "driver/report/report_html.h"
 
 #include "common/base/embedded_file.h"
-#include "driver/report/report_charts.h"
 
 #include <fmt/format.h>
 
@@ -68,9 +67,8 @@ constexpr std::size_t kFoldedLines = 6;
 
 /// Pairs, slowest first.
 ReportTable slowest_pairs(const ReportMatrix& matrix) {
-  ReportTable table;
-  table.title = fmt::format("Slowest pairs of {}s", matrix.unit);
-  table.columns = {matrix.unit, matrix.unit, "GB/s", "of median", "times", ""};
+  ReportTable table{.title = fmt::format("Slowest pairs of {}s", matrix.unit),
+                    .columns = {matrix.unit, matrix.unit, "GB/s", "of median", "times", ""}};
   auto cells = matrix.cells;
   std::stable_sort(cells.begin(), cells.end(), [](const auto& a, const auto& b) { return a.bandwidth < b.bandwidth; });
   const int units = static_cast<int>(matrix.units.size());
@@ -93,9 +91,7 @@ ReportTable slowest_pairs(const ReportMatrix& matrix) {
 
 /// The latest ranks; where no clock sees lateness, those with the longest times.
 ReportTable worst_ranks(const ReportSkew& skew) {
-  ReportTable table;
-  table.title = skew.title;
-  table.columns = {"rank", "host", "own time", "late by", "last in"};
+  ReportTable table{.title = skew.title, .columns = {"rank", "host", "own time", "late by", "last in"}};
   std::vector<std::size_t> order(skew.ranks.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

@@ -5,7 +5,6 @@
 #include "common/record/culprit.h"
 #include "common/record/envelope.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/report/report_of_json.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>
@@ -67,19 +66,21 @@ void add_skips(ReportTable& table, const std::vector<CriterionResult>& criteria)
   }
 }
 
+ReportTable::Row row_of(const CriterionResult& c) {
+  const std::string wanted = c.wanted + (c.source.empty() ? "" : " (" + c.source + ")");
+  return {c.outcome, {std::string(name(c.criterion)), c.cell, stage_words(c), size_words(c), c.found, wanted}};
+}
+
 ReportTable criteria_table(const AcceptResult& result, const std::string& source) {
-  ReportTable table;
-  table.title = titled(source, "Criteria");
-  table.columns = {"criterion", "cell", "on", "size", "found", "wanted", "why"};
+  ReportTable table{.title = titled(source, "Criteria"),
+                    .columns = {"criterion", "cell", "on", "size", "found", "wanted", "why"}};
   for (const CriterionResult* c : not_passed(result.criteria)) {
     std::string why = c->reason;
     if (!c->hosts.empty() && why.find(c->hosts.front()) == std::string::npos) {
       why += (why.empty() ? "" : "; ") + compress_hosts(c->hosts);
     }
-    const std::string wanted = c->wanted + (c->source.empty() ? "" : " (" + c->source + ")");
-    table.rows.push_back(
-        {c->outcome,
-         {std::string(name(c->criterion)), c->cell, stage_words(*c), size_words(*c), c->found, wanted, why}});
+    table.rows.push_back(row_of(*c));
+    table.rows.back().cells.push_back(why);
   }
   add_skips(table, result.criteria);
   table.caption =
@@ -88,22 +89,17 @@ ReportTable criteria_table(const AcceptResult& result, const std::string& source
 }
 
 ReportTable passed_table(const AcceptResult& result, const std::string& source) {
-  ReportTable table;
-  table.title = titled(source, "Criteria that passed");
-  table.columns = {"criterion", "cell", "on", "size", "found", "wanted"};
+  ReportTable table{.title = titled(source, "Criteria that passed"),
+                    .columns = {"criterion", "cell", "on", "size", "found", "wanted"}};
   for (const CriterionResult& c : result.criteria) {
-    if (c.outcome != Outcome::pass) continue;
-    const std::string wanted = c.wanted + (c.source.empty() ? "" : " (" + c.source + ")");
-    table.rows.push_back(
-        {c.outcome, {std::string(name(c.criterion)), c.cell, stage_words(c), size_words(c), c.found, wanted}});
+    if (c.outcome == Outcome::pass) table.rows.push_back(row_of(c));
   }
   return table;
 }
 
 ReportTable failures_table(const AcceptResult& result, const std::string& source) {
-  ReportTable table;
-  table.title = titled(source, "What broke off");
-  table.columns = {"stage", "cell", "verdict", "what happened", "to blame"};
+  ReportTable table{.title = titled(source, "What broke off"),
+                    .columns = {"stage", "cell", "verdict", "what happened", "to blame"}};
   for (const StageFailure& f : result.failures) {
     std::string blamed = compress_hosts(f.hosts);
     for (int rank : f.ranks) blamed += fmt::format("{}rank {}", blamed.empty() ? "" : ", ", rank);
@@ -113,9 +109,8 @@ ReportTable failures_table(const AcceptResult& result, const std::string& source
 }
 
 ReportTable counters_table(const AcceptResult& result, const std::string& source) {
-  ReportTable table;
-  table.title = titled(source, "Counters that moved");
-  table.columns = {"counter", "where", "by", "why", "what to do"};
+  ReportTable table{.title = titled(source, "Counters that moved"),
+                    .columns = {"counter", "where", "by", "why", "what to do"}};
   for (const DoctorRow& row : result.counters) {
     table.rows.push_back({row.outcome, {row.check, row.subject, row.value, row.reason, row.remedy}});
   }
@@ -328,23 +323,6 @@ void add_expected(ReportData& data, const AcceptResult& result, const std::strin
   }
 }
 
-void add_ranks(ReportData& data, const AcceptResult& result, const std::string& source) {
-  for (const Cell& cell : result.cells) {
-    if (cell.ranks.empty() || cell.stage != Stage::whole || cell.repetition > 0) continue;
-    data.skews.push_back(skew_of(cell, cell.cell, source));
-  }
-}
-
-/// Adds accept's cells as lines, what was wanted of them as expected lines, and their ranks. Of hosts measured by
-/// themselves, more than four become the median with the band of all, and the slowest.
-void add_accept_lines(ReportData& data, const AcceptResult& result, const std::string& source) {
-  for (const Stage stage : {Stage::whole, Stage::per_host, Stage::pairs}) {
-    for (const auto& [key, hosts] : lines_of(result, stage, source)) add_hosts(data, hosts, result, stage, key);
-  }
-  add_expected(data, result, source);
-  add_ranks(data, result, source);
-}
-
 }  // namespace
 
 void add_accept(ReportData& data, const AcceptResult& result, const std::string& source) {
@@ -356,7 +334,15 @@ void add_accept(ReportData& data, const AcceptResult& result, const std::string&
   if (!result.failures.empty()) data.judged.push_back(failures_table(result, source));
   if (result.located) add_located(data, *result.located, source);
   data.judged.push_back(criteria_table(result, source));
-  add_accept_lines(data, result, source);
+  // Of hosts measured by themselves, more than four become the median with the band of all, and the slowest.
+  for (const Stage stage : {Stage::whole, Stage::per_host, Stage::pairs}) {
+    for (const auto& [key, hosts] : lines_of(result, stage, source)) add_hosts(data, hosts, result, stage, key);
+  }
+  add_expected(data, result, source);
+  for (const Cell& cell : result.cells) {
+    if (cell.ranks.empty() || cell.stage != Stage::whole || cell.repetition > 0) continue;
+    data.skews.push_back(skew_of(cell, cell.cell, source));
+  }
   if (!result.doctor.empty()) data.details.push_back(doctor_table(join_nodes(result.doctor), titled(source, "Doctor")));
   if (!result.counters.empty()) data.details.push_back(counters_table(result, source));
   if (ReportTable passed = passed_table(result, source); !passed.rows.empty())

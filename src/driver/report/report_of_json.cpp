@@ -1,5 +1,3 @@
-#include "driver/report/report_of_json.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/units.h"
 #include "common/record/accept_fields.h"
@@ -242,9 +240,7 @@ void add_run(ReportData& data, const RunFile& run, const std::string& source) {
   data.runs.push_back(how(run));
 }
 
-void add_comparisons(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
-  const Json document = read_document(text, name, "compare");
-  const JsonPlace file(document, "", name);
+void add_comparisons(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source) {
   if (data.title.empty()) data.title = "Comparison of settings, " + file.at("library").text();
   std::int64_t wrong = 0, compared = 0;
   std::size_t beaten = 0, sizes = 0;
@@ -261,9 +257,7 @@ void add_comparisons(ReportData& data, std::string_view text, const std::string&
   data.runs.push_back(how(file, name));
 }
 
-void add_merged(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
-  const Json document = read_document(text, name, "merge");
-  const JsonPlace file(document, "", name);
+void add_merged(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source) {
   const std::string collective = file.at("collective").text();
   std::vector<std::string> launches;
   file.at("launches").each([&](const JsonPlace& launch) {
@@ -274,11 +268,8 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
   std::int64_t wrong = 0;
   file.at("cells").each([&](const JsonPlace& json) {
     const auto cell = record_at<CellIdentity>(json);
-    ReportSeries series;
-    series.source = source;
+    ReportSeries series = series_of(cell, source);
     series.collective = collective;
-    series.type = type_words(cell.dtype, cell.op);
-    series.placement = placement_words(cell.in_place);
     series.scope = fmt::format("{} ranks, {} launches", nranks_of(file), launches.size());
     if (cell.root >= 0) series.variant = fmt::format("root {}", cell.root);
     ReportPoint p;
@@ -303,9 +294,7 @@ void add_merged(ReportData& data, std::string_view text, const std::string& name
   add_fact(data.runs.back(), "launches", launches);
 }
 
-void add_locate(ReportData& data, std::string_view text, const std::string& name, const std::string& source) {
-  const Json document = read_document(text, name, "locate");
-  const JsonPlace file(document, "", name);
+void add_locate(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source) {
   data.runs.push_back(how(file, name));
   if (!file.holds("locate")) {
     add_verdict(data, Outcome::inconclusive, "the search for slow units did not end", {}, source);
@@ -318,9 +307,7 @@ void add_locate(ReportData& data, std::string_view text, const std::string& name
   matrix.title = titled(source, fmt::format("Pairs of {}s", matrix.unit));
   matrix.threshold = found.holds("threshold") ? found.at("threshold").number() : 0;
   matrix.median_bandwidth = found.holds("median_bandwidth") ? found.at("median_bandwidth").number() : 0;
-  ReportTable table;
-  table.title = titled(source, "Who is slow");
-  table.columns = {"who", "why"};
+  ReportTable table{.title = titled(source, "Who is slow"), .columns = {"who", "why"}};
   std::vector<std::string> lines;
   const auto add_row = [&](Outcome outcome, const std::string& who, const std::string& why) {
     table.rows.push_back({outcome, {who, why}});

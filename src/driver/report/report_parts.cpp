@@ -4,6 +4,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/output/format.h"
 
 #include <fmt/format.h>
 
@@ -82,7 +83,7 @@ std::string type_words(const std::string& dtype, const std::string& op) {
 
 std::string placement_words(bool in_place) { return in_place ? "in place" : "out of place"; }
 
-ReportSeries series_of(const Cell& cell, const std::string& source) {
+ReportSeries series_of(const CellIdentity& cell, const std::string& source) {
   ReportSeries series;
   series.source = source;
   series.collective = cell.collective;
@@ -114,11 +115,7 @@ std::string command_words(const std::vector<std::string>& args) {
   std::string text;
   for (const std::string& arg : args) {
     const bool plain = !arg.empty() && arg.find_first_of(" \t\n\"'\\$`*?[]{}()<>|&;~#!") == std::string::npos;
-    std::string word = arg;
-    for (std::size_t at = word.find('\''); at != std::string::npos; at = word.find('\'', at + 4)) {
-      word.replace(at, 1, "'\\''");
-    }
-    text += (text.empty() ? "" : " ") + (plain ? arg : "'" + word + "'");
+    text += (text.empty() ? "" : " ") + (plain ? arg : "'" + with_escapes(arg, {{'\'', "'\\''"}}) + "'");
   }
   return text;
 }

@@ -1,6 +1,9 @@
 #pragma once
 
+#include "common/record/accept_result.h"
+#include "common/record/json_values.h"
 #include "common/record/node_report.h"
+#include "common/record/read_run.h"
 #include "driver/report/report_data.h"
 
 #include <string>
@@ -22,7 +25,7 @@ std::string ranks_words(int nranks, std::size_t nhosts);
 std::string type_words(const std::string& dtype, const std::string& op);
 
 /// The cell's line without its scope and variant, and without points.
-ReportSeries series_of(const Cell& cell, const std::string& source);
+ReportSeries series_of(const CellIdentity& cell, const std::string& source);
 
 /// The cell on its line. `note`: what to say of it, beside why it stopped.
 ReportPoint point_of(const Cell& cell, std::string note);
@@ -59,5 +62,25 @@ std::string titled(const std::string& source, const std::string& title);
 /// Adds a fact unless it is empty.
 void add_fact(ReportRun& run, std::string_view name, const std::string& line);
 void add_fact(ReportRun& run, std::string_view name, std::vector<std::string> lines);
+
+// Result files that are read for the report alone. Each throws Error(bad_config) that names the file and what is
+// missing or of another type in it; `source` names the file in the report where there are several, else it is empty.
+
+/// Adds what a benchmark wrote with -J; `source` names its file where there are several, else it is empty. With --stat
+/// the lines are the medians with their intervals. Wrong data is a FAIL; beyond that a benchmark judges nothing. Pure.
+void add_run(ReportData& data, const RunFile& run, const std::string& source);
+
+/// `compare -J`: a line per variant, and who wins at which size.
+void add_comparisons(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source);
+
+/// `merge -J`: medians over launches with the interval that only launches give.
+void add_merged(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source);
+
+/// `locate -J`: who is slow, and the heat map.
+void add_locate(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source);
+
+/// Adds what a run of `accept` found; `source` names its file where there are several, else it is empty. The outcome
+/// and the verdict's lines become those of the worst run that was added. Pure.
+void add_accept(ReportData& data, const AcceptResult& result, const std::string& source = "");
 
 }  // namespace busbar

@@ -3,29 +3,45 @@
 #include "common/base/embedded_file.h"
 #include "common/base/yaml_node.h"
 
-#include <map>
-
 namespace busbar {
 namespace {
 
-using Remedies = std::map<std::string, std::string>;
+struct RemediesFile {
+  std::map<std::string, std::string> remedies;
+  std::map<std::string, RemarkTexts> remarks;
+};
 
-Remedies read_remedies() {
-  Remedies remedies;
+RemediesFile read_remedies() {
+  RemediesFile file;
+  const auto add_remark = [&](const YamlValue& value) {
+    const std::vector<std::string> texts = value.texts();
+    if (texts.size() != 2) value.fail("a remark is a reason and a remedy");
+    file.remarks.emplace(value.key, RemarkTexts{texts[0], texts[1]});
+  };
   with_yaml("remedies.yaml", embedded_text(embedded_rules(), "remedies.yaml"), [&](const YamlValue& root) {
-    const auto add = [&](const YamlValue& value) { remedies.emplace(value.key, value.text()); };
-    root.read({{"schema", check_yaml_schema}, {"remedies", [&](const YamlValue& value) { value.each(add); }}});
+    root.read({{"schema", check_yaml_schema},
+               {"remedies",
+                [&](const YamlValue& v) {
+                  v.each([&](const YamlValue& value) { file.remedies.emplace(value.key, value.text()); });
+                }},
+               {"remarks", [&](const YamlValue& v) { v.each(add_remark); }}});
   });
-  return remedies;
+  return file;
+}
+
+const RemediesFile& remedies_file() {
+  static const RemediesFile kFile = read_remedies();
+  return kFile;
 }
 
 }  // namespace
 
-const Remedies& remedies() {
-  static const Remedies kRemedies = read_remedies();
-  return kRemedies;
-}
+const std::map<std::string, std::string>& remedies() { return remedies_file().remedies; }
 
 const std::string& remedy(std::string_view name) { return remedies().at(std::string(name)); }
+
+const std::map<std::string, RemarkTexts>& all_remark_texts() { return remedies_file().remarks; }
+
+const RemarkTexts& remark_texts(std::string_view name) { return all_remark_texts().at(std::string(name)); }
 
 }  // namespace busbar

@@ -13,4 +13,16 @@ const std::map<std::string, std::string>& remedies();
 /// test finds.
 const std::string& remedy(std::string_view name);
 
+/// What doctor says where something is not as it should be; {0}, {1} ... stand for facts.
+struct RemarkTexts {
+  std::string reason;
+  std::string remedy;
+};
+
+/// All of the file's remarks, by name.
+const std::map<std::string, RemarkTexts>& all_remark_texts();
+
+/// The one of that name; names that are not there as for remedies.
+const RemarkTexts& remark_texts(std::string_view name);
+
 }  // namespace busbar
