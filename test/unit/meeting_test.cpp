@@ -6,6 +6,7 @@
 #include "common/watch/collector.h"
 #include "common/watch/host_observer.h"
 #include "common/watch/peer_address.h"
+#include "common/watch/peer_messages.h"
 #include "common/watch/peer_server.h"
 
 #include <catch2/catch.hpp>

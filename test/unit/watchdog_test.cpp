@@ -127,9 +127,7 @@ std::size_t times(std::string_view text, std::string_view part) {
   return n;
 }
 
-JobView view_of(int rank, int nprocs, int local_size) {
-  return {{}, "here", {}, rank, nprocs, local_size, {}, {}, {}};
-}
+JobView view_of(int rank, int nprocs, int local_size) { return {{}, "here", {}, rank, nprocs, local_size, {}, {}, {}}; }
 
 /// A job of this process alone.
 class Alone {

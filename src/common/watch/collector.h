@@ -2,7 +2,6 @@
 
 #include "common/watch/host_observer.h"
 #include "common/watch/peer_address.h"
-#include "common/watch/peer_messages.h"
 
 #include <optional>
 #include <span>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "common/watch/peer_address.h"
-#include "common/watch/peer_messages.h"
 
 #include <poll.h>
 
@@ -21,6 +20,8 @@
 #include <vector>
 
 namespace busbar {
+
+struct PeerInput;  ///< peer_messages.h
 
 /// The listening socket of a PeerServer and what came in through it. Used by its thread alone; never blocks.
 class PeerConnections {

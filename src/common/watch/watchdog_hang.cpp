@@ -6,6 +6,7 @@
 #include "common/watch/limits.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/meeting.h"
+#include "common/watch/peer_messages.h"
 #include "common/watch/watchdog.h"
 
 #include <fmt/format.h>
