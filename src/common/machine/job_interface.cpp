@@ -17,8 +17,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstring>
-#include <optional>
-#include <utility>
 
 namespace busbar {
 

@@ -61,7 +61,10 @@ class Comm {
 
   /// Element-wise over the processes, the result in place on every process.
   void sum(std::span<double> values) const { group_->reduce(values, Reduction::sum); }
+  void min(std::span<double> values) const { group_->reduce(values, Reduction::min); }
   void max(std::span<double> values) const { group_->reduce(values, Reduction::max); }
+  void sum(std::span<std::int64_t> values) const { group_->reduce(values, Reduction::sum); }
+  void min(std::span<std::int64_t> values) const { group_->reduce(values, Reduction::min); }
   void max(std::span<std::int64_t> values) const { group_->reduce(values, Reduction::max); }
   double sum(double value) const { return one(value, Reduction::sum); }
   double min(double value) const { return one(value, Reduction::min); }

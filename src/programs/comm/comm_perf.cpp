@@ -24,9 +24,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
