@@ -63,14 +63,7 @@ double measured_s(const Config& config, const Row& row) {
   return 0;
 }
 
-/// Of --stat, for one half: median, +-CI%, p99, samples, stop; with --skew the skew too.
-Titles stat_titles(const Config& config) {
-  if (!config.stat) return {};
-  return {stat_line(config, "median", "+-CI%", "p99", "samples", "stop", "skew"),
-          stat_line(config, "(us)", "(%)", "(us)", "", "", "(us)")};
-}
-
-/// The columns below; as many tokens whatever was measured. `half` is null where nothing was.
+/// Of --stat, for one half; as many tokens whatever was measured. `half` is null where nothing was.
 std::string stat_columns(const Config& config, const HalfResult* half) {
   if (!config.stat) return {};
   if (half == nullptr || !half->stats) return stat_line(config, "0.00", "N/A", "N/A", "0", "N/A", "N/A");
@@ -80,13 +73,7 @@ std::string stat_columns(const Config& config, const HalfResult* half) {
                    std::to_string(cell.samples), name(cell.stop), microseconds(cell.skew_median_s));
 }
 
-/// Of --show-algo: algo, proto, nch; with --show-prediction pred and meas/pred too.
-Titles algorithm_titles(const Config& config) {
-  if (!config.show_algo) return {};
-  return {algorithm_line(config, "algo", "proto", "nch", "pred", "meas/pred"),
-          algorithm_line(config, "", "", "", "(us)", "")};
-}
-
+/// Of --show-algo; with --show-prediction the last two too.
 std::string algorithm_columns(const Config& config, const Row& row) {
   if (!config.show_algo) return {};
   const ShownAlgorithm shown = row.algorithm.value_or(ShownAlgorithm{});
@@ -178,8 +165,6 @@ std::string half_columns(const Config& config, const HalfResult* measured) {
 /// The three title lines above the columns.
 std::string column_titles(const Config& c) {
   const Titles half = half_titles(c);
-  const Titles stat = stat_titles(c);
-  const Titles algorithm = algorithm_titles(c);
   const std::string more = c.per_iter_timing ? " (+ per-iteration)" : "";
 
   std::string text = case_titles("", "", false);
@@ -194,12 +179,17 @@ std::string column_titles(const Config& c) {
     }
   };
   add(more, half);
-  if (c.stat) add(" statistics", stat);
+  if (c.stat) {
+    add(" statistics", {stat_line(c, "median", "+-CI%", "p99", "samples", "stop", "skew"),
+                        stat_line(c, "(us)", "(%)", "(us)", "", "", "(us)")});
+  }
   end_line(text);
-  text += words + algorithm.words;
+  text += words;
+  if (c.show_algo) text += algorithm_line(c, "algo", "proto", "nch", "pred", "meas/pred");
   if (c.report_timestamps) text += fmt::format("{:>21}", "timestamp");
   end_line(text);
-  text += units + algorithm.units;
+  text += units;
+  if (c.show_algo) text += algorithm_line(c, "", "", "", "(us)", "");
   if (c.report_timestamps) text += fmt::format("{:>21}", "%Y-%m-%d %H:%M:%S");
   end_line(text);
   return text;
