@@ -325,6 +325,11 @@ std::string merged_json(const MergedRuns& merged) {
 
 namespace {
 
+std::vector<OwnOption> own_options(double& launch_cost_s) {
+  return {{"launch-cost", "SECONDS", "what a launch costs beside measuring, for the best number of epochs; 2 as a rule",
+           into(launch_cost_s, parse_duration)}};
+}
+
 std::string merge_help(std::span<const OwnOption> own) {
   return "usage: busbar merge FILE.json FILE.json ... [-J OUT.json]\n\n"
          "Combines launches of the same benchmark, each written by --stat -J: the median over launches with the\n"
@@ -338,9 +343,7 @@ std::string merge_help(std::span<const OwnOption> own) {
 
 int merge(int argc, char** argv, bool is_root) {
   double launch_cost_s = 2;
-  const std::vector<OwnOption> own{{"launch-cost", "SECONDS",
-                                    "what a launch costs beside measuring, for the best number of epochs; 2 as a rule",
-                                    into(launch_cost_s, parse_duration)}};
+  const std::vector<OwnOption> own = own_options(launch_cost_s);
   const CommandLine line = scan_arguments(argc, argv, own);
   const std::string output_file = only_output_file(line, "merge");
   if (!is_root) return 0;
