@@ -7,7 +7,6 @@
 #include "kernels/host.h"
 
 #include <cstddef>
-#include <cstdint>
 
 namespace busbar {
 

@@ -6,7 +6,6 @@
 #include "kernels/number.h"
 #include "kernels/pattern.h"
 
-#include <cstddef>
 #include <cstdint>
 
 namespace busbar {

@@ -8,7 +8,6 @@
 #include "kernels/host.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

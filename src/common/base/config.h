@@ -5,11 +5,9 @@
 #include "common/base/enum_words.h"
 #include "common/base/injection.h"
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace busbar {

@@ -1,6 +1,5 @@
 #include "common/base/injection.h"
 
-#include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
@@ -9,11 +8,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 namespace busbar {

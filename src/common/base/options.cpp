@@ -5,7 +5,6 @@
 #include "common/base/lists.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
-#include "common/base/yaml_node.h"
 
 #include <fmt/format.h>
 

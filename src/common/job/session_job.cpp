@@ -1,7 +1,6 @@
 #include "common/job/session_job.h"
 
 #include "common/backends/open_backend.h"
-#include "common/base/error.h"
 #include "common/base/packed_fields.h"
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
@@ -9,7 +8,6 @@
 #include "common/processes/collectively.h"
 #include "common/processes/comm.h"
 #include "common/processes/gather_records.h"
-#include "common/processes/launcher.h"
 #include "common/processes/session.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/watchdog.h"
@@ -18,7 +16,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <map>

@@ -13,7 +13,6 @@
 #include <cctype>
 #include <fstream>
 #include <limits>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>

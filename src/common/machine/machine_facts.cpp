@@ -5,7 +5,6 @@
 #include "common/machine/cores.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace busbar {
 namespace {

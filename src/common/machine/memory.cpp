@@ -13,7 +13,6 @@
 #include <fstream>
 #include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 
 namespace busbar {

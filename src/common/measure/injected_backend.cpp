@@ -14,7 +14,6 @@
 #include <cstring>
 #include <exception>
 #include <thread>
-#include <utility>
 
 namespace busbar {
 namespace {

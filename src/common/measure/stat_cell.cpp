@@ -3,7 +3,6 @@
 #include "common/statistics/series.h"
 #include "common/statistics/trend.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <span>

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <exception>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 namespace busbar {

@@ -2,11 +2,9 @@
 
 #include "common/base/lists.h"
 #include "common/measure/buffer_plan.h"
-#include "common/measure/result.h"
 #include "common/output/format.h"
 #include "common/output/stat_notes.h"
 #include "common/record/accept_fields.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 
@@ -14,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <utility>
 
 namespace busbar {

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
-#include <vector>
 
 namespace busbar {
 namespace {

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
-#include <string_view>
 
 namespace busbar {
 namespace {

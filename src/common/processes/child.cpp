@@ -17,10 +17,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <optional>
-#include <string_view>
 
 namespace busbar {
 namespace {

@@ -1,7 +1,5 @@
 #include "common/record/cell.h"
 
-#include "common/statistics/interval.h"
-
 #include <cmath>
 #include <map>
 #include <numeric>

@@ -5,13 +5,11 @@
 #include "common/statistics/series.h"
 #include "common/statistics/stop_rule.h"
 
-#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace busbar {

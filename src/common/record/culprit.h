@@ -3,7 +3,6 @@
 #include "common/base/enum_words.h"
 #include "common/base/outcome.h"
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <string>

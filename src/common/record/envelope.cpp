@@ -12,7 +12,6 @@
 #include <cctype>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 
 namespace busbar {
 namespace {

@@ -1,6 +1,5 @@
 #include "common/record/json_values.h"
 
-#include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"

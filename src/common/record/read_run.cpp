@@ -7,7 +7,6 @@
 #include "common/record/envelope.h"
 #include "common/record/history_run.h"
 #include "common/record/json_fields.h"
-#include "common/record/json_values.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

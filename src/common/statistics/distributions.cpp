@@ -4,8 +4,6 @@
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
 
-#include <cmath>
-
 namespace busbar {
 namespace {
 

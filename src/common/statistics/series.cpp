@@ -3,7 +3,6 @@
 #include "common/statistics/finite.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace busbar {

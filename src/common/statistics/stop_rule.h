@@ -2,7 +2,6 @@
 
 #include "common/base/enum_words.h"
 
-#include <cmath>
 #include <cstdint>
 
 namespace busbar {

@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <vector>
 
 namespace busbar {
 namespace {

@@ -5,7 +5,6 @@
 #include "common/base/timestamp.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "common/record/json_values.h"
 #include "common/watch/evidence_fields.h"
 
 #include <fcntl.h>
@@ -19,7 +18,6 @@
 #include <cstdio>
 #include <limits>
 #include <optional>
-#include <string_view>
 #include <system_error>
 #include <type_traits>
 

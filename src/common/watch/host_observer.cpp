@@ -5,14 +5,12 @@
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/meeting.h"
-#include "common/watch/peer_address.h"
 #include "common/watch/peer_client.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <set>

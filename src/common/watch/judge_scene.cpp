@@ -8,8 +8,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 
 namespace busbar {
 namespace {

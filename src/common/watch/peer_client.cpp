@@ -1,7 +1,6 @@
 #include "common/watch/peer_client.h"
 
 #include "common/base/random_source.h"
-#include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
 
 #include <poll.h>

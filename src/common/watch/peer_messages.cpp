@@ -12,9 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 #include <type_traits>
-#include <vector>
 
 namespace busbar {
 namespace {

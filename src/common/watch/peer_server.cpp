@@ -1,27 +1,18 @@
 #include "common/watch/peer_server.h"
 
 #include "common/base/error.h"
-#include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <functional>
-#include <mutex>
-#include <optional>
 #include <system_error>
-#include <thread>
-#include <utility>
-#include <vector>
 
 namespace busbar {
 namespace {

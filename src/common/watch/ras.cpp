@@ -16,12 +16,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <future>
 #include <memory>
 #include <optional>
 #include <utility>

@@ -9,9 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <optional>
-#include <string>
 #include <utility>
 
 namespace busbar {

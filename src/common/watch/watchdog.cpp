@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <system_error>
 #include <utility>

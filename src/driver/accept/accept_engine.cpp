@@ -1,6 +1,5 @@
 #include "driver/accept/accept_engine.h"
 
-#include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
@@ -9,9 +8,7 @@
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
-#include "common/processes/child.h"
 #include "common/record/accept_json.h"
-#include "common/record/accept_result.h"
 #include "common/record/finding.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/platform.h"
@@ -30,11 +27,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <functional>
-#include <optional>
-#include <string>
 #include <thread>
-#include <utility>
 
 namespace busbar {
 namespace {

@@ -5,7 +5,6 @@
 #include "common/base/lists.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
-#include "common/statistics/interval.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/formats/result_formats.h"

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 namespace busbar {
 namespace {
@@ -178,8 +177,9 @@ const Collective* read_collective(const YamlValue& value) {
 std::vector<Stage> read_stages(const YamlValue& value) {
   std::vector<Stage> stages;
   for (const std::string& word : value.texts()) {
-    const auto stage = from_word<Stage>(kStageWords, canonical_key(word));
-    if (!stage) value.fail_unknown("stage", word, {kStageWords.begin(), kStageWords.end()});
+    const auto stage = from_word<Stage>(canonical_key(word));
+    constexpr auto kWords = words_of(Stage{});
+    if (!stage) value.fail_unknown("stage", word, {kWords.begin(), kWords.end()});
     if (contains(stages, *stage)) value.fail(fmt::format("stages: {} is given twice", word));
     stages.push_back(*stage);
   }

@@ -6,7 +6,6 @@
 #include "common/record/accept_result.h"
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -7,7 +7,6 @@
 #include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/base/yaml_node.h"
 #include "common/measure/plan.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/compare/variants.h"

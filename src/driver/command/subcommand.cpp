@@ -1,7 +1,6 @@
 #include "driver/command/subcommand.h"
 
 #include "common/base/error.h"
-#include "common/base/options.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
@@ -15,8 +14,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <string>
-#include <vector>
 
 namespace busbar {
 std::vector<FileKey> own_file_keys(std::span<const OwnOption> own) {

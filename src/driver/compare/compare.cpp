@@ -1,7 +1,6 @@
 #include "driver/compare/compare.h"
 
 #include "common/backends/mpi/ompi_tuned.h"
-#include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"

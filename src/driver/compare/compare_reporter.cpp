@@ -9,7 +9,6 @@
 #include "common/output/table.h"
 #include "common/record/json_values.h"
 #include "common/statistics/distributions.h"
-#include "driver/compare/comparison.h"
 #include "driver/history/history.h"
 
 #include <fmt/format.h>

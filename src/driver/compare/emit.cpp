@@ -1,7 +1,6 @@
 #include "driver/compare/emit.h"
 
 #include "common/backends/mpi/ompi_algorithms.h"
-#include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"

@@ -9,9 +9,7 @@
 #include "common/output/progress.h"
 #include "common/processes/child.h"
 #include "common/statistics/distributions.h"
-#include "driver/compare/comparison.h"
 #include "driver/compare/rounds.h"
-#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

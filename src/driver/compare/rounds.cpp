@@ -14,7 +14,6 @@
 #include "common/statistics/interval.h"
 #include "common/statistics/paired.h"
 #include "common/statistics/random.h"
-#include "driver/compare/variants.h"
 
 #include <fmt/format.h>
 
@@ -23,9 +22,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace busbar {
 namespace {

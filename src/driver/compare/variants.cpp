@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <string_view>
 
 namespace busbar {
 namespace {

@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
-#include <utility>
 
 namespace busbar {
 namespace {

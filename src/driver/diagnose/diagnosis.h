@@ -7,9 +7,7 @@
 #include "driver/diagnose/log_files.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -17,10 +17,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace busbar {
 namespace {

@@ -5,10 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <string>
-#include <utility>
-
 namespace busbar {
 namespace {
 

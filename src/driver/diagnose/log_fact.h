@@ -3,7 +3,6 @@
 #include "common/backends/init_timings.h"
 #include "common/machine/kernel_log.h"
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <variant>

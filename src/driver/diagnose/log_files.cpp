@@ -14,11 +14,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <limits>
 #include <set>
-#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>

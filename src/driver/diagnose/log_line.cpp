@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string_view>
 
 namespace busbar {
 

@@ -2,7 +2,6 @@
 
 #include "driver/diagnose/log_fact.h"
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

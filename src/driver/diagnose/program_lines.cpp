@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 
 namespace busbar {

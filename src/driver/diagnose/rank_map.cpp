@@ -1,15 +1,12 @@
 #include "driver/diagnose/rank_map.h"
 
-#include "common/base/compress_list.h"
 #include "driver/diagnose/log_line.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
-#include <set>
 #include <utility>
 
 namespace busbar {

@@ -5,9 +5,6 @@
 #include "driver/rules/line_rules.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
 
 namespace busbar {
 namespace {

@@ -3,7 +3,6 @@
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/record/node_report.h"
 #include "driver/doctor/counters.h"
 
 #include <fmt/format.h>

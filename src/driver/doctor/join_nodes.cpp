@@ -2,7 +2,6 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
-#include "common/record/node_report.h"
 
 #include <fmt/format.h>
 

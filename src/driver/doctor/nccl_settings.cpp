@@ -12,7 +12,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
-#include <vector>
 
 namespace busbar {
 

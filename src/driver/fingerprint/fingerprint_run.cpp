@@ -13,16 +13,13 @@
 #include "common/processes/child.h"
 #include "common/processes/collectively.h"
 #include "common/processes/session.h"
-#include "driver/launch/launching.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <sstream>
-#include <string_view>
 
 // What the launches of `busbar fingerprint` run.
 

@@ -8,10 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <map>
 #include <numbers>
 #include <set>
-#include <string>
 #include <tuple>
 
 namespace busbar {

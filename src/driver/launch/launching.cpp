@@ -1,6 +1,5 @@
 #include "driver/launch/launching.h"
 
-#include "common/base/error.h"
 #include "common/base/read_file.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
@@ -15,11 +14,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <optional>
 #include <span>
 #include <sstream>
-#include <string_view>
 #include <system_error>
 
 namespace busbar {

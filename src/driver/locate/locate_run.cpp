@@ -1,9 +1,7 @@
 #include "driver/locate/locate_run.h"
 
-#include "common/backends/backend.h"
 #include "common/backends/open_backend.h"
 #include "common/base/compress_list.h"
-#include "common/base/config.h"
 #include "common/base/lists.h"
 #include "common/base/packed_fields.h"
 #include "common/base/say.h"
@@ -22,17 +20,13 @@
 #include "common/statistics/interval.h"
 #include "common/watch/watchdog.h"
 #include "driver/doctor/doctor_gather.h"
-#include "driver/locate/group_probe.h"
 #include "driver/locate/locate_text.h"
-#include "driver/locate/slow_ranks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <functional>
-#include <string>
 #include <thread>
 
 namespace busbar {

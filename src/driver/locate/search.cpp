@@ -3,7 +3,6 @@
 #include "common/base/lists.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/random.h"
-#include "driver/locate/pairing.h"
 #include "driver/locate/plan_rounds.h"
 #include "driver/locate/search_record.h"
 
@@ -11,14 +10,11 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <numeric>
 #include <set>
-#include <span>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 namespace busbar {
 namespace {

@@ -2,17 +2,13 @@
 
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
-#include "driver/locate/score_pairs.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <functional>
-#include <limits>
 #include <map>
-#include <utility>
-#include <vector>
 
 namespace busbar {
 namespace {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <string_view>
 
 namespace busbar {
 namespace {

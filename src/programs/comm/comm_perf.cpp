@@ -21,7 +21,6 @@
 
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <span>

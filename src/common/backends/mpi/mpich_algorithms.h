@@ -2,7 +2,6 @@
 
 #include "common/backends/backend.h"
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>

@@ -1,12 +1,10 @@
 #include "common/backends/nccl/cuda/device_collectives.h"
 #include "common/backends/nccl/cuda/peer_collectives.cuh"
-#include "common/backends/nccl/device_kernels.h"
 #include "kernels/dtype_and_op.h"
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-#include <nccl.h>
 #include <nccl_device.h>
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 #include "common/backends/nccl/cuda/nccl_communicator.h"
 #include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/nccl_fields.h"
-#include "common/backends/nccl/nccl_observation.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"

@@ -8,7 +8,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <string>
 
 namespace busbar {
 namespace {
