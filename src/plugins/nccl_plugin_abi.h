@@ -14,6 +14,7 @@ inline constexpr NcclResult kNcclSuccess = 0;
 inline constexpr int kNcclLogWarn = 2;
 inline constexpr int kNcclLogInfo = 3;
 inline constexpr unsigned long kNcclLogTuning = 0x40;  ///< subsystem TUNING
+inline constexpr unsigned long kNcclLogAll = ~0ul;
 
 /// NCCL's own log, by level and subsystem; honours NCCL_DEBUG and the like.
 using NcclLogger = void (*)(int level, unsigned long subsystems, const char* file, int line, const char* format, ...);
@@ -132,12 +133,33 @@ struct ProfilerEventV5 {
   };
 };
 
+/// v4 (NCCL 2.27).
+struct ProfilerEventV4 {
+  std::uint8_t type;
+  void* parent;
+  int rank;
+  union {
+    ProfiledCollective collective;
+    ProfiledTransfer transfer;
+  };
+};
+
 /// v5 to v7.
 struct ProfilerV5 {
   const char* name;
   NcclResult (*init)(void** context, std::uint64_t comm_id, int* activation_mask, const char* comm_name, int nnodes,
                      int nranks, int rank, NcclLogger logger);
   NcclResult (*start_event)(void* context, void** handle, ProfilerEventV5* event);
+  NcclResult (*stop_event)(void* handle);
+  NcclResult (*record_event_state)(void* handle, int state, void* arguments);
+  NcclResult (*finalize)(void* context);
+};
+
+struct ProfilerV4 {
+  const char* name;
+  NcclResult (*init)(void** context, int* activation_mask, const char* comm_name, std::uint64_t comm_hash, int nnodes,
+                     int nranks, int rank, NcclLogger logger);
+  NcclResult (*start_event)(void* context, void** handle, ProfilerEventV4* event);
   NcclResult (*stop_event)(void* handle);
   NcclResult (*record_event_state)(void* handle, int state, void* arguments);
   NcclResult (*finalize)(void* context);

@@ -12,6 +12,11 @@ NcclResult init_v5(void** context, std::uint64_t, std::size_t, std::size_t, Nccl
   return kNcclSuccess;
 }
 
+NcclResult init_v4(std::size_t, std::size_t, NcclLogger, void** context) {
+  *context = nullptr;
+  return kNcclSuccess;
+}
+
 NcclResult copy_predictions(void*, int function, std::size_t, int, TunerCosts table, int nalgorithms, int nprotocols,
                             int, int*) {
   if (!nccl_observation().observing()) return kNcclSuccess;
@@ -36,5 +41,7 @@ NcclResult finish(void*) { return kNcclSuccess; }
 BUSBAR_NCCL_SYMBOL constinit busbar::TunerV6 ncclTunerPlugin_v6{"busbar prediction", busbar::init_v5,
                                                                 busbar::copy_predictions, busbar::finish, nullptr};
 BUSBAR_NCCL_SYMBOL constinit busbar::TunerV5 ncclTunerPlugin_v5{"busbar prediction", busbar::init_v5,
+                                                                busbar::copy_predictions, busbar::finish};
+BUSBAR_NCCL_SYMBOL constinit busbar::TunerV4 ncclTunerPlugin_v4{"busbar prediction", busbar::init_v4,
                                                                 busbar::copy_predictions, busbar::finish};
 // NOLINTEND(readability-identifier-naming)

@@ -5,6 +5,8 @@
 #include "common/backends/nccl/nccl_observation.h"
 #include "plugins/nccl_plugin_abi.h"
 
+#include <utility>
+
 namespace busbar {
 namespace {
 
@@ -24,7 +26,8 @@ void add(const ProfiledTransfer& t) {
 void add(const ProfiledCopy& c) { nccl_observation().add(LaunchedTask{false, text(c.function), "", "", 0, true}); }
 
 /// All ranks of a communicator run the same; rank 0's process reports.
-NcclResult start(void** handle, const ProfilerEventV5* event, void (*add_task)(const ProfilerEventV5&)) noexcept {
+template <class Event, class Add>
+NcclResult start(void** handle, const Event* event, Add add_task) noexcept {
   *handle = nullptr;
   if ((event->type & kWanted) == 0 || event->rank != 0 || !nccl_observation().observing()) return kNcclSuccess;
   try {
@@ -46,6 +49,10 @@ NcclResult init_v7(void** context, std::uint64_t, int* activation_mask, const ch
 }
 
 NcclResult init_v5(void** context, std::uint64_t, int* activation_mask, const char*, int, int, int, NcclLogger logger) {
+  return attach(context, activation_mask, logger, kWanted);
+}
+
+NcclResult init_v4(void** context, int* activation_mask, const char*, std::uint64_t, int, int, int, NcclLogger logger) {
   return attach(context, activation_mask, logger, kWanted);
 }
 
@@ -87,6 +94,11 @@ NcclResult record_v7(void* handle, int state, void* arguments) {
   return kNcclSuccess;
 }
 
+NcclResult start_v4(void*, void** handle, ProfilerEventV4* event) {
+  return start(handle, event,
+               [](const ProfilerEventV4& e) { e.type == kProfileColl ? add(e.collective) : add(e.transfer); });
+}
+
 NcclResult ignore(void*) { return kNcclSuccess; }
 NcclResult ignore_state(void*, int, void*) { return kNcclSuccess; }
 
@@ -99,5 +111,7 @@ BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v7{"busbar",       
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v6{"busbar",       busbar::init_v5,      busbar::start_v5,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};
 BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV5 ncclProfiler_v5{"busbar",       busbar::init_v5,      busbar::start_v5,
+                                                                busbar::ignore, busbar::ignore_state, busbar::ignore};
+BUSBAR_NCCL_SYMBOL constinit busbar::ProfilerV4 ncclProfiler_v4{"busbar",       busbar::init_v4,      busbar::start_v4,
                                                                 busbar::ignore, busbar::ignore_state, busbar::ignore};
 // NOLINTEND(readability-identifier-naming)

@@ -56,11 +56,13 @@ class ShowAlgo(suite.Case):
         self.assertEqual(self.shown(result), [[]])
         self.assertEqual(self.counts(result)[1:], (0, 0))
 
-    def test_threads_groups_and_graphs(self):
+    def test_both_versions_of_the_interface_and_threads(self):
         for options in (["-b", "64"], ["-b", "64", "-t", "2", "-g", "2"], ["-b", "64", "-m", "3", "-G", "2"]):
-            result = self.run_fake("all_gather", "-e", "64", "--show-algo", "--show-prediction", *options)
-            # 64 bytes: 8 + 64 / 2000 us
-            self.assertEqual([row[:4] for row in self.shown(result)], [["RING", "LL", "1", "8.03"]])
+            for plugins in ("5", "4"):
+                result = self.run_fake("all_gather", "-e", "64", "--show-algo", "--show-prediction", *options,
+                                       FAKE_NCCL_PLUGINS=plugins)
+                # 64 bytes: 8 + 64 / 2000 us
+                self.assertEqual([row[:4] for row in self.shown(result)], [["RING", "LL", "1", "8.03"]])
 
     def test_collectives_made_of_transfers_say_so(self):
         for collective in ("alltoall", "alltoallv", "gather", "scatter", "sendrecv", "hypercube", "gatherv", "scatterv"):
@@ -134,11 +136,12 @@ class ShowAlgo(suite.Case):
         table = self.write("table.csv", "allreduce,0,1048575,tree,simple,7,-1,4\n"
                                         "allreduce,1048576,1048576,tree,ll128,3,-1,-1\n"  # not possible: passed over
                                         "allreduce,1048576,1048576,tree,ll,-1,-1,-1\n")
-        result = self.run_fake("all_reduce", "-b", "64", "-e", "1M", "-f", "16384", "--show-algo", "--show-prediction",
-                               NCCL_TUNER_PLUGIN=TUNER, NCCL_TUNER_CONFIG_FILE=table)
-        self.assertEqual(self.shown(result),
-                         [["TREE", "SIMPLE", "7", "N/A", "N/A"], ["TREE", "LL", "4", "N/A", "N/A"]])
-        self.assertIn("is kept", result.line("# --show-prediction"))
+        for plugins in ("5", "4"):
+            result = self.run_fake("all_reduce", "-b", "64", "-e", "1M", "-f", "16384", "--show-algo", "--show-prediction",
+                                   NCCL_TUNER_PLUGIN=TUNER, NCCL_TUNER_CONFIG_FILE=table, FAKE_NCCL_PLUGINS=plugins)
+            self.assertEqual(self.shown(result),
+                             [["TREE", "SIMPLE", "7", "N/A", "N/A"], ["TREE", "LL", "4", "N/A", "N/A"]])
+            self.assertIn("is kept", result.line("# --show-prediction"))
 
     def test_a_bad_table_changes_nothing_and_is_said_once_per_rank(self):
         table = self.write("table.csv", "allreduce,0,64,ring,simple,7,-1,-1\nallreduce,0,64,rong,simple,7,-1,-1\n")

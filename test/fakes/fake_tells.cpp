@@ -1,7 +1,7 @@
-// What NCCL tells of itself, after its binary interfaces as docs of them describe (NCCL 2.28.9): profiler and
-// tuner v5, and the log. Offsets are numbers here and not the suite's own declarations, so that these are tested.
-// FAKE_NCCL_PLUGINS=7 makes it an NCCL that knows the profiler's v7 (2.31); FAKE_NCCL_COUNTS=1 prints counts at the
-// end.
+// What NCCL tells of itself, after its binary interfaces as docs of them describe (NCCL 2.28.9): profiler v5 and v4,
+// tuner v5 and v4, and the log. Offsets are numbers here and not the suite's own declarations, so that these are
+// tested. FAKE_NCCL_PLUGINS=4 makes it an older NCCL, which knows v4 only; 7 one that knows the profiler's v7 (2.31);
+// FAKE_NCCL_COUNTS=1 prints counts at the end.
 
 #include "fakes/fake_tells.h"
 
@@ -103,7 +103,7 @@ Plugin find_plugin(const char* variable, const std::string& symbol) {
   void* handle = open_plugin(variable);
   if (handle == nullptr) return {};
   const std::string newest = setting("FAKE_NCCL_PLUGINS");
-  for (int version : {7, 5}) {
+  for (int version : {7, 5, 4}) {
     if (version > (newest.empty() ? 5 : std::stoi(newest))) continue;
     void* found = dlsym(handle, (symbol + std::to_string(version)).c_str());
     if (found != nullptr) return {static_cast<void**>(found), version};
@@ -150,13 +150,17 @@ struct Choice {
   int channels = 1;
 };
 
-/// A descriptor's bytes. What is not set is rubbish.
+/// A descriptor's bytes. What is not set is rubbish, as the rest of an 8-bit type in front of a pointer is.
 struct Event {
   alignas(8) std::array<unsigned char, 136> bytes;
 
   explicit Event(int type) {
     bytes.fill(0xab);
-    put(0, std::uint64_t(type));
+    if (g_profiler.version >= 5) {
+      put(0, std::uint64_t(type));
+    } else {
+      put(0, static_cast<std::uint8_t>(type));
+    }
     put(8, static_cast<void*>(nullptr));
     put(16, 0);
   }
@@ -183,7 +187,9 @@ void stop(void* handle, int state, std::uint64_t at_ns) {
 }
 
 void tell_parents(const Member& m) {
+  // v4 has no API events, and 256 does not fit its type.
   for (int type : {kGroupApi, kCollectiveApi, kGroup}) {
+    if (g_profiler.version == 4 && type > 255) continue;
     Event parent(type);
     deliver(m, parent);
   }
@@ -307,19 +313,27 @@ bool choose(const Member& m, const Task& task, Choice& choice) {
 void join(Member& member_) {
   std::call_once(g_plugins_once, load_plugins);
   ++g_members;
-  if (g_profiler.members != nullptr) {
+  if (g_profiler.version >= 5) {
     using Init = int(void**, std::uint64_t, int*, const char*, int, int, int, Logger);
     must(member<Init>(g_profiler, 1)(&member_.profiler_context, 99, &g_mask, nullptr, 1, member_.nranks, member_.rank,
                                      log) == 0,
          "the profiler's init failed");
+  } else if (g_profiler.version == 4) {
+    using Init = int(void**, int*, const char*, std::uint64_t, int, int, int, Logger);
+    must(member<Init>(g_profiler, 1)(&member_.profiler_context, &g_mask, nullptr, 99, 1, member_.nranks, member_.rank,
+                                     log) == 0,
+         "the profiler's init failed");
   }
   const auto n = static_cast<std::size_t>(member_.nranks);
-  if (g_tuner.members != nullptr) {
+  if (g_tuner.version == 5) {
     using Init = int(void**, std::uint64_t, std::size_t, std::size_t, Logger, void*, void*);
     int domains[3] = {1, member_.nranks, member_.nranks};
     double constants[144] = {};
     must(member<Init>(g_tuner, 1)(&member_.tuner_context, 99, n, 1, log, domains, constants) == 0,
          "the tuner's init failed");
+  } else if (g_tuner.version == 4) {
+    using Init = int(std::size_t, std::size_t, Logger, void**);
+    must(member<Init>(g_tuner, 1)(n, 1, log, &member_.tuner_context) == 0, "the tuner's init failed");
   }
 }
 
