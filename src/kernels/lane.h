@@ -116,11 +116,11 @@ struct Maker {
       bytes_of_planes(group, j, out);
     } else {
       // 16 / W picks of the low half and as many of the high one, each moved to where it counts bytes of a row.
-      constexpr unsigned per_vector = 16 / W;
+      constexpr unsigned kPerVector = 16 / W;
       const std::uint32_t row = row_byte(group);
       const std::uint32_t picks =
           stream_word(words, group * kPickWords + (W == 8 ? j / 2 : j)) >> (W == 8 ? j % 2 * 16 : 0);
-      for (unsigned n = 0; n < per_vector; ++n) {
+      for (unsigned n = 0; n < kPerVector; ++n) {
         set_element(out.low, n, rows->at(row, picks >> (8 * n) & 7));
         set_element(out.high, n, rows->at(row, picks >> (8 * n + 4) & 7));
       }

@@ -31,7 +31,7 @@ std::string slowest_scope(std::span<const Cell* const> cells) {
 }
 
 void set_stats(Cell& cell, const CellStats& stats) {
-  static_cast<CellTimes&>(cell) = stats;
+  static_cast<CellTimes&>(cell) = static_cast<const CellTimes&>(stats);
   cell.calls_per_epoch = static_cast<double>(stats.samples_per_epoch) * stats.calls_per_sample;
 }
 

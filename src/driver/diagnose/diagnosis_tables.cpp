@@ -41,7 +41,7 @@ std::vector<std::string> slow_phases(const LogView& view, const JoinedComm& comm
 
 void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
   for (const JoinedComm& comm : view.comms) {
-    Diagnosis::Init init{comm, {}, {}, {}, {}};
+    Diagnosis::Init init{static_cast<const CommName&>(comm), {}, {}, {}, {}};
     std::set<int> seen;
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = view.book.instances[member.instance];
