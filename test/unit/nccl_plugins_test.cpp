@@ -37,6 +37,10 @@ static_assert(offsetof(ProfilerEventV5, transfer.task.peer) == 56);
 static_assert(offsetof(ProfilerEventV5, transfer.task.channels) == 60);
 static_assert(offsetof(ProfilerEventV5, transfer.parent_group) == 64);
 static_assert(sizeof(ProfilerV5) == 48);
+static_assert(sizeof(ProfilerEventV4::type) == 1 && offsetof(ProfilerEventV4, rank) == 16);
+static_assert(offsetof(ProfilerEventV4, collective.protocol) == 96 &&
+              offsetof(ProfilerEventV4, transfer.channels) == 60);
+static_assert(sizeof(ProfilerEventV4) == 104 && sizeof(ProfilerV4) == 48);
 static_assert(sizeof(TunerV5) == 32 && sizeof(TunerV4) == 32);
 // v6 of 2.30.7's headers, v7 of the repository's at 88980683: as v5, then what is new.
 static_assert(offsetof(ProfilerEventV5, collective.kernel) == 112);
@@ -144,6 +148,7 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
   auto& v5 = find_plugin<ProfilerV5>(self, "ncclProfiler_v5");
   auto& v7 = find_plugin<ProfilerV5>(self, "ncclProfiler_v7");
   auto& v6 = find_plugin<ProfilerV5>(self, "ncclProfiler_v6");
+  auto& v4 = find_plugin<ProfilerV4>(self, "ncclProfiler_v4");
   int mask = 1;
   int handle_target = 0;
   void* context = &handle_target;
@@ -164,11 +169,11 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
     CHECK(v5.start_event(nullptr, &handle, &e5) == kNcclSuccess);
     CHECK(handle == nullptr);
     handle = &handle_target;
-    auto transfer = event_of<ProfilerEventV5>(rank);
-    transfer.type = 4;
-    transfer.transfer.task.function = nullptr;
-    transfer.transfer.task.channels = 3;
-    CHECK(v5.start_event(nullptr, &handle, &transfer) == kNcclSuccess);
+    auto e4 = event_of<ProfilerEventV4>(rank);
+    e4.type = 4;
+    e4.transfer.function = nullptr;
+    e4.transfer.channels = 3;
+    CHECK(v4.start_event(nullptr, &handle, &e4) == kNcclSuccess);
     CHECK(handle == nullptr);
   }
   for (int rank : {1, 0}) {
@@ -203,7 +208,10 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
                                                     {false, "AllGather", "", "", 0, true},
                                                     {false, "AllReduce", "AllReduce_AGxLL_R", "sym", 2}});
 
-  CHECK(v5.stop_event(nullptr) == kNcclSuccess);
+  int mask4 = 1;
+  REQUIRE(v4.init(&context, &mask4, nullptr, 5, 1, 4, 0, nullptr) == kNcclSuccess);
+  CHECK(mask4 == 0);
+  CHECK(v4.stop_event(nullptr) == kNcclSuccess);
   CHECK(v5.record_event_state(nullptr, 0, nullptr) == kNcclSuccess);
   CHECK(v5.finalize(nullptr) == kNcclSuccess);
   int none = 0;
@@ -297,14 +305,16 @@ TEST_CASE("Waiting is told from transfer in symmetric kernels, of ranks all of w
 TEST_CASE("The tuner inside copies the predictions while observed and changes nothing", "[nccl][plugins]") {
   void* const self = dlopen(nullptr, RTLD_NOW);
   auto& v5 = find_plugin<TunerV5>(self, "ncclTunerPlugin_v5");
+  auto& v4 = find_plugin<TunerV4>(self, "ncclTunerPlugin_v4");
   CHECK(find_plugin<TunerV6>(self, "ncclTunerPlugin_v6").get_chunk_size == nullptr);
   void* context = &context;
   REQUIRE(v5.init(&context, 1, 4, 1, nullptr, nullptr, nullptr) == kNcclSuccess);
   CHECK(context == nullptr);
+  REQUIRE(v4.init(4, 1, nullptr, &context) == kNcclSuccess);
   Costs costs;
   REQUIRE(v5.get_coll_info(nullptr, 4, 64, 1, costs.table(), 7, 3, 0, &costs.channels) == kNcclSuccess);
   nccl_observation().begin();
-  REQUIRE(v5.get_coll_info(nullptr, 4, 64, 1, costs.table(), 7, 3, 0, &costs.channels) == kNcclSuccess);
+  REQUIRE(v4.get_coll_info(nullptr, 4, 64, 1, costs.table(), 7, 3, 0, &costs.channels) == kNcclSuccess);
   const Observed observed = nccl_observation().end();
   CHECK(costs.times == Costs().times);
   CHECK(costs.channels == 0);
@@ -313,6 +323,7 @@ TEST_CASE("The tuner inside copies the predictions while observed and changes no
   CHECK(observed.predictions[0].nprotocols == 3);
   CHECK(std::equal(costs.times.begin(), costs.times.end(), observed.predictions[0].times_us.begin()));
   CHECK(v5.finalize(nullptr) == kNcclSuccess);
+  CHECK(v4.destroy(nullptr) == kNcclSuccess);
 }
 
 TEST_CASE("The table's first usable match is chosen, with its channels", "[nccl][plugins]") {
