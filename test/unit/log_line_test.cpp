@@ -47,7 +47,7 @@ bool is_unknown(std::string_view line) {
 LineFacts facts_of(const std::string& text) {
   INFO(text);
   CHECK_FALSE(is_unknown(kPrefix + text));
-  return builtin_line_rules().told("facts", text);
+  return builtin_line_rules().facts_in("facts", text);
 }
 
 bool is_foreign(std::string_view line) {

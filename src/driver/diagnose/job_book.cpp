@@ -197,7 +197,8 @@ bool JobBook::add_rest_of_torn(std::string_view text, std::size_t file, std::uin
   if (torn_.file != file || number - torn_.line > kTornReach || text.size() > 4096) return false;
   const std::string whole = "NCCL INFO " + std::string(text);
   const LogLine line = parse_log_line(whole);
-  if (std::holds_alternative<OtherLine>(line.fact) && builtin_line_rules().told("facts", text).empty()) return false;
+  if (std::holds_alternative<OtherLine>(line.fact) && builtin_line_rules().facts_in("facts", text).empty())
+    return false;
   add(line, file, number);
   return true;
 }

@@ -198,14 +198,14 @@ void JobBook::note_peers(RuleKind kind, std::string_view text) {
 
 /// The blocks in which torchrun and Hydra tell which process failed first.
 void JobBook::note_failed(std::string_view text) {
-  LineFacts told = builtin_line_rules().told("failed", text);
-  if (told.contains("begins")) {
+  LineFacts found = builtin_line_rules().facts_in("failed", text);
+  if (found.contains("begins")) {
     elastic_ = {};
-    elastic_.name = told["begins"];
+    elastic_.name = found["begins"];
   }
-  if (told.contains("host")) elastic_.host = told["host"].substr(0, 256);
-  if (const auto rank = number_of<int>(told["rank"])) elastic_.ranks = {*rank};
-  if (const auto pid = number_of<std::int64_t>(told["pid"])) elastic_.pid = *pid;
+  if (found.contains("host")) elastic_.host = found["host"].substr(0, 256);
+  if (const auto rank = number_of<int>(found["rank"])) elastic_.ranks = {*rank};
+  if (const auto pid = number_of<std::int64_t>(found["pid"])) elastic_.pid = *pid;
 }
 
 void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_t number) {
@@ -346,7 +346,7 @@ void JobBook::ingest(const OtherLine& other, const Place& from) {
   note_absent_network(text, from.process);
   // Only the last line of a log is cut; any line that follows takes this back.
   actors[from.actor].cut = !other.chatter && mentions(text, ": opCount");
-  for (const auto& [key, value] : builtin_line_rules().told("facts", text)) note(key, value);
+  for (const auto& [key, value] : builtin_line_rules().facts_in("facts", text)) note(key, value);
 }
 
 }  // namespace busbar

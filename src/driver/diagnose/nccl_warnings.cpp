@@ -62,47 +62,47 @@ const LineRule& WarningBook::add(const Warning& warning, std::string_view timest
   const LineRule& rule = classify_warning(warning.file, warning.text);
   std::string where(warning.file.substr(0, 200));
   if (!warning.function.empty()) where += " (" + std::string(warning.function.substr(0, 100)) + ")";
-  WarningRecord told{.rule = &rule,
-                     .shape = warning_shape(warning.text),
-                     .example = std::string(warning.text.substr(0, 500)),
-                     .where = std::move(where),
-                     .timestamp = std::string(timestamp.substr(0, 64)),
-                     .actor = voice.actor,
-                     .ranks = {},
-                     .hosts = {},
-                     .actors = {},
-                     .times = 1,
-                     .file = file,
-                     .line = line};
-  if (voice.actor != WarningVoice::kNobody) told.actors.push_back(voice.actor);
-  if (voice.rank >= 0) told.ranks.insert(voice.rank);
-  if (!voice.host.empty()) told.hosts.emplace(voice.host);
-  take(std::move(told));
+  WarningRecord added{.rule = &rule,
+                      .shape = warning_shape(warning.text),
+                      .example = std::string(warning.text.substr(0, 500)),
+                      .where = std::move(where),
+                      .timestamp = std::string(timestamp.substr(0, 64)),
+                      .actor = voice.actor,
+                      .ranks = {},
+                      .hosts = {},
+                      .actors = {},
+                      .times = 1,
+                      .file = file,
+                      .line = line};
+  if (voice.actor != WarningVoice::kNobody) added.actors.push_back(voice.actor);
+  if (voice.rank >= 0) added.ranks.insert(voice.rank);
+  if (!voice.host.empty()) added.hosts.emplace(voice.host);
+  take(std::move(added));
   return rule;
 }
 
-WarningRecord* WarningBook::take(WarningRecord&& told) {
+WarningRecord* WarningBook::take(WarningRecord&& added) {
   // "error 5" and "error 12" have one shape, and are not one thing.
-  const auto same = [&](const WarningRecord& one) { return one.rule == told.rule && one.shape == told.shape; };
+  const auto same = [&](const WarningRecord& one) { return one.rule == added.rule && one.shape == added.shape; };
   const auto record = std::ranges::find_if(records_, same);
   if (record == records_.end()) {
     if (records_.size() == kRecords) {
-      not_kept_ += told.times;
+      not_kept_ += added.times;
       return nullptr;
     }
-    return &records_.emplace_back(std::move(told));
+    return &records_.emplace_back(std::move(added));
   }
-  if (!told.timestamp.empty() && told.timestamp < record->timestamp) {
-    record->timestamp = told.timestamp;
-    record->example = told.example;
-    record->actor = told.actor;
+  if (!added.timestamp.empty() && added.timestamp < record->timestamp) {
+    record->timestamp = added.timestamp;
+    record->example = added.example;
+    record->actor = added.actor;
   }
-  record->times += told.times;
-  record->actors_more += told.actors_more;
+  record->times += added.times;
+  record->actors_more += added.actors_more;
   constexpr std::size_t kMost = 4096;
-  if (record->ranks.size() < kMost) record->ranks.merge(told.ranks);
-  if (record->hosts.size() < kMost) record->hosts.merge(told.hosts);
-  for (const std::uint32_t actor : told.actors) note_actor(*record, actor);
+  if (record->ranks.size() < kMost) record->ranks.merge(added.ranks);
+  if (record->hosts.size() < kMost) record->hosts.merge(added.hosts);
+  for (const std::uint32_t actor : added.actors) note_actor(*record, actor);
   return &*record;
 }
 

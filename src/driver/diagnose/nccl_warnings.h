@@ -56,7 +56,7 @@ class WarningBook {
 
  private:
   /// Null where there is no room for it.
-  WarningRecord* take(WarningRecord&& told);
+  WarningRecord* take(WarningRecord&& added);
 
   std::vector<WarningRecord> records_;
   std::uint64_t not_kept_ = 0;

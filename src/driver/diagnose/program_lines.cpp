@@ -202,16 +202,16 @@ bool read_end(ProgramLine& line, const LineRule& rule) {
   const std::string said = builtin_line_rules().capture(rule, line.speaker.text, "code");
   std::int64_t code = number_of<std::int64_t>(said).value_or(0);
   if (!said.empty() && code == 0) return false;
-  LineFacts told = builtin_line_rules().told("endings", line.speaker.text);
-  if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(told["signal"]).value_or(0);
+  LineFacts facts = builtin_line_rules().facts_in("endings", line.speaker.text);
+  if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
   if (code > 128 && code < 193) code = 128 - code;
   ProgramEvent& event = line.add(code == -SIGTERM ? What::stopped : What::ended);
   event.number = code;
   event.rule = &rule;
   number_behind(line.low, "pid", event.pid);
-  if (event.ranks.empty()) event.ranks = number_list(told["ranks"]);
+  if (event.ranks.empty()) event.ranks = number_list(facts["ranks"]);
   if (const int rank = spawned_rank(line.low); event.ranks.empty() && rank >= 0) event.ranks = {rank};
-  if (told.contains("host")) event.host = told["host"];
+  if (facts.contains("host")) event.host = facts["host"];
   return true;
 }
 

@@ -67,7 +67,7 @@ struct LineRules::Patterns {
       if (!any.Compile()) list.fail("the expressions need too much memory");
     }
 
-    LineFacts told(std::string_view line) const {
+    LineFacts facts_in(std::string_view line) const {
       std::vector<int> found;
       LineFacts facts;
       any.Match(line, &found);
@@ -184,8 +184,8 @@ bool LineRules::has(std::string_view list, std::string_view line) const {
   return RE2::PartialMatch(line, *patterns_->lists.find(list)->second);
 }
 
-LineFacts LineRules::told(std::string_view list, std::string_view line) const {
-  return patterns_->tells.find(list)->second.told(line);
+LineFacts LineRules::facts_in(std::string_view list, std::string_view line) const {
+  return patterns_->tells.find(list)->second.facts_in(line);
 }
 
 bool LineRules::is_known(std::string_view message) const {

@@ -74,7 +74,7 @@ class LineRules {
   /// Whether one of a list is in the line.
   bool has(std::string_view list, std::string_view line) const;
   /// What the expressions of a list find in the line, the first of a key.
-  LineFacts told(std::string_view list, std::string_view line) const;
+  LineFacts facts_in(std::string_view list, std::string_view line) const;
   /// Whether NCCL is known to print this: such lines do not count as unknown, so that the unknown ones show what a new
   /// version has changed.
   bool is_known(std::string_view message) const;
