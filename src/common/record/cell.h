@@ -42,7 +42,7 @@ struct CellTimes {
   double median_s = 0;                 ///< of the epochs' medians; without --stat the time that the table shows
   std::optional<Interval> interval_s;  ///< 95 %; of this launch's median over the next minute
   double relative_half_width = 0;
-  double span_s = 0;                    ///< from the first epoch to the last; 0: not told
+  double span_s = 0;                    ///< from the first epoch to the last; 0: unknown
   double correlation_time_s = 0;        ///< of the drift, estimated (prediction.h); 0: not known
   std::vector<double> epoch_medians_s;  ///< in time order; in histories also the times of the cycles of -N
   StopReason stop = StopReason::ci;

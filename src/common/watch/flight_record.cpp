@@ -80,7 +80,7 @@ FlightStep last_step(const FlightLayout& layout) noexcept {
   return last ? last->value : FlightStep{};
 }
 
-/// Whether a process that still runs keeps its record under this path: another launch that is told the same job id.
+/// Whether a process that still runs keeps its record under this path: another launch with the same job id.
 bool in_use(const std::filesystem::path& path) {
   const std::optional<FlightState> flight = read_flight(path);
   return flight && flight->pid_start != 0 && process_start(flight->pid) == flight->pid_start;

@@ -239,7 +239,7 @@ void RasObserver::look_early(RasFormat format) {
     try {
       return ask_ras(kEarlyLimit, format);
     } catch (const std::exception&) {
-      return {};  // asked again at expiry, where the reason is told
+      return {};  // asked again at expiry, which reports the reason
     }
   });
 }

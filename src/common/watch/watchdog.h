@@ -160,7 +160,7 @@ class Watchdog : public Observer {
   std::condition_variable wake_collector_;  ///< `investigating` or `stopping` was set
   std::thread collector_;
   std::thread signal_thread_;
-  std::thread leaver_;                  ///< of the server's thread: ends the process because another one told it to
+  std::thread leaver_;                  ///< of the server's thread: ends the process on the word of another one
   std::unique_ptr<PeerServer> server_;  ///< last: its thread uses everything above
 };
 

@@ -302,7 +302,7 @@ void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& e
   evidence.occasion = moves ? HangEvidence::Occasion::slow_limit : HangEvidence::Occasion::limit;
   recall_standing(evidence);
   const bool aloud = speaks_for_job(now, evidence);
-  if (ending_.exchange(true)) return;  // another host was faster and has told it
+  if (ending_.exchange(true)) return;  // another host was faster and has reported it
   // A part of the job that is cut off leaves its records for `busbar diagnose --flight`.
   keep_records_ = !aloud;
   report(now, evidence, judge(evidence), aloud, keep_records_ ? kStopAndKeep : kStop);

@@ -64,7 +64,7 @@ class ResultsLock {
   int fd_ = -1;
 };
 
-/// A file of this run that is rewritten whenever more is known. A full disk is told once, on stderr.
+/// A file of this run that is rewritten whenever more is known. A full disk is reported once, on stderr.
 class OwnFile {
  public:
   OwnFile() = default;  ///< none

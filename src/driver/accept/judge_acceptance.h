@@ -89,7 +89,7 @@ BoundVerdict doubt_turns(BoundVerdict verdict, double core_wait);
 
 std::string host_of(const AcceptResult& result, int rank);
 
-// How numbers are told.
+// How numbers are printed.
 std::string busbw_text(double busbw);  ///< "412.3 GB/s"
 std::string time_text(double time_s);  ///< "12.34 us"
 std::string share_text(double share);  ///< "12.3 %"

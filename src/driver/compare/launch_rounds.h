@@ -14,7 +14,7 @@
 
 namespace busbar {
 
-/// A variant whose launches are told from others' by what stands before the program, and what they brought.
+/// A variant whose launches differ from others' in what stands before the program, and what they brought.
 struct LaunchedVariant {
   Variant variant;
   std::vector<std::string> prefix;  ///< "env", "NAME=VALUE"

@@ -62,7 +62,7 @@ struct CommInstance {
   /// Calls of any kind.
   std::uint64_t ncalls() const { return calls.size() + sends + receives; }
   void reach(InitStage further) { stage = std::max(stage, further); }
-  /// Destroyed in good order.
+  /// Destroyed, not aborted.
   bool left() const { return ended && !aborted; }
 };
 

@@ -23,7 +23,7 @@ using Rows = std::vector<DoctorRow>;
 /// Why something is not as it should be, and what to do.
 struct Remark {
   Outcome outcome = Outcome::pass;
-  std::string reason = {};  ///< numbers that differ from node to node belong into the value, so that it is told once
+  std::string reason = {};  ///< numbers that differ from node to node belong into the value, so that it is printed once
   std::string remedy = {};
 };
 
