@@ -28,7 +28,7 @@ std::size_t find_any_case(std::string_view text, std::string_view words) {
 
 bool has(std::string_view text, std::string_view words) { return find_any_case(text, words) != kNotFound; }
 
-/// "[12345.678901] " or, of dmesg -T, "[Mon Sep  1 12:00:00 2025] ": what is behind it, and its time.
+/// "[12345.678901] ", "[  +0.000838] " or, of dmesg -T, "[Mon Sep  1 12:00:00 2025] ": what is behind it, and its time.
 bool take_brackets(std::string_view& text, std::string_view& time) {
   std::string_view rest = trimmed(text);
   if (!rest.starts_with('[')) return false;
@@ -36,7 +36,7 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
   if (end > 40) return false;  // nowhere is beyond that too
   const std::string_view inside = trimmed(rest.substr(1, end - 1));
   const bool seconds =
-      !inside.empty() && inside.find('.') != kNotFound && inside.find_first_not_of("0123456789.") == kNotFound;
+      !inside.empty() && inside.find('.') != kNotFound && inside.find_first_not_of("+0123456789.") == kNotFound;
   const bool date = inside.size() >= 20 && std::ranges::count(inside, ':') == 2 &&
                     std::isalpha(static_cast<unsigned char>(inside.front())) &&
                     std::isdigit(static_cast<unsigned char>(inside.back()));
@@ -59,6 +59,25 @@ bool take_journal(std::string_view& text, KernelMessage& message) {
   return true;
 }
 
+/// Talos: "10.0.0.4: kern: warning: [2025-09-01T12:00:00.000000000Z]: ".
+bool take_talos(std::string_view& text, KernelMessage& message) {
+  const std::size_t at = text.find(": kern: "), open = text.find(": [", at), close = text.find("]: ", open);
+  if (at > 64 || close == kNotFound) return false;
+  message.host = text.substr(0, at);
+  message.timestamp = text.substr(open + 3, close - open - 3);
+  text = trimmed(text.substr(close + 3));
+  return true;
+}
+
+/// dmesg --time-format iso: "2025-09-01T12:00:00,123456+00:00 "; others have no comma there.
+bool take_iso(std::string_view& text, KernelMessage& message) {
+  const std::string_view time = text.substr(0, text.find(' '));
+  if (time.size() != 32 || time[10] != 'T' || time[19] != ',') return false;
+  message.timestamp = time;
+  text = trimmed(text.substr(time.size()));
+  return true;
+}
+
 /// dmesg -x: "kern  :err   : [..."; raw: "<3>[...".
 void take_level(std::string_view& text) {
   text = trimmed(text);
@@ -72,12 +91,12 @@ void take_level(std::string_view& text) {
 
 /// The kernel's prefix off `text`; false where there is none.
 bool take_prefix(std::string_view& text, KernelMessage& message) {
-  const bool journal = take_journal(text, message);
+  const bool shipped = take_journal(text, message) || take_talos(text, message) || take_iso(text, message);
   take_level(text);
   std::string_view since_boot;
   const bool brackets = take_brackets(text, since_boot);
   if (brackets && message.timestamp.empty()) message.timestamp = since_boot;
-  return journal || brackets;
+  return shipped || brackets;
 }
 
 /// "NVRM: Xid (PCI:0000:3b:00): 79, ...", old drivers without "PCI:".
