@@ -20,6 +20,7 @@ FOREIGN = {
     "--build-arg", "--rm", "--shm-size", "--ulimit",                            # docker
     "--collector",                                                              # node-exporter
 }
+MESSAGES = "docs/messages.md"  # its options are those of the programs whose messages it explains
 TABLE = "src/common/base/option_table.cpp"
 # Whose options a subcommand takes beside the benchmarks', where that is not its own folder alone.
 SUBCOMMANDS = {"doctor": "doctor formats", "locate": "locate formats", "accept": "accept formats"}
@@ -120,7 +121,8 @@ def nav_complaints(config, pages):
 def complaints(pages, config, options):
     for where, text in pages.items():
         yield from link_complaints(where, pages)
-        yield from option_complaints(where, text, options)
+        if where != MESSAGES:
+            yield from option_complaints(where, text, options)
     nlines = pages["README.md"].count("\n")
     if nlines > README_LINES:
         yield f"README.md: {nlines} lines, {README_LINES} at most: the manual is docs/"

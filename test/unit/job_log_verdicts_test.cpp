@@ -185,7 +185,7 @@ TEST_CASE("A victim alone says that the culprit's log is missing", "[job_log]") 
 TEST_CASE("Causes go before victims, in the order of the verdicts", "[job_log]") {
   Job job;
   job.warn(job.log, 0, "Connection closed by remote peer 10.0.0.2<5>");
-  job.warn(job.log, 1, "Failed to open libibverbs.so[.1]");
+  job.warn(job.log, 1, "Error: network FastSocket not found.");
   CHECK(job.told().verdict == Verdict::config);
   job.warn(job.log, 2, "Error: failed to extend /dev/shm/nccl-fjwOOB to 5967876 bytes");
   CHECK(job.told().verdict == Verdict::resource);
@@ -302,14 +302,19 @@ TEST_CASE("A network or plugin that is asked for and not there is wrong, whateve
   CHECK(job.conclude(named).verdict == Verdict::config);
 }
 
-TEST_CASE("libibverbs is missing only where InfiniBand may be used", "[job_log]") {
+TEST_CASE("libibverbs is missing only where InfiniBand may be used, and the ranks did not meet without it",
+          "[job_log]") {
   for (const bool disabled : {false, true}) {
-    Job job;
+    JobBook log;
+    MadeUpJob job(4);
     for (int rank = 0; rank < 4; ++rank) {
-      if (disabled) job.say(job.log, rank, EnvSetting{"NCCL_IB_DISABLE", "1"});
-      job.warn(job.log, rank, "Failed to open libibverbs.so[.1]", "misc/ibvwrap.cc:63");
+      if (disabled) job.say(log, rank, EnvSetting{"NCCL_IB_DISABLE", "1"});
+      job.warn(log, rank, "Failed to open libibverbs.so[.1]", "misc/ibvwrap.cc:63");
+      job.start(log, rank);
     }
-    CHECK(job.told().verdict == (disabled ? Verdict::ok : Verdict::config));
+    CHECK((job.conclude(log).verdict == Verdict::config) == !disabled);
+    for (int rank = 0; rank < 4; ++rank) job.complete(log, rank);
+    CHECK(job.conclude(log).verdict == Verdict::ok);
   }
 }
 

@@ -76,13 +76,14 @@ TEST_CASE("Every remedy and remark that the program names is written, and every 
   const std::string code = code_of("diagnose");
   // Whatever is in quotes in remedy(...), and, of kEndings, after the name of a signal.
   Names named = found(code, R"re("SIG[A-Z]+", "([a-z-]+)")re");
-  const std::regex inside(R"re(remedy\(([^()]*)\))re");
+  const std::regex inside(R"re(remedy(?:_of)?\(([^()]*)\))re");
   for (std::sregex_iterator call(code.begin(), code.end(), inside), end; call != end; ++call) {
     named.merge(found((*call)[1], R"re("([a-z-]+)")re"));
   }
   CHECK(named.size() > 40);
-  for (const char* file : {"configs/rules/lines.yaml", "configs/rules/xid.yaml"}) {
-    named.merge(found(read_text(kRoot / file), R"re(remedy: ([a-z-]+))re"));
+  for (const auto& file : std::filesystem::recursive_directory_iterator(kRoot / "configs/rules")) {
+    if (file.path().filename() == "remedies.yaml" || !file.is_regular_file()) continue;
+    named.merge(found(read_text(file.path()), R"re(remedy: ([a-z0-9-]+))re"));
   }
   // Of doctor all that is in quotes and looks like a name, but for these.
   named.merge(found(code_of("doctor"), R"re("([a-z0-9]+(?:-[a-z0-9]+)+)")re"));

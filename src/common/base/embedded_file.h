@@ -23,8 +23,9 @@ std::span<const EmbeddedFile> embedded_platforms();
 /// configs/*.yaml: the plans that `accept` finds by name alone.
 std::span<const EmbeddedFile> embedded_plans();
 
-/// configs/rules/*.yaml.
+/// configs/rules/*.yaml, and configs/rules/lines/*.yaml.
 std::span<const EmbeddedFile> embedded_rules();
+std::span<const EmbeddedFile> embedded_line_rules();
 
 /// configs/help: what is too long for --help.
 std::span<const EmbeddedFile> embedded_help();

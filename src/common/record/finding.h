@@ -68,10 +68,12 @@ struct Finding {
   std::vector<std::string> evidence;  ///< lines
   std::vector<std::string> missing;   ///< evidence that did not come and would help
   std::vector<std::string> next;      ///< commands to try
+  std::vector<std::string> devices;   ///< to blame, in logs
+  std::vector<std::string> rules;     ///< ids of the rules in configs/rules that decide, in logs
 };
 
 void visit_fields(auto&& visit, Finding& f) {
-  BUSBAR_ALL_FIELDS(visit, f, verdict, sentence, ranks, hosts, evidence, missing, next);
+  BUSBAR_ALL_FIELDS(visit, f, verdict, sentence, ranks, hosts, evidence, missing, next, devices, rules);
 }
 
 }  // namespace busbar

@@ -10,8 +10,11 @@
 #include "driver/diagnose/diagnose_inputs.h"
 #include "driver/diagnose/diagnosis_report.h"
 #include "driver/diagnose/log_files.h"
+#include "driver/rules/line_rules.h"
+#include "driver/rules/xid_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -32,6 +35,8 @@ struct DiagnoseOptions {
   bool unknown = false;
   bool help = false;
   bool help_capture = false;
+  std::string rules_file;
+  std::string explain;
 };
 
 std::vector<OwnOption> own_options(DiagnoseOptions& o) {
@@ -46,6 +51,9 @@ std::vector<OwnOption> own_options(DiagnoseOptions& o) {
        [&](Text t) { o.flight_folder = t; }},
       {"job", "ID", "with --flight: of this job; of the newest as a rule", [&](Text t) { o.jobid = t; }},
       {"unknown", "", "show NCCL's lines that were not understood", [&](Text) { o.unknown = true; }},
+      {"rules", "FILE", "more rules for lines of logs, of your site (docs/messages.md)",
+       [&](Text t) { o.rules_file = parse_file_name(t); }},
+      {"explain", "ID", "what a rule or an XID means and what to do, and no more", [&](Text t) { o.explain = t; }},
       {"help-capture", "", "how to run a job so that its logs tell what hung", [&](Text) { o.help_capture = true; }},
   };
 }
@@ -72,7 +80,7 @@ DiagnoseOptions read_options(int argc, char** argv) {
   for (const std::string& word : line.words) options.paths.emplace_back(word);
   options.help = line.asks_help();
   refuse_shared_options(line, "diagnose");
-  if (options.help || options.help_capture) return options;
+  if (options.help || options.help_capture || !options.explain.empty()) return options;
   if (options.paths.empty() && options.flight_folder.empty()) {
     throw Error(ExitCode::bad_config,
                 "what to read? Give log files or folders, \"-\" for standard input, or --flight /dev/shm; `busbar "
@@ -116,6 +124,44 @@ std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInpu
   return judged;
 }
 
+std::string field(std::string_view name, std::string_view text) {
+  return text.empty() ? "" : fmt::format("  {:<8} {}\n", name, text);
+}
+
+std::string explain(const LineRule& rule) {
+  std::string text = fmt::format("{} ({})\n", rule.id, rule.program.empty() ? "any program" : rule.program);
+  text += field("kind", name_of(rule.kind)) + field("means", rule.means) + field("next", rule.remedy);
+  text += field("versions", rule.versions) + field("source", rule.source);
+  for (const std::string& example : rule.examples) text += field("line", example);
+  return text;
+}
+
+/// Those that have a word of `id`; all of them where there is none.
+std::vector<std::string> like(std::string_view id) {
+  std::vector<std::string> all, alike;
+  for (const LineRule& rule : builtin_line_rules().all()) {
+    all.push_back(rule.id);
+    const auto is_in = [&](std::string_view word) { return word.size() > 2 && mentions(rule.id, word); };
+    if (std::ranges::any_of(split_text(id, '-'), is_in)) alike.push_back(rule.id);
+  }
+  return alike.empty() ? all : alike;
+}
+
+/// What a rule or an XID ("xid-79") means, and what to do.
+std::string explain_rule(std::string_view id) {
+  for (const LineRule& rule : builtin_line_rules().all()) {
+    if (rule.id == id) return explain(rule);
+  }
+  if (id.starts_with("xid-")) {
+    if (const auto number = number_of<int>(id.substr(4))) {
+      const XidMeaning& xid = xid_meaning(*number);
+      return fmt::format("{} (NVIDIA's driver)\n", id) + field("means", xid.meaning) + field("next", xid.advice);
+    }
+  }
+  throw_bad_config(fmt::format("no rule is called {}; there are: {} and xid-NUMBER", in_quotes(std::string(id)),
+                               fmt::join(like(id), ", ")));
+}
+
 int diagnose(int argc, char** argv, bool is_root) {
   const DiagnoseOptions options = read_options(argc, argv);
   if (!is_root) return static_cast<int>(ExitCode::good);
@@ -123,6 +169,11 @@ int diagnose(int argc, char** argv, bool is_root) {
     // The variables of NCCL that it names are those of src/debug.cc (2.4 to 2.30), PyTorch's those of
     // ProcessGroupNCCL.hpp (2.2 to 2.8).
     fmt::print("{}", options.help ? diagnose_help() : embedded_text(embedded_help(), "capture.txt"));
+    return static_cast<int>(ExitCode::good);
+  }
+  if (!options.rules_file.empty()) add_site_rules(options.rules_file);
+  if (!options.explain.empty()) {
+    fmt::print("{}", explain_rule(options.explain));
     return static_cast<int>(ExitCode::good);
   }
   DiagnoseInputs inputs = sort_inputs(find_log_files(options.paths));

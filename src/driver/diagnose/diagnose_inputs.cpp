@@ -13,6 +13,7 @@
 #include "common/watch/hang_json.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/ras.h"
+#include "common/watch/ras_answer.h"
 #include "driver/diagnose/call_records.h"
 #include "driver/diagnose/log_line.h"
 #include "driver/diagnose/program_lines.h"
@@ -315,15 +316,16 @@ bool read_dump(const fs::path& path, std::size_t index, JobBook& job, LogFile& f
   return true;
 }
 
-/// The answers of RAS in the middle of logs: people redirect them there.
-void look_for_ras(const LogLine& line, RasBlocks& ras) {
+/// The answers of RAS in the middle of logs: people redirect them there. True: the line is RAS's alone.
+bool look_for_ras(const LogLine& line, RasBlocks& ras) {
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
-    ras.add(other->text);
+    return ras.add(other->text) && ras_part(trimmed(other->text)) != RasPart::foreign;
   } else if (const auto* version = std::get_if<VersionLine>(&line.fact); version != nullptr && version->cuda.empty() &&
                                                                          line.origin.host.empty() &&
                                                                          !may_tell_failure(line.origin.decoration)) {
     ras.add(fmt::format("NCCL version {} compiled with CUDA 0", version->nccl));  // how an answer begins
   }
+  return false;
 }
 
 /// Parts of about the same size. A file is never divided: its lines mean something only in their order.
@@ -352,8 +354,8 @@ void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFi
     if (read_dump(files[i], i, share.job, read[i])) continue;
     RasBlocks ras;
     read[i] = read_log_file(files[i], [&](const LogLine& line, std::uint64_t number) {
+      if (look_for_ras(line, ras)) return;
       share.job.add(line, i, number);
-      look_for_ras(line, ras);
       const auto* other = std::get_if<OtherLine>(&line.fact);
       if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
       share.unknown.push_back(

@@ -306,6 +306,8 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
       continue;
     add_new(diagnosis.ranks, finding.ranks, kMostBlamed);
     add_new(diagnosis.hosts, finding.hosts, kMostBlamed);
+    add_new(diagnosis.devices, finding.devices, kMostBlamed);
+    add_new(diagnosis.rules, finding.rules, kMostBlamed);
   }
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);

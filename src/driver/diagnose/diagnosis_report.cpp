@@ -12,6 +12,7 @@
 #include "common/watch/hang_json.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -295,7 +296,10 @@ Json diagnosis_document(const Diagnosis& diagnosis) {
     transports.push_back({{"from", pair.from}, {"to", pair.to}, {"via", pair.via}, {"connections", pair.connections}});
   }
   Json document = fields_json<Finding>(diagnosis);
-  document.update({{"communicators", communicators_json(diagnosis)},
+  // Whom a scheduler should leave out: those where a device or the host itself is at fault.
+  const bool at_fault = diagnosis.verdict <= Verdict::host_unreachable;
+  document.update({{"exclude", at_fault ? fmt::format("{}", fmt::join(diagnosis.hosts, ",")) : ""},
+                   {"communicators", communicators_json(diagnosis)},
                    {"lags", lags_json(diagnosis)},
                    {"divergences", diagnosis.divergences},
                    {"skews", diagnosis.skews},

@@ -12,7 +12,7 @@ namespace busbar {
 
 Finding make_finding(Verdict verdict, std::string sentence, std::vector<std::string> evidence,
                      std::vector<std::string> next, std::vector<std::string> missing) {
-  return {verdict, std::move(sentence), {}, {}, std::move(evidence), std::move(missing), std::move(next)};
+  return {verdict, std::move(sentence), {}, {}, std::move(evidence), std::move(missing), std::move(next), {}, {}};
 }
 
 void blame(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
@@ -40,7 +40,10 @@ void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Fin
 std::string voice_of(const LogView& view, const WarningRecord& record) {
   std::vector<std::string> voices;
   if (!record.actors.empty()) voices.push_back(list_actors(view.rank_map, record.actors));
-  if (!record.ranks.empty()) voices.push_back(list_ranks(record.ranks));
+  std::set<int> others = record.ranks;
+  for (const std::uint32_t actor : record.actors) others.erase(view.rank_map.rank_of[actor]);
+  if (!others.empty()) voices.push_back(list_ranks(others));
+  for (const std::string& device : record.devices) add_once(voices, device);
   for (const std::string& host : record.hosts) add_once(voices, host);
   return joined_words(voices, "; ");
 }
@@ -85,13 +88,16 @@ std::vector<int> ranks_in(std::string_view text) {
 Finding finding_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
   Finding finding = make_finding(verdict, meaning_of(view, record), {quoted_warning(view, record)});
   if (!record.rule->remedy.empty()) finding.next.emplace_back(record.rule->remedy);
+  finding.devices.assign(record.devices.begin(), record.devices.end());
+  finding.rules = {record.rule->id};
   return finding;
 }
 
 /// The same, and whoever says it is where the fault is, unless the text names others.
 Finding fault_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
   Finding finding = finding_of(view, record, verdict);
-  finding.ranks = ranks_in(record.example);
+  if (record.rule->blame == RuleBlame::nobody) return finding;
+  if (record.rule->blame != RuleBlame::named) finding.ranks = ranks_in(record.example);
   if (!finding.ranks.empty()) return finding;
   blame(view, record.actors, finding);
   for (const int rank : record.ranks) {
@@ -116,6 +122,12 @@ bool is_bridge_address(std::string_view address) {
   LogScan scan{address};
   return address.starts_with("192.168.122.") ||
          (scan.take("172.") && scan.number(second) && second > 16 && second < 32);
+}
+
+/// Addresses that mean a host only to itself: loopback, link-local, bridges.
+bool is_local_address(std::string_view address) {
+  constexpr std::string_view kLocal[] = {"127.", "::1", "169.254.", "fe80:", "172.17.", "192.168.122."};
+  return std::ranges::any_of(kLocal, [&](std::string_view begin) { return address.starts_with(begin); });
 }
 
 /// Where all ranks but 0 speak of it, the one that does not is the root that they look for.
@@ -149,7 +161,8 @@ bool is_own_address(const LogView& view, std::uint32_t actor, const std::string&
 void find_unreachable(const LogView& view, const WarningRecord& record, Findings& findings) {
   Finding finding = finding_of(view, record, Verdict::host_unreachable);
   const bool refused = record.rule->kind == RuleKind::refused;
-  const std::vector<std::string> peers = peers_of(view, record.rule->kind);
+  std::vector<std::string> peers = peers_of(view, record.rule->kind);
+  if (record.rule->blame == RuleBlame::named) peers.assign(record.hosts.begin(), record.hosts.end());
   if (!peers.empty()) {
     const bool several = peers.size() > 1;
     const std::string who = voice_of(view, record);
@@ -188,6 +201,15 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
     finding.sentence = fmt::format("a process on the host of {} has gone since they met: it refuses connections",
                                    list_actors(view.rank_map, gave_up));
   }
+  const bool one_host = view.rank_map.hosts.size() < 2;  // a job on it may well meet at a loopback address
+  if (!peers.empty() && std::ranges::all_of(peers, is_local_address) && !(refused && one_host)) {
+    finding.verdict = Verdict::config;
+    finding.hosts.clear();
+    finding.sentence =
+        fmt::format("{} is an address that only its own host can reach, and was taken for a peer's{}", peers.front(),
+                    voice_of(view, record).empty() ? "" : " by " + voice_of(view, record));
+    finding.next = {remedy("bridge-address")};
+  }
   // Whoever has gone refuses, whatever made it go.
   findings.emplace_back(std::move(finding), refused ? std::optional(Verdict::config) : std::nullopt);
 }
@@ -225,7 +247,7 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
 /// A path has two ends, and a completion error does not tell which is broken; a local error is the reporter's.
 void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::hardware);
-  if (peers.empty() || record.rule->blame == RuleBlame::speaker) {
+  if (peers.empty() || record.rule->blame == RuleBlame::speaker || record.rule->blame == RuleBlame::named) {
     findings.push_back(fault_of(view, record, Verdict::hw_fault));
     return;
   }
@@ -257,8 +279,13 @@ const std::string* setting_of(const LogView& view, std::uint32_t actor, const st
   return set == env.end() ? nullptr : &set->second;
 }
 
-/// Whether all who say it have the setting with which it means nothing.
+/// Whether all who say it have the setting with which it means nothing, or came through the start all the same.
 bool is_unwanted(const LogView& view, const WarningRecord& record) {
+  const auto has_begun = [&](std::uint32_t actor) {
+    const std::uint32_t instance = view.book.actors[actor].instance;
+    return instance != kNone && view.book.instances[instance].completed;
+  };
+  if (record.rule->start_only && !record.actors.empty() && std::ranges::all_of(record.actors, has_begun)) return true;
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());
   return !unless.empty() && !record.actors.empty() && std::ranges::all_of(record.actors, [&](std::uint32_t actor) {
@@ -270,10 +297,6 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
 void find_config(const LogView& view, const WarningRecord& record, Findings& findings) {
   if (is_unwanted(view, record)) return;
   Finding finding = fault_of(view, record, Verdict::config);
-  if (record.rule->blame == RuleBlame::nobody) {
-    finding.ranks.clear();
-    finding.hosts.clear();
-  }
   for (const std::uint32_t actor : record.actors) {
     const std::string* value = setting_of(view, actor, record.rule->shows);
     if (value != nullptr && !value->empty()) {
@@ -395,14 +418,14 @@ std::string to_first(const LogView& view, const std::vector<std::string>& peers)
 void find_nameless_victims(const LogView& view, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::victim);
   std::vector<std::string> evidence;
+  std::string what = fmt::format("a connection{} was lost", to_first(view, peers));
   for (const WarningRecord* record : causes_first(view.book.warnings)) {
-    if (record->rule->kind == RuleKind::victim && evidence.size() < 3) {
-      evidence.push_back(quoted_warning(view, *record));
-    }
+    if (record->rule->kind != RuleKind::victim || evidence.size() == 3) continue;
+    if (evidence.empty() && peers.empty() && !record->rule->program.empty()) what = record->rule->means;
+    evidence.push_back(quoted_warning(view, *record));
   }
   if (evidence.empty()) return;
-  Finding finding = only_victims(view, fmt::format("a connection{} was lost", to_first(view, peers)), peers,
-                                 std::move(evidence), remedy("lost-nameless-peer"));
+  Finding finding = only_victims(view, what, peers, std::move(evidence), remedy("lost-nameless-peer"));
   if (peers.size() == 1) finding.hosts.push_back(host_at(view, peers.front()));
   findings.emplace_back(std::move(finding));
 }

@@ -373,6 +373,16 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
   return finding;
 }
 
+/// Some ranks of a group whose size nothing tells: others may be late, or all may be inside.
+Finding of_unknown_size(const LogView& view, const std::vector<int>& waiting, const TorchState& waits) {
+  Finding finding = timed_out(waiting, waits);
+  finding.sentence = fmt::format("{} timed out in {}; how many ranks that group has is not in {}", list_ranks(waiting),
+                                 call_of(waits), name_files(view.files));
+  finding.missing.emplace_back("the output of all ranks: one that does not time out at that SeqNum is late or gone");
+  finding.next = {remedy("trace-buffer"), remedy("test-network")};
+  return finding;
+}
+
 Finding stuck_inside(const LogView& view, const std::vector<int>& ranks, const TorchState& waits) {
   Finding finding = timed_out(ranks, waits);
   finding.verdict = Verdict::stuck_inside;
@@ -475,8 +485,10 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
     return;
   }
   const bool some_absent = !absent.empty() || spoke.size() < 2 || (size > 0 && static_cast<int>(spoke.size()) < size);
+  const bool complete = all_of_group || static_cast<int>(spoke.size()) >= nranks;
   findings.push_back(some_absent ? waiting_for_absent(view, usual->second, *waits->state, absent)
-                                 : stuck_inside(view, usual->second, *waits->state));
+                     : complete  ? stuck_inside(view, usual->second, *waits->state)
+                                 : of_unknown_size(view, usual->second, *waits->state));
 }
 
 }  // namespace

@@ -29,15 +29,23 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
   const auto found = [&](Verdict verdict, std::string sentence, const std::string& next) {
     Finding finding = make_finding(verdict, std::move(sentence), std::move(evidence), {next});
     add_once(finding.hosts, group.host);
+    if (group.what != KernelEvent::What::out_of_memory) add_once(finding.devices, group.device);
+    if (group.rule != nullptr) {
+      finding.rules = {group.rule->id};
+    } else if (group.what == KernelEvent::What::xid) {
+      finding.rules = {fmt::format("xid-{}", group.number)};
+    }
     return finding;
   };
   switch (group.what) {
     case KernelEvent::What::xid: {
-      const XidMeaning& meaning = xid_meaning(group.number);
+      const XidMeaning& xid = xid_meaning(group.number);
       // What a program did wrong must not take a healthy GPU out of service.
-      return found(meaning.by_program ? Verdict::unknown : Verdict::hw_fault,
-                   fmt::format("GPU {} of {} reported XID {}: {}", device, host, group.number, meaning.meaning),
-                   meaning.advice);
+      const bool by_program = group.rule == nullptr ? xid.by_program : group.rule->kind != RuleKind::hardware;
+      return found(by_program ? Verdict::unknown : Verdict::hw_fault,
+                   fmt::format("GPU {} of {} reported XID {}: {}", device, host, group.number,
+                               group.rule == nullptr ? xid.meaning : group.rule->means),
+                   group.rule == nullptr ? xid.advice : group.rule->remedy);
     }
     case KernelEvent::What::nvswitch:
       return found(Verdict::hw_fault, fmt::format("{} of {} reported the fatal SXid {}", device, host, group.number),
@@ -52,7 +60,7 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
       return found(Verdict::resource,
                    fmt::format("the kernel of {} killed {} for lack of memory", host,
                                group.device.empty() ? "a process" : group.device),
-                   remedy("killed-for-memory"));
+                   group.rule == nullptr ? remedy("killed-for-memory") : group.rule->remedy);
   }
   return {};
 }
@@ -60,7 +68,10 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
 }  // namespace
 
 void find_in_kernel(const LogView& view, Findings& findings) {
-  for (const KernelGroup& group : view.book.kernel) findings.push_back(finding_of(view, group));
+  for (const KernelGroup& group : view.book.kernel) {
+    const bool harmless = group.rule != nullptr && group.rule->kind == RuleKind::harmless;
+    if (!harmless) findings.push_back(finding_of(view, group));
+  }
 }
 
 namespace {

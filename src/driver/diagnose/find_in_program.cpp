@@ -88,24 +88,62 @@ void find_fingerprints(const LogView& view, Findings& findings) {
   findings.emplace_back(std::move(finding));
 }
 
-void find_absent(const LogView& view, const Waiting& waiting, Findings& findings) {
+/// Whom and what the rule of an event's line names.
+void add_named(const ProgramEvent& event, Finding& finding) {
+  finding.ranks = event.ranks;
+  add_once(finding.hosts, event.host);
+  add_once(finding.devices, event.device);
+  if (event.rule != nullptr) add_once(finding.rules, event.rule->id);
+}
+
+/// What the rule of a line advises, else what is usual.
+std::string remedy_of(const ProgramEvent& event, std::string_view usual) {
+  return event.rule == nullptr || event.rule->remedy.empty() ? remedy(usual) : event.rule->remedy;
+}
+
+/// Whom an event names, and what its rule says of it.
+std::string explained(const ProgramEvent& event, std::string_view usual) {
+  std::vector<std::string> who;
+  if (!event.ranks.empty()) who.push_back(list_ranks(event.ranks));
+  if (!event.device.empty()) who.push_back(event.device);
+  if (event.pid >= 0) who.push_back(fmt::format("process {}", event.pid));
+  if (!event.host.empty()) who.push_back(event.host);
+  const bool known = event.rule != nullptr && !event.rule->means.empty();
+  return fmt::format("{}{}{}", joined_words(who, ", "), who.empty() ? "" : ": ",
+                     known ? event.rule->means : fmt::format("{}: {}", usual, event.text));
+}
+
+/// `what`: absent or late.
+void find_absent(const LogView& view, const Waiting& waiting, What what, Findings& findings) {
   std::set<int> absent;
   const ProgramNote* first = nullptr;
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what != What::absent) continue;
-    if (first == nullptr) first = &note;
-    if (note.event.name != first->event.name) continue;
+    if (note.event.what != what) continue;
+    if (first == nullptr || (first->event.ranks.empty() && !note.event.ranks.empty())) first = &note;
+  }
+  for (const ProgramNote& note : view.book.program) {
+    if (note.event.what != what || note.event.name != first->event.name) continue;
     for (const int rank : note.event.ranks) {
       if (!waiting.ranks.contains(rank)) absent.insert(rank);
     }
+    for (const auto& [rank, actor] : view.rank_map.actor_of) {
+      if (!note.event.came.empty() && !contains(note.event.came, rank)) absent.insert(rank);
+    }
   }
   if (first == nullptr) return;
-  const std::string who = absent.empty() ? "some ranks" : list_ranks(absent);
-  Finding finding =
-      make_finding(first->event.name == "a monitored barrier" ? Verdict::rank_lagging : Verdict::init_not_joined,
-                   fmt::format("{} did not come to {}", who, first->event.name), quotes(view, What::absent, 3),
-                   {remedy("did-not-come")});
+  std::vector<std::string> hosts;
+  for (const ProgramNote& note : view.book.program) {
+    if (note.event.what == what && note.event.name == first->event.name) add_once(hosts, note.event.host);
+  }
+  const std::string who = !absent.empty()  ? list_ranks(absent)
+                          : !hosts.empty() ? joined_words(hosts, ", ")
+                                           : std::string("some ranks");
+  Finding finding = make_finding(what == What::late ? Verdict::rank_lagging : Verdict::init_not_joined,
+                                 fmt::format("{} did not come to {}", who, first->event.name), quotes(view, what, 3),
+                                 {remedy_of(first->event, "did-not-come")});
+  add_named(first->event, finding);
   finding.ranks.assign(absent.begin(), absent.end());
+  finding.hosts = std::move(hosts);
   if (mentions(first->event.text, "onnection reset") || mentions(first->event.text, "roken pipe")) {
     finding.verdict = Verdict::process_dead;
     finding.sentence = fmt::format("{} went away before {}", list_ranks(absent), first->event.name);
@@ -194,9 +232,8 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const Ending& ending = ending_of(number);
   const bool oom = event.rule != nullptr && is_out_of_memory(*event.rule);
   Finding finding = make_finding(oom ? Verdict::resource : Verdict::process_dead, "", {quoted(note)},
-                                 {remedy(oom ? "job-memory" : ending.remedy)});
-  finding.ranks = event.ranks;
-  add_once(finding.hosts, event.host);
+                                 {remedy_of(event, oom ? "job-memory" : ending.remedy)});
+  add_named(event, finding);
   const auto is_its = [&](std::uint32_t actor) {
     return event.pid >= 0 && process_of(view.book, actor).pid == event.pid;
   };
@@ -209,17 +246,23 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const std::string how = number < 0   ? std::string(ending.name)
                           : number > 0 ? fmt::format("exit code {}", number)
                                        : std::string("an error");
+  const bool unsaid = number == 0 && event.rule != nullptr && !event.rule->means.empty();
   finding.sentence = oom ? who + " was killed for lack of memory"
+                     : unsaid
+                         ? explained(event, "")
                          : fmt::format("{}{} ended by {}", who, event.host.empty() ? "" : " on " + event.host, how);
   return finding;
 }
 
-void find_lost_hosts(const LogView& view, Findings& findings) {
+/// `what`: host_lost or stalled.
+void find_gone(const LogView& view, What what, Findings& findings) {
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what != What::host_lost) continue;
-    Finding finding = make_finding(Verdict::host_unreachable, "the launcher lost a host: " + note.event.text,
-                                   {quoted(note)}, {remedy("host-lost")});
-    add_once(finding.hosts, note.event.host);
+    if (note.event.what != what) continue;
+    const bool lost = what == What::host_lost;
+    Finding finding = make_finding(lost ? Verdict::host_unreachable : Verdict::process_stopped,
+                                   explained(note.event, lost ? "the launcher lost a host" : "stands still"),
+                                   {quoted(note)}, {remedy_of(note.event, lost ? "host-lost" : "stopped-process")});
+    add_named(note.event, finding);
     findings.emplace_back(std::move(finding));
   }
 }
@@ -236,16 +279,20 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     };
     return order(a) < order(b);
   });
+  const bool first_is_known = !ends.empty() && ends.front()->event.name == kRootCause;
   for (const ProgramNote* note : ends) {
     const std::int64_t number = note->event.number;
     Finding finding = finding_of_end(view, *note);
     const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
     // The watchdog ends its process by SIGABRT, and so does the launcher's list of it.
-    if (!waiting.ranks.empty() && (timed_out || (number == -6 && finding.ranks.empty()))) continue;
+    const bool later = note->file == waiting.file && note->line > waiting.line;
+    if (!waiting.ranks.empty() && (timed_out || (finding.ranks.empty() && (number == -6 || (number < 0 && later)))))
+      continue;
     const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
     std::optional<Verdict> after;
     if (finding.verdict != Verdict::resource) {
-      after = ending_of(number).by_itself || missed ? after_resources(view) : Verdict::stuck_inside;
+      const bool is_cause = first_is_known ? note == ends.front() : ending_of(number).by_itself || missed;
+      after = is_cause ? after_resources(view) : Verdict::stuck_inside;
     }
     findings.emplace_back(std::move(finding), after);
   }
@@ -279,6 +326,13 @@ void find_other_errors(const LogView& view, Findings& findings) {
   }
   finding.sentence = fmt::format("the log tells of a failure{}, and not of its cause: {}",
                                  ranks.empty() ? "" : " on " + list_ranks(ranks), finding.evidence.front());
+  const ProgramEvent& first = notes.front()->event;
+  if (first.rule != nullptr && !first.rule->means.empty()) {
+    finding.sentence = explained(first, "");
+    if (first.rule->blame == RuleBlame::named) add_named(first, finding);
+    finding.rules = {first.rule->id};
+    finding.next.push_back(remedy_of(first, "first-error"));
+  }
   if (plugin) {
     finding.ranks = ranks;
     finding.evidence.emplace_back("that is a function of the external network plugin");
@@ -312,9 +366,11 @@ void find_unwinding(const LogView& view, Findings& findings) {
 void find_in_program(const LogView& view, Findings& findings) {
   const Waiting waiting = find_waiting(view);
   find_fingerprints(view, findings);
-  find_absent(view, waiting, findings);
+  find_absent(view, waiting, What::absent, findings);
+  find_absent(view, waiting, What::late, findings);
   find_raised(view, waiting, findings);
-  find_lost_hosts(view, findings);
+  find_gone(view, What::host_lost, findings);
+  find_gone(view, What::stalled, findings);
   find_ends(view, waiting, findings);
 }
 

@@ -32,9 +32,21 @@ void add_group(std::vector<Group>& groups, Group&& group, std::size_t most, Same
 
 }  // namespace
 
+namespace {
+
+/// The rule that knows more of a kernel's line than its number does.
+const LineRule* rule_of_kernel(std::string_view text) {
+  for (const LineRule* rule : builtin_line_rules().matches(text)) {
+    if (rule->program == "kernel") return rule;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void JobBook::count(KernelGroup&& group) {
   const auto alike = [](const KernelGroup& a, const KernelGroup& b) {
-    return a.what == b.what && a.number == b.number && a.device == b.device && a.host == b.host;
+    return a.what == b.what && a.number == b.number && a.device == b.device && a.host == b.host && a.rule == b.rule;
   };
   const auto known = std::ranges::find_if(kernel, [&](const KernelGroup& one) { return alike(one, group); });
   if (known != kernel.end()) {
@@ -172,7 +184,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   const auto trouble = first == 'G' || (!text.empty() && text.front() == ' ') ? smi_.read(text) : std::nullopt;
   if (trouble) {
     ++understood;
-    warnings.add({.file = {}, .function = {}, .text = *trouble}, {}, {}, file, number);
+    warnings.add(classify_warning({}, *trouble), {.file = {}, .function = {}, .text = *trouble}, {}, {}, file, number);
     return;
   }
   if (first == '{') {
@@ -221,13 +233,13 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   if (const auto* event = std::get_if<KernelEvent>(&line.fact)) {
     count(KernelGroup{event->what, std::string(line.origin.host.substr(0, 256)),
                       std::string(event->device.substr(0, 64)), std::string(event->text.substr(0, 300)), event->number,
-                      1, event->pid});
+                      1, event->pid, rule_of_kernel(event->text)});
     return;
   }
   // "..., NCCL version 2.21.5" is how PyTorch's errors end.
-  if (const auto* version = std::get_if<VersionLine>(&line.fact);
-      version != nullptr && line.origin.host.empty() && may_tell_failure(line.origin.decoration) &&
-      !read_program_line(line.origin.decoration, false).empty()) {
+  if (const auto* version = std::get_if<VersionLine>(&line.fact); version != nullptr && line.origin.host.empty() &&
+                                                                  may_tell_failure(line.origin.decoration) &&
+                                                                  !read_program_line(line.origin.decoration).empty()) {
     note("nccl_version", version->nccl);
     note_program(line.origin.decoration, file, number);
     return;

@@ -120,7 +120,8 @@ struct KernelGroup {
   std::string host, device, text;
   int number = -1;
   std::uint64_t times = 0;
-  std::int64_t pid = -1;  ///< of the last process that was killed for memory
+  std::int64_t pid = -1;           ///< of the last process that was killed for memory
+  const LineRule* rule = nullptr;  ///< that decides the line, before its number; null: none does
 };
 
 /// What a program or launcher said of a failure, and where it said it first.
@@ -207,7 +208,9 @@ struct JobBook {
     std::string text, source, function, timestamp;
     Place from;
   } held_;
-  std::uint64_t error_line_ = 0;  ///< where a block began with "Last error:"
+  std::map<std::string_view, Place, std::less<>> heads_;  ///< the last line of each rule, by its id
+  bool labels_lie_ = false;                               ///< of a launcher, since a line said so
+  std::uint64_t error_line_ = 0;                          ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
   SmiReader smi_;
   ProgramEvent elastic_;  ///< who it was, of the block that torchrun or Hydra writes of a failure

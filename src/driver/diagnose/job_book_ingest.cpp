@@ -165,8 +165,9 @@ void JobBook::ingest(const BootstrapTimings& timings, const Place& from) {
 
 void JobBook::count_warning(const Warning& warning, std::string_view timestamp, const Place& from) {
   note_absent_network(warning.text, from.process);
-  const WarningVoice voice{.actor = from.actor, .rank = -1, .host = {}};
-  const LineRule& rule = warnings.add(warning, timestamp, voice, from.file, from.line);
+  const WarningVoice voice{.actor = from.actor, .ranks = {}, .host = {}, .device = {}};
+  const LineRule& rule = classify_warning(warning.file, warning.text);
+  warnings.add(rule, warning, timestamp, voice, from.file, from.line);
   if (rule.kind == RuleKind::harmless) return;
   ++actors[from.actor].warnings;
   if (rule.kind == RuleKind::victim) ++actors[from.actor].victim_warnings;
@@ -218,26 +219,32 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     note("ray_dedup", "lines of other ranks left out");
   }
   const bool in_error = error_line_ > 0 && number <= error_line_ + 3 && file == error_file_;
-  std::vector<ProgramEvent> events = read_program_line(text, in_error);
+  const auto follows = [&](std::string_view id) {
+    const auto head = heads_.find(id);
+    return head != heads_.end() && head->second.file == file && number - head->second.line <= kReachOfRule;
+  };
+  const Speaker speaker = find_speaker(text.substr(0, 200));
+  if (speaker.label >= 0 && speaker.own >= 0 && speaker.label != speaker.own) labels_lie_ = true;
+  std::vector<ProgramEvent> events = read_program_line(text, {in_error, labels_lie_, follows});
   if (events.empty() && in_error && number == error_line_ + 1) {
     events.emplace_back();
     events.back().text = std::string(find_speaker(text).text.substr(0, 500));
   }
   for (ProgramEvent& event : events) {
     ++understood;
+    if (event.rule != nullptr) heads_[event.rule->id] = {kNone, kNone, file, number};
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
-    if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty()) {
+    if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
       event.ranks = elastic_.ranks;
       event.host = elastic_.host;
       event.name = elastic_.name;
       if (event.pid < 0) event.pid = elastic_.pid;
     }
     if (event.what == ProgramEvent::What::message) {
-      const int rank = event.ranks.empty() ? -1 : event.ranks.front();
       const Warning warning{.file = {}, .function = {}, .text = event.text};
-      const LineRule& rule =
-          warnings.add(warning, {}, {.actor = kNone, .rank = rank, .host = event.host}, file, number);
-      note_peers(rule.kind, event.text);
+      const WarningVoice voice{.actor = kNone, .ranks = event.ranks, .host = event.host, .device = event.device};
+      warnings.add(*event.rule, warning, find_iso_timestamp(text.substr(0, 120)), voice, file, number);
+      note_peers(event.rule->kind, event.text);
       continue;
     }
     count(ProgramNote{std::move(event), file, number, 1});

@@ -57,9 +57,8 @@ void note_actor(WarningRecord& record, std::uint32_t actor) {
 
 }  // namespace
 
-const LineRule& WarningBook::add(const Warning& warning, std::string_view timestamp, const WarningVoice& voice,
-                                 std::size_t file, std::uint64_t line) {
-  const LineRule& rule = classify_warning(warning.file, warning.text);
+void WarningBook::add(const LineRule& rule, const Warning& warning, std::string_view timestamp,
+                      const WarningVoice& voice, std::size_t file, std::uint64_t line) {
   std::string where(warning.file.substr(0, 200));
   if (!warning.function.empty()) where += " (" + std::string(warning.function.substr(0, 100)) + ")";
   WarningRecord added{.rule = &rule,
@@ -70,15 +69,16 @@ const LineRule& WarningBook::add(const Warning& warning, std::string_view timest
                       .actor = voice.actor,
                       .ranks = {},
                       .hosts = {},
+                      .devices = {},
                       .actors = {},
                       .times = 1,
                       .file = file,
                       .line = line};
   if (voice.actor != WarningVoice::kNobody) added.actors.push_back(voice.actor);
-  if (voice.rank >= 0) added.ranks.insert(voice.rank);
+  added.ranks.insert(voice.ranks.begin(), voice.ranks.end());
   if (!voice.host.empty()) added.hosts.emplace(voice.host);
+  if (!voice.device.empty()) added.devices.emplace(voice.device);
   take(std::move(added));
-  return rule;
 }
 
 WarningRecord* WarningBook::take(WarningRecord&& added) {
@@ -102,6 +102,7 @@ WarningRecord* WarningBook::take(WarningRecord&& added) {
   constexpr std::size_t kMost = 4096;
   if (record->ranks.size() < kMost) record->ranks.merge(added.ranks);
   if (record->hosts.size() < kMost) record->hosts.merge(added.hosts);
+  if (record->devices.size() < kMost) record->devices.merge(added.devices);
   for (const std::uint32_t actor : added.actors) note_actor(*record, actor);
   return &*record;
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,9 @@ std::string warning_shape(std::string_view text);
 struct WarningVoice {
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
   std::uint32_t actor = kNobody;
-  int rank = -1;  ///< where there is no actor
+  std::span<const int> ranks;  ///< where there is no actor
   std::string_view host;
+  std::string_view device;
 };
 
 /// Warnings of one shape.
@@ -32,7 +34,7 @@ struct WarningRecord {
   std::string shape, example, where, timestamp;  ///< of the first
   std::uint32_t actor = WarningVoice::kNobody;   ///< the first that said it
   std::set<int> ranks;                           ///< that said it, of those without an actor
-  std::set<std::string> hosts;                   ///< the same
+  std::set<std::string> hosts, devices;          ///< the same
   std::vector<std::uint32_t> actors;             ///< the first kActors that said it
   std::uint64_t actors_more = 0;                 ///< lines of others
   std::uint64_t times = 0;
@@ -46,8 +48,9 @@ class WarningBook {
   static constexpr std::size_t kRecords = 512;
   static constexpr std::size_t kActors = 8192;
 
-  const LineRule& add(const Warning& warning, std::string_view timestamp, const WarningVoice& voice, std::size_t file,
-                      std::uint64_t line);
+  /// `rule`: what it is, as classify_warning() or read_program_line() found.
+  void add(const LineRule& rule, const Warning& warning, std::string_view timestamp, const WarningVoice& voice,
+           std::size_t file, std::uint64_t line);
   /// `actors`: this book's number of each actor of the other.
   void merge(WarningBook&& other, const std::vector<std::uint32_t>& actors);
 

@@ -93,14 +93,18 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
     if (!ray && rank < 0 && !mpirun && !inside.starts_with("default")) return false;
     if (mpirun) rest.remove_prefix(9);
     if (rest.starts_with(':')) rest.remove_prefix(1);
-    // The outer one is the launcher's; "[Rank 1]" behind it counts within a group.
-    if (speaker.rank < 0) speaker.rank = mpirun ? of_mpirun : rank;
+    // Of several the outer one is the launcher's, and "[Rank 1]" behind it counts within a group. But PyTorch's own
+    // "[rank9]" is surer than both: a launcher may have started one torchrun per host.
+    if (mpirun) speaker.label = of_mpirun;
+    if (inside.starts_with("rank")) speaker.own = rank;
+    if (speaker.rank < 0 || inside.starts_with("rank")) speaker.rank = mpirun ? of_mpirun : rank;
     text = without_blanks(rest);
     return true;
   }
   int srun = -1;
   const std::size_t colon = text.find(": ");
   if (colon < 7 && whole_number(text.substr(0, colon), srun)) {
+    speaker.label = srun;
     if (speaker.rank < 0) speaker.rank = srun;
     text = without_blanks(text.substr(colon + 2));
     return true;
@@ -127,12 +131,13 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
 Speaker find_speaker(std::string_view line) {
   Speaker speaker;
   speaker.text = without_marks(line);
+  speaker.host = builtin_line_rules().facts_in("speakers", speaker.text)["host"];
   for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
   }
   return speaker;
 }
 
-bool may_tell_failure(std::string_view line) { return builtin_line_rules().has("signs", line); }
+bool may_tell_failure(std::string_view line) { return builtin_line_rules().may_match(line); }
 
 namespace {
 
@@ -147,6 +152,7 @@ struct ProgramLine {
     event.what = what;
     event.text = std::string(speaker.text.substr(0, 500));
     if (speaker.rank >= 0) event.ranks.push_back(speaker.rank);
+    event.host = speaker.host;
     events.push_back(std::move(event));
     return events.back();
   }
@@ -179,39 +185,60 @@ bool read_fingerprints(ProgramLine& line) {
   return mentions(text, kRunning);
 }
 
-/// Ranks that others wait for before anything else: barriers, stores.
-void read_absent(ProgramLine& line, const LineRule& rule) {
-  const std::string_view text = line.speaker.text;
-  const std::string count = builtin_line_rules().capture(rule, text, "count");
-  ProgramEvent& event = line.add(What::absent);
-  event.ranks = number_list(builtin_line_rules().capture(rule, text, "ranks"));
-  event.name = count.empty() ? rule.means : fmt::format("{} ({})", rule.means, count);
+/// Those that the rule's groups name take the place of the line's writer, who may only report.
+void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
+  event.rule = &rule;
+  const auto any_of = [&](std::initializer_list<const char*> groups) {
+    std::string found;
+    for (const char* group : groups) found = named.contains(group) ? named[group] : found;
+    return rule.blame == RuleBlame::nobody ? std::string() : found;
+  };
+  const std::string ranks = any_of({"rank", "ranks", "task"}), host = any_of({"pod", "address", "host"});
+  if (rule.blame == RuleBlame::nobody || !ranks.empty() || !host.empty()) {
+    event.ranks = number_list(ranks);
+    event.host = host;
+  }
+  event.device = any_of({"device"});
+  event.pid = number_of<std::int64_t>(named["pid"]).value_or(event.pid);
+  event.came = number_list(named["came"]);
 }
 
-/// "process 1 terminated with signal SIGSEGV", of multiprocessing; -1: it is not said so.
-int spawned_rank(std::string_view low) {
-  const std::size_t spawn = low.find("process ");
-  std::int64_t number = -1;
-  const bool ended = mentions(low, " terminated") || mentions(low, " exited");
-  if (spawn == kNotFound || !ended || mentions(low, "pid")) return -1;
-  return number_behind(low.substr(spawn), "process ", number) && number < 4096 ? static_cast<int>(number) : -1;
+/// Ranks that others wait for before anything else: barriers, stores.
+bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named) {
+  ProgramEvent& event = line.add(rule.kind == RuleKind::late ? What::late : What::absent);
+  if (rule.blame != RuleBlame::speaker) event.ranks.clear();
+  set_named(event, rule, named);
+  const auto count = named.find("count");
+  event.name = count == named.end() ? rule.means : fmt::format("{} ({})", rule.means, count->second);
+  // Lists of those that came, one per tensor: the longest decides.
+  std::string_view rest = line.speaker.text;
+  for (std::size_t end = rest.find(']'); !event.came.empty() && end != kNotFound; end = rest.find(']')) {
+    LineFacts more = builtin_line_rules().captures(rule, rest.substr(0, end + 1));
+    std::vector<int> came = number_list(more["came"]);
+    if (came.size() > event.came.size()) event.came.swap(came);
+    for (const int rank : came) {
+      if (!contains(event.came, rank) && !contains(event.ranks, rank)) event.ranks.push_back(rank);
+    }
+    rest.remove_prefix(end + 1);
+  }
+  std::erase_if(event.ranks, [&](int rank) { return contains(event.came, rank); });
+  return true;
 }
 
 /// False where it ended well.
-bool read_end(ProgramLine& line, const LineRule& rule) {
-  const std::string said = builtin_line_rules().capture(rule, line.speaker.text, "code");
-  std::int64_t code = number_of<std::int64_t>(said).value_or(0);
-  if (!said.empty() && code == 0) return false;
+bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
+  const std::optional<std::int64_t> said = number_of<std::int64_t>(named["code"]);
+  std::int64_t code = said.value_or(0);
+  if (said && code == 0) return false;
   LineFacts facts = builtin_line_rules().facts_in("endings", line.speaker.text);
-  if (said.empty()) code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
+  if (!said) code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
   if (code > 128 && code < 193) code = 128 - code;
   ProgramEvent& event = line.add(code == -SIGTERM ? What::stopped : What::ended);
   event.number = code;
-  event.rule = &rule;
   number_behind(line.low, "pid", event.pid);
   if (event.ranks.empty()) event.ranks = number_list(facts["ranks"]);
-  if (const int rank = spawned_rank(line.low); event.ranks.empty() && rank >= 0) event.ranks = {rank};
   if (facts.contains("host")) event.host = facts["host"];
+  set_named(event, rule, std::move(named));
   return true;
 }
 
@@ -221,46 +248,48 @@ bool is_counter(std::string_view low) {
   return colon < 60 && low.size() - colon < 16;
 }
 
-/// A failure that NCCL, CUDA, Gloo or a plugin tells, passed on by a program.
-bool read_message(ProgramLine& line, const LineRule& rule, bool in_error) {
+/// Whether general words of NCCL, CUDA, Gloo or a plugin mean that here, in a line of some program.
+bool is_meant(const ProgramLine& line, const LineRule& rule, bool in_error) {
   const LineRules& rules = builtin_line_rules();
   const std::string_view text = line.speaker.text;
   const bool of_peer =
       rule.kind == RuleKind::unreachable || rule.kind == RuleKind::refused || rule.kind == RuleKind::victim;
-  if (rule.nccl_only || rule.kind == RuleKind::harmless) return false;
+  if (rule.nccl_only) return false;
+  if (!rule.program.empty()) return true;  // a message of its own
+  if (rule.kind == RuleKind::harmless) return false;
   if (!in_error && (!rules.has("failing", text) || (is_counter(line.low) && !mentions(line.low, "net/")))) return false;
-  if (of_peer && !rules.has("networking", text)) return false;
+  return !of_peer || rules.has("networking", text);
+}
+
+/// A failure that NCCL, CUDA, Gloo or a plugin tells, passed on by a program; or a message of that program.
+bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& named, bool in_error) {
+  if (!is_meant(line, rule, in_error)) return false;
+  if (rule.kind == RuleKind::harmless) return true;
+  const std::string_view text = line.speaker.text;
   ProgramEvent& event = line.add(What::message);
-  event.rule = &rule;
   // nccl-tests: "node1: Test CUDA failure ...".
   const std::size_t test = text.find(": Test ");
   if (test != kNotFound && text.find(' ') == test + 1) event.host = std::string(text.substr(0, test));
+  set_named(event, rule, named);
   return true;
 }
 
+/// Kinds of lines of which there is no more to say than whom they name.
+constexpr std::pair<RuleKind, What> kPlainKinds[] = {
+    {RuleKind::traceback, What::traceback}, {RuleKind::stopped, What::stopped},
+    {RuleKind::host_lost, What::host_lost}, {RuleKind::stalled, What::stalled},
+    {RuleKind::exception, What::exception}, {RuleKind::error, What::error}};
+
 /// Whether the rule says all that there is to say of a line.
 bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {
-  switch (rule.kind) {
-    case RuleKind::absent:
-      read_absent(line, rule);
-      return true;
-    case RuleKind::ended:
-      return read_end(line, rule);
-    case RuleKind::no_error:
-      return true;
-    case RuleKind::traceback:
-      return line.is(What::traceback);
-    case RuleKind::stopped:
-      return line.is(What::stopped);
-    case RuleKind::host_lost:
-      return line.is(What::host_lost);
-    case RuleKind::exception:
-      return line.is(What::exception);
-    case RuleKind::error:
-      return line.is(What::error);
-    default:
-      return read_message(line, rule, in_error);
-  }
+  if (rule.kind == RuleKind::no_error) return true;
+  LineFacts named = builtin_line_rules().captures(rule, line.speaker.text);
+  if (rule.kind == RuleKind::absent || rule.kind == RuleKind::late) return read_absent(line, rule, named);
+  if (rule.kind == RuleKind::ended) return read_end(line, rule, std::move(named));
+  const auto* plain = std::ranges::find(kPlainKinds, rule.kind, &std::pair<RuleKind, What>::first);
+  if (plain == std::end(kPlainKinds)) return read_message(line, rule, named, in_error);
+  set_named(line.add(plain->second), rule, std::move(named));
+  return true;
 }
 
 }  // namespace
@@ -286,16 +315,18 @@ bool opens_error(std::string_view line) {
   return line.ends_with("Last error:") || line.ends_with("last error:") || mentions(line, "Last NCCL warning(error)");
 }
 
-std::vector<ProgramEvent> read_program_line(std::string_view text, bool in_error) {
+std::vector<ProgramEvent> read_program_line(std::string_view text, const LineContext& before) {
   std::vector<ProgramEvent> events;
-  const Speaker speaker = find_speaker(text.substr(0, 4096));
+  Speaker speaker = find_speaker(text.substr(0, 4096));
+  if (before.labels_lie && speaker.own < 0 && speaker.rank == speaker.label) speaker.rank = -1;
   if (speaker.text.size() < 4) return events;
-  ProgramLine line{speaker, lower_case(speaker.text.substr(0, 2000)), events};
+  ProgramLine line{speaker, lower_case(speaker.text), events};
   if (read_fingerprints(line)) return events;
   bool message = false;  // the first that fits is the only one that counts
-  for (const LineRule* rule : builtin_line_rules().matches(speaker.text.substr(0, 2000))) {
+  for (const LineRule* rule : builtin_line_rules().matches(speaker.text)) {
+    if (!rule->after.empty() && (!before.follows || !before.follows(rule->after))) continue;
     const bool is_message = rule->kind < RuleKind::traceback;
-    if ((!is_message || !message) && read_by_rule(line, *rule, in_error)) break;
+    if ((!is_message || !message) && read_by_rule(line, *rule, before.in_error)) break;
     message = message || is_message;
   }
   return events;

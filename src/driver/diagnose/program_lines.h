@@ -3,6 +3,7 @@
 #include "driver/diagnose/nccl_warnings.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,9 @@ namespace busbar {
 /// "(Worker[rank=9] pid=77, ip=10.0.0.1)", "(worker3, rank=3, ...)", "node1: ".
 struct Speaker {
   int rank = -1;
+  int label = -1;         ///< the number that srun or mpirun put in front
+  int own = -1;           ///< what PyTorch says of itself, "[rank9]"
+  std::string host;       ///< empty: not said
   std::string_view text;  ///< what it wrote, without quote marks, numbers of lines and all of the above
 };
 
@@ -30,24 +34,35 @@ struct ProgramEvent {
     exception,    ///< its last line, or a C++ exception's
     ended,        ///< a process: `number` is its exit code, or minus its signal
     host_lost,    ///< a launcher lost a host
+    stalled,      ///< a process or CPU does not get on
     fingerprint,  ///< what `ranks` runs: `number` is the sequence number, `name` the operation and its tensors
-    absent,       ///< `ranks` did not come to a barrier, or to the start
+    absent,       ///< `ranks` did not come to the start
+    late,         ///< `ranks` did not come to a barrier
     stopped,      ///< ended by the launcher or by time: nobody's fault that the log tells
     error,        ///< anything else that calls itself an error
   };
   What what = What::error;
   std::vector<int> ranks;  ///< whom it is about; of messages and exceptions: who says it
+  std::vector<int> came;   ///< of late: those that did come
   std::string host;        ///< the same
+  std::string device;      ///< a GPU or a port on it
   std::int64_t number = 0;
   std::int64_t pid = -1;
   std::string name;
   std::string text;                ///< the line
-  const LineRule* rule = nullptr;  ///< of messages and ends
+  const LineRule* rule = nullptr;  ///< that the line matches; null: none decides it
 };
 
-/// `in_error`: the line follows "Last error:" or the like, so that it needs no word of its own for a failure. Never
-/// throws for what is in the line.
-std::vector<ProgramEvent> read_program_line(std::string_view text, bool in_error);
+/// What stands before a line.
+struct LineContext {
+  bool in_error = false;    ///< it follows "Last error:" or the like: it needs no word of its own for a failure
+  bool labels_lie = false;  ///< the launcher's numbers are not ranks: it started one torchrun per host
+  /// Whether a line of the rule called `id` is near; null: none is.
+  std::function<bool(std::string_view id)> follows;
+};
+
+/// Never throws for what is in the line.
+std::vector<ProgramEvent> read_program_line(std::string_view text, const LineContext& before = {});
 
 /// Names of events: what stood under "Last error:", and what torchrun takes for the first failure.
 inline constexpr std::string_view kLastError = "last error";

@@ -1,11 +1,16 @@
 #include "driver/rules/line_rules.h"
 
 #include "common/base/embedded_file.h"
+#include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/read_file.h"
+#include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "driver/rules/remedies.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <re2/filtered_re2.h>
 #include <re2/re2.h>
 #include <re2/set.h>
 
@@ -17,12 +22,17 @@
 namespace busbar {
 namespace {
 
-constexpr std::array<std::string_view, 19> kKinds{"hardware",      "unreachable",   "resource", "config",  "refused",
-                                                  "call-mismatch", "size-mismatch", "fallout",  "victim",  "harmless",
-                                                  "other",         "traceback",     "absent",   "stopped", "host-lost",
-                                                  "ended",         "exception",     "no-error", "error"};
-constexpr std::array<std::string_view, 4> kBlames{"unset", "both-ends", "speaker", "nobody"};
-constexpr std::array<std::string_view, 2> kWhere{"everywhere", "nccl"};
+constexpr std::array<std::string_view, 21> kKinds{
+    "hardware", "unreachable", "resource", "config", "refused",   "call-mismatch", "size-mismatch",
+    "fallout",  "victim",      "harmless", "other",  "traceback", "absent",        "late",
+    "stopped",  "host-lost",   "stalled",  "ended",  "exception", "no-error",      "error"};
+constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "speaker", "nobody", "named"};
+constexpr std::array<std::string_view, 3> kWhere{"everywhere", "nccl", "start"};
+
+constexpr int kSitePriority = -5;  ///< the most general rules of ours have less
+
+int parse_priority(std::string_view text) { return parse_int(text, -1000); }
+
 RE2::Options pattern_options(bool case_sensitive = false) {
   RE2::Options options;
   options.set_case_sensitive(case_sensitive);
@@ -40,6 +50,18 @@ Pattern pattern_of(const YamlValue& value, const std::string& text, bool case_se
     value.fail(fmt::format("{}: not an expression: {}", value.key, text.empty() ? "it is empty" : pattern->error()));
   }
   return pattern;
+}
+
+/// Adds what the named groups of an expression find.
+void add_groups(const RE2& pattern, std::string_view line, auto& found) {
+  const auto& names = pattern.CapturingGroupNames();
+  if (names.empty()) return;
+  std::vector<re2::StringPiece> groups(static_cast<std::size_t>(pattern.NumberOfCapturingGroups()) + 1);
+  pattern.Match(line, 0, line.size(), RE2::UNANCHORED, groups.data(), static_cast<int>(groups.size()));
+  for (const auto& [number, name] : names) {
+    const re2::StringPiece& group = groups[static_cast<std::size_t>(number)];
+    if (!group.empty()) found.emplace(name, std::string_view(group.data(), group.size()));
+  }
 }
 
 }  // namespace
@@ -80,52 +102,112 @@ struct LineRules::Patterns {
       }
       return facts;
     }
+
+    LineShape shape_of(std::string_view line) const {
+      std::vector<int> found;
+      LineShape shape;
+      any.Match(line, &found);
+      std::ranges::sort(found);
+      for (const int place : found) {
+        const One& rule = rules[static_cast<std::size_t>(place)];
+        if (shape.key.empty()) shape.key = rule.key;
+        add_groups(*rule.pattern, line, shape.parts);
+      }
+      return shape;
+    }
   };
 
-  RE2::Set all{pattern_options(), RE2::UNANCHORED};
-  std::vector<std::size_t> rule_of;                   ///< by place in `all`
-  std::vector<std::vector<Pattern>> of_rule;          ///< a rule matches where all of its own do
-  std::map<std::string, Pattern, std::less<>> lists;  ///< each finds any word of its list
+  static constexpr int kShortestLiteral = 6;
+  re2::FilteredRE2 all{kShortestLiteral};
+  std::vector<int> rule_of;                               ///< by place in `all`
+  std::vector<std::vector<int>> of_rule;                  ///< a rule matches where all of its own do
+  RE2::Set literals{pattern_options(), RE2::UNANCHORED};  ///< of which a line needs one, to be worth a second look
+  int nliterals = 0;                                      ///< those that `all` asks for; `signs` follow
+  std::map<std::string, Pattern, std::less<>> lists;      ///< each finds any word of its list
   std::map<std::string, Facts, std::less<>> tells;
 };
 
-/// What of a file is needed while it is read.
+/// What of the files is needed while they are read.
 struct LineRules::Reader {
   LineRules& result;
   std::set<std::string> ids;
+  std::vector<std::string> signs;
+  std::string program;  ///< of the file
+  int priority = 0;
+  bool of_site = false;
 
   void read_match(const YamlValue& value) {
     Patterns& patterns = *result.patterns_;
     for (const std::string& text : value.texts()) {
-      patterns.of_rule.back().push_back(pattern_of(value, text));
-      patterns.all.Add(text, nullptr);
-      patterns.rule_of.push_back(result.rules_.size());
+      int place = 0;
+      if (text.empty() || patterns.all.Add(text, pattern_options(), &place) != RE2::NoError) {
+        pattern_of(value, text);  // says what is wrong
+      }
+      patterns.of_rule.back().push_back(place);
+      patterns.rule_of.push_back(static_cast<int>(result.rules_.size()));
     }
+  }
+
+  /// A site may write its own.
+  std::string remedy_of(const YamlValue& value) const {
+    return of_site && !remedies().contains(value.text()) ? value.text() : value.among(remedies());
+  }
+
+  static void set_where(LineRule& rule, std::size_t where) {
+    rule.nccl_only = where == 1;
+    rule.start_only = where == 2;
   }
 
   void read_rule(const YamlValue& value) {
     LineRule rule;
+    rule.program = program;
+    rule.priority = of_site ? kSitePriority : priority;
     result.patterns_->of_rule.emplace_back();
+    const auto read_harmless = [&](const YamlValue& v) {
+      rule.kind = RuleKind::harmless;
+      rule.means = v.text();
+    };
     value.read({key_of("id", rule.id),
                 {"kind", [&](const YamlValue& v) { rule.kind = static_cast<RuleKind>(v.word(kKinds)); }},
+                {"harmless", read_harmless},
                 {"match", [&](const YamlValue& v) { read_match(v); }},
                 key_of("means", rule.means),
-                {"remedy", [&](const YamlValue& v) { rule.remedy = v.among(remedies()); }},
+                {"remedy", [&](const YamlValue& v) { rule.remedy = remedy_of(v); }},
                 {"blame", [&](const YamlValue& v) { rule.blame = static_cast<RuleBlame>(v.word(kBlames)); }},
-                {"only", [&](const YamlValue& v) { rule.nccl_only = v.word(kWhere) == 1; }},
+                {"only", [&](const YamlValue& v) { set_where(rule, v.word(kWhere)); }},
+                key_of("priority", rule.priority, parse_priority),
                 key_of("unless", rule.unless),
                 key_of("shows", rule.shows),
-                key_of("example", rule.examples)});
+                key_of("after", rule.after),
+                key_of("versions", rule.versions),
+                key_of("source", rule.source),
+                key_of("example", rule.examples),
+                key_of("not", rule.not_examples)});
     if (rule.id.empty() || result.patterns_->of_rule.back().empty() || rule.examples.empty()) {
       value.fail("a rule has an id, a match and an example");
     }
+    if (of_site && (rule.kind == RuleKind::harmless || rule.kind == RuleKind::no_error)) {
+      value.fail(fmt::format("{}: rules of a site cannot call a line harmless", rule.id));
+    }
+    if (of_site && rule.priority != kSitePriority) value.fail("rules of a site have no priority");
     if (!ids.insert(rule.id).second) value.fail(fmt::format("two rules are called {}", rule.id));
     result.rules_.push_back(std::move(rule));
   }
 
+  void read_site(const YamlValue& root) {
+    program = "site";
+    root.read({{"schema", check_yaml_schema},
+               key_of("program", program),
+               {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }}});
+  }
+
   void read_root(const YamlValue& root) {
     Patterns& patterns = *result.patterns_;
+    program.clear();
+    priority = 0;
     root.read({{"schema", check_yaml_schema},
+               key_of("program", program),
+               key_of("priority", priority, parse_priority),
                {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }},
                {"tells",
                 [&](const YamlValue& v) {
@@ -135,6 +217,7 @@ struct LineRules::Reader {
                 [&](const YamlValue& v) {
                   v.each([&](const YamlValue& one) {
                     patterns.lists.emplace(one.key, pattern_of(one, fmt::format("{}", fmt::join(one.texts(), "|"))));
+                    if (one.key == "signs") signs = one.texts();
                   });
                 }},
                {"health",
@@ -142,7 +225,34 @@ struct LineRules::Reader {
                   v.each([&](const YamlValue& one) { result.health_.emplace_back(one.key, one.text()); });
                 }},
                key_of("chatter", result.chatter_)});
-    if (!patterns.all.Compile()) root.fail("the expressions need too much memory");
+  }
+
+  /// Rules without a literal that is long enough: their first expression is looked for in each line.
+  void add_unfiltered() {
+    Patterns& patterns = *result.patterns_;
+    std::vector<int> unfiltered;
+    patterns.all.AllPotentials({}, &unfiltered);
+    const auto is_unfiltered = [&](int place) { return contains(unfiltered, place); };
+    for (const std::vector<int>& of_rule : patterns.of_rule) {
+      if (!std::ranges::all_of(of_rule, is_unfiltered)) continue;
+      patterns.literals.Add(patterns.all.GetRE2(of_rule.front()).pattern(), nullptr);
+    }
+  }
+
+  void finish() {
+    Patterns& patterns = *result.patterns_;
+    for (const LineRule& rule : result.rules_) {
+      if (!rule.after.empty() && !ids.contains(rule.after)) {
+        throw_bad_config(fmt::format("the rule {} comes after {}, which no rule is called", rule.id, rule.after));
+      }
+    }
+    std::vector<std::string> literals;
+    patterns.all.Compile(&literals);
+    for (const std::string& literal : literals) patterns.literals.Add(RE2::QuoteMeta(literal), nullptr);
+    for (const std::string& sign : signs) patterns.literals.Add(sign, nullptr);
+    add_unfiltered();
+    patterns.nliterals = static_cast<int>(literals.size());
+    if (!patterns.literals.Compile()) throw_bad_config("the rules' expressions need too much memory");
   }
 };
 
@@ -150,34 +260,42 @@ LineRules::LineRules() : patterns_(std::make_unique<Patterns>()) {}
 LineRules::LineRules(LineRules&&) noexcept = default;
 LineRules::~LineRules() = default;
 
-LineRules LineRules::read(const std::string& file, std::string_view text) {
+LineRules LineRules::read(std::span<const RuleFile> files) {
   LineRules result;
-  Reader reader{result, {}};
-  with_yaml(file, text, [&](const YamlValue& root) { reader.read_root(root); });
+  Reader reader{.result = result};
+  for (const RuleFile& file : files) {
+    reader.of_site = file.of_site;
+    with_yaml(file.name, file.text,
+              [&](const YamlValue& root) { file.of_site ? reader.read_site(root) : reader.read_root(root); });
+  }
+  reader.finish();
   return result;
 }
 
+bool LineRules::may_match(std::string_view line) const { return patterns_->literals.Match(line, nullptr); }
+
 std::vector<const LineRule*> LineRules::matches(std::string_view line) const {
-  std::vector<int> found;
-  patterns_->all.Match(line, &found);
-  std::map<std::size_t, std::size_t> patterns;  // of each rule, in order
+  std::vector<int> literals, found;
+  patterns_->literals.Match(line, &literals);
+  std::erase_if(literals, [&](int one) { return one >= patterns_->nliterals; });
+  patterns_->all.AllMatches(line, literals, &found);
+  std::map<int, std::size_t> patterns;  // of each rule, in order
   for (const int pattern : found) ++patterns[patterns_->rule_of[static_cast<std::size_t>(pattern)]];
   std::vector<const LineRule*> rules;
   for (const auto& [rule, count] : patterns) {
-    if (count == patterns_->of_rule[rule].size()) rules.push_back(&rules_[rule]);
+    const auto place = static_cast<std::size_t>(rule);
+    if (count == patterns_->of_rule[place].size()) rules.push_back(&rules_[place]);
   }
+  std::ranges::stable_sort(rules, std::greater<>(), &LineRule::priority);
   return rules;
 }
 
-std::string LineRules::capture(const LineRule& rule, std::string_view line, const std::string& group) const {
-  for (const Pattern& pattern : patterns_->of_rule[static_cast<std::size_t>(&rule - rules_.data())]) {
-    const auto found = pattern->NamedCapturingGroups().find(group);
-    if (found == pattern->NamedCapturingGroups().end()) continue;
-    std::vector<re2::StringPiece> groups(static_cast<std::size_t>(found->second) + 1);
-    const bool matches = pattern->Match(line, 0, line.size(), RE2::UNANCHORED, groups.data(), found->second + 1);
-    if (matches && !groups.back().empty()) return std::string(groups.back());
+LineFacts LineRules::captures(const LineRule& rule, std::string_view line) const {
+  LineFacts facts;
+  for (const int place : patterns_->of_rule[static_cast<std::size_t>(&rule - rules_.data())]) {
+    add_groups(patterns_->all.GetRE2(place), line, facts);
   }
-  return {};
+  return facts;
 }
 
 bool LineRules::has(std::string_view list, std::string_view line) const {
@@ -188,14 +306,37 @@ LineFacts LineRules::facts_in(std::string_view list, std::string_view line) cons
   return patterns_->tells.find(list)->second.facts_in(line);
 }
 
+LineShape LineRules::shape_in(std::string_view list, std::string_view line) const {
+  return patterns_->tells.find(list)->second.shape_of(line);
+}
+
 bool LineRules::is_known(std::string_view message) const {
   const auto begins = [&](const std::string& words) { return message.starts_with(words); };
   return std::ranges::any_of(chatter_, begins) || patterns_->tells.find("facts")->second.any.Match(message, nullptr);
 }
 
-const LineRules& builtin_line_rules() {
-  static const LineRules kRules = LineRules::read("lines.yaml", embedded_text(embedded_rules(), "lines.yaml"));
+std::string_view name_of(RuleKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
+
+namespace {
+
+const LineRules& rules_with(const RuleFile* site) {
+  static const LineRules kRules = [&] {
+    std::vector<RuleFile> files;
+    for (const EmbeddedFile& file : embedded_line_rules()) files.push_back({std::string(file.name), file.text});
+    if (site != nullptr) files.push_back(*site);
+    return LineRules::read(files);
+  }();
   return kRules;
+}
+
+}  // namespace
+
+const LineRules& builtin_line_rules() { return rules_with(nullptr); }
+
+void add_site_rules(const std::string& path) {
+  const std::string text = read_file(path, "a file of rules");
+  const RuleFile site{path, text, true};
+  rules_with(&site);
 }
 
 }  // namespace busbar

@@ -1,8 +1,11 @@
 #pragma once
 
+#include "common/base/text.h"
+
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,46 +31,83 @@ enum class RuleKind : std::uint8_t {
   other,
   // What programs and launchers say:
   traceback,  ///< of Python begins, or goes on
-  absent,     ///< `ranks` did not come to what `means` says
+  absent,     ///< `ranks` did not come to what `means` says, at the start
+  late,       ///< the same of what comes later
   stopped,    ///< ended on purpose: nobody's fault that the log tells
   host_lost,  ///< by a launcher
+  stalled,    ///< a process or CPU is there and does not get on
   ended,      ///< a process: by `code`, else by the signal that the line names
   exception,  ///< its last line, or a C++ exception's
   no_error,   ///< only looks like one
   error,      ///< anything else that calls itself an error
 };
 
-/// Whom a line is to blame on; `unset`: the peers where it names some, else the speaker.
-enum class RuleBlame : std::uint8_t { unset, both_ends, speaker, nobody };
+/// Whom a line is to blame on; `unset`: the peers where it names some, else the speaker; `named`: whom the groups name.
+enum class RuleBlame : std::uint8_t { unset, both_ends, speaker, nobody, named };
 
-/// An entry of `rules` in configs/rules/lines.yaml, where its keys are described.
+/// An entry of `rules` in configs/rules/lines/*.yaml; general.yaml describes its keys.
 struct LineRule {
   std::string id;
+  std::string program;  ///< whose line it is
+  int priority = 0;     ///< the highest of those that match decides
   RuleKind kind = RuleKind::other;
   RuleBlame blame = RuleBlame::unset;
   std::string means;   ///< empty where the line explains itself
   std::string remedy;  ///< the text, not its name
   std::string unless;  ///< "NAME=VALUE"
   std::string shows;   ///< the name of a setting
+  std::string after;   ///< the id of a rule: counts only within kReachOfRule lines of one of its lines
   bool nccl_only = false;
-  std::vector<std::string> examples;
+  bool start_only = false;  ///< counts where no communicator of those who say it was completed
+  std::string versions, source;
+  std::vector<std::string> examples, not_examples;
 };
+
+inline constexpr int kReachOfRule = 20;
 
 /// Keys and values.
 using LineFacts = std::map<std::string, std::string>;
 
-/// Rules in the order in which they are tried.
+/// The first entry of a list that a line fits, and the parts of the line that the groups of all such entries name, the
+/// first of each name. They point into the line.
+struct LineShape {
+  std::string_view key;  ///< empty: it fits none
+  std::map<std::string_view, std::string_view> parts;
+
+  /// Empty where there is none.
+  std::string_view text(std::string_view name) const {
+    const auto found = parts.find(name);
+    return found == parts.end() ? std::string_view{} : found->second;
+  }
+  /// -1 where there is none, or it is no number.
+  template <class Number = int>
+  Number number(std::string_view name) const {
+    return number_of<Number>(text(name)).value_or(-1);
+  }
+};
+
+/// A file of rules. A site's own can add findings and nothing else: its rules stand behind all but the most general of
+/// ours, and none of them calls a line harmless.
+struct RuleFile {
+  std::string name;
+  std::string_view text;
+  bool of_site = false;
+};
+
+/// Rules in the order in which they are tried: by priority, then as the files have them.
 class LineRules {
  public:
   /// Throws Error(bad_config) "FILE:LINE: WHAT".
-  static LineRules read(const std::string& file, std::string_view text);
+  static LineRules read(std::span<const RuleFile> files);
   LineRules(LineRules&&) noexcept;
   ~LineRules();
 
-  /// All that match, in upper and lower case alike, in the order of the file.
+  /// Whether a line is worth a look: it may match a rule, or one of `signs`. One look at each byte.
+  bool may_match(std::string_view line) const;
+  /// All that match, in upper and lower case alike, the one that decides first.
   std::vector<const LineRule*> matches(std::string_view line) const;
-  /// What a named group of the rule's expressions found in a line that it matches; empty: nothing.
-  std::string capture(const LineRule& rule, std::string_view line, const std::string& group) const;
+  /// What the named groups of the rule's expressions found in a line that it matches.
+  LineFacts captures(const LineRule& rule, std::string_view line) const;
 
   // `lists` and `tells` of the file, which describes them. Their names stand in the code: one that is not there is an
   // error of the program.
@@ -75,6 +115,7 @@ class LineRules {
   bool has(std::string_view list, std::string_view line) const;
   /// What the expressions of a list find in the line, the first of a key.
   LineFacts facts_in(std::string_view list, std::string_view line) const;
+  LineShape shape_in(std::string_view list, std::string_view line) const;
   /// Whether NCCL is known to print this: such lines do not count as unknown, so that the unknown ones show what a new
   /// version has changed.
   bool is_known(std::string_view message) const;
@@ -94,7 +135,13 @@ class LineRules {
   std::unique_ptr<Patterns> patterns_;
 };
 
-/// Those of configs/rules/lines.yaml.
+/// What kinds are called in the files.
+std::string_view name_of(RuleKind kind);
+
+/// Those of configs/rules/lines/*.yaml, and of add_site_rules().
 const LineRules& builtin_line_rules();
+
+/// Reads a site's own rules too, before anything asks for rules. Throws Error(bad_config) "FILE:LINE: WHAT".
+void add_site_rules(const std::string& path);
 
 }  // namespace busbar

@@ -1,0 +1,164 @@
+// Would catch: a failure in words that no rule has, passed over beside a healthy log; a healthy job called sick for a
+// line that only looks like a failure; a rule for the second line of a message that fires without its first; ranks,
+// hosts and devices that the text names and the diagnosis does not, or names although they only report.
+
+#include "common/base/lists.h"
+#include "common/base/yaml_node.h"
+#include "driver/diagnose/log_line.h"
+#include "driver/diagnose/program_lines.h"
+#include "golden.h"
+#include "unit/job_log_fixture.h"
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using namespace busbar;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+/// What is found in the log of a job of two ranks that met, with `more` behind it.
+Diagnosis after_healthy(const Lines& more) {
+  JobBook log;
+  MadeUpJob job(2);
+  job.one_file = true;
+  job.init(log);
+  std::uint64_t number = 100;
+  for (const std::string& line : more) log.add(parse_log_line(line), 0, ++number);
+  return job.conclude(log);
+}
+
+Diagnosis of_lines(const Lines& lines) {
+  JobBook log;
+  std::uint64_t number = 0;
+  for (const std::string& line : lines) log.add(parse_log_line(line), 0, ++number);
+  return log.conclude({}, {});
+}
+
+/// The lines of test/logs/failure_lines.yaml.
+Lines failure_lines() {
+  const auto path = std::filesystem::path(__FILE__).parent_path().parent_path() / "logs/failure_lines.yaml";
+  const std::string text = read_text(path);
+  Lines lines;
+  with_yaml("failure_lines.yaml", text, [&](const YamlValue& root) {
+    root.each_item([&](const YamlValue& one) {
+      one.each([&](const YamlValue& value) {
+        if (value.key == "line") lines.push_back(value.text());
+      });
+    });
+  });
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("No line of a failure leaves a healthy log OK", "[job_log][rules]") {
+  REQUIRE(after_healthy({}).verdict == Verdict::ok);
+  const Lines lines = failure_lines();
+  CHECK(lines.size() > 50);
+  for (const std::string& line : lines) {
+    INFO(line);
+    CHECK(after_healthy({line}).verdict != Verdict::ok);
+  }
+}
+
+TEST_CASE("Lines that only look like a failure leave a healthy log OK", "[job_log][rules]") {
+  const Lines lines{
+      "node0:1000:1000 [0] transport/net_ib.cc:114 NCCL WARN NET/IB : mlx5_0:1 Got async event : client reregistration",
+      "node0:1000:1000 [0] NCCL WARN NET/IB : mlx5_0:1 Got non-fatal async event: port active(9)",
+      "node0:1000:1000 [0] misc/socket.cc:533 NCCL WARN socketTryAccept: Accept failed: Resource temporarily "
+      "unavailable",
+      "node0:1000:1000 [0] NCCL INFO TUNER/Plugin: Could not find: libnccl-tuner.so libnccl-net.so.",
+      "[W724 18:22:38.9 socket.cpp:200] [c10d] The hostname of the client socket cannot be retrieved. err=-3",
+      "Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources.",
+      "x.py:3: FutureWarning: this will raise an error in a future version",
+      "[node7:39278] Read -1, expected 5285, errno = 1",
+      "pcieport 0000:00:03.0: PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Transmitter ID)",
+      "mlx5_core 0000:5e:00.0: Port module event: module 0, Cable plugged",
+      "step 12 loss 0.4 skipped 0, failed=0, missing keys: []",
+      "epoch 3 validation error 0.12",
+      "max_restarts=3, timeout=1800, abort_on_error=False",
+      "# Out of bounds values : 0 OK"};
+  for (const std::string& line : lines) {
+    const Diagnosis found = after_healthy({line});
+    INFO(line << "\n" << found.sentence);
+    CHECK(found.verdict == Verdict::ok);
+  }
+  // Who came through the start did without InfiniBand's library; who did not may miss it.
+  const std::string missing = "node0:1000:1000 [0] misc/ibvsymbols.cc:35 NCCL WARN Failed to open libibverbs.so[.1]";
+  CHECK(after_healthy({missing}).verdict == Verdict::ok);
+  CHECK(of_lines({missing}).verdict == Verdict::config);
+  CHECK(of_lines({"node0:1000:1000 [0] NCCL INFO NCCL_IB_DISABLE set by environment to 1.", missing}).verdict !=
+        Verdict::config);
+}
+
+TEST_CASE("A line that means something only behind another is read there alone", "[job_log][rules]") {
+  const std::string head = "An MPI communication peer process has unexpectedly disconnected.  This";
+  const std::string host = "  Peer host:  node7";
+  const Diagnosis gone =
+      of_lines({"[1,3]<stderr>:" + head, "[1,3]<stderr>:usually indicates", "[1,3]<stderr>:" + host});
+  CHECK(gone.verdict == Verdict::process_dead);
+  CHECK(gone.hosts == Lines{"node7"});
+  CHECK(gone.ranks.empty());
+  CHECK(gone.rules == Lines{"openmpi-lost-peer-host"});
+  Lines far{head};
+  far.resize(30, "step");
+  far.push_back(host);
+  CHECK(of_lines(far).verdict != Verdict::process_dead);
+}
+
+TEST_CASE("Who is late is read from those that came", "[job_log][rules]") {
+  const std::string stalled =
+      "One or more tensors were submitted. Stalled ops: a [ready ranks: 3], b [ready ranks: 2, 0, 1]";
+  CHECK(of_lines({stalled}).verdict == Verdict::rank_lagging);
+  CHECK(of_lines({stalled}).ranks == std::vector<int>{3});
+  const Diagnosis named = of_lines({"Stalled ops:a [missing ranks: 2, 6]", "Stalled ops:b [missing ranks: 2, 6]"});
+  CHECK(named.ranks == std::vector<int>{2, 6});
+}
+
+TEST_CASE("What stands still is stopped, and a file server is no host of the job", "[job_log][rules]") {
+  const Diagnosis hung =
+      of_lines({"Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying",
+                "Nov 24 08:21:50 n07 kernel: INFO: task python3:4242 blocked for more than 120 seconds."});
+  CHECK(hung.verdict == Verdict::process_stopped);
+  CHECK(hung.hosts == Lines{"n07"});
+}
+
+TEST_CASE("What a kernel says with an XID goes before its number", "[job_log][rules][kernel]") {
+  const std::string at = "Nov 24 08:30:11 n12 kernel: NVRM: Xid (PCI:0000:9b:00): ";
+  const Diagnosis reboot =
+      of_lines({at + "154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"});
+  CHECK(reboot.verdict == Verdict::hw_fault);
+  CHECK(reboot.rules == Lines{"kernel-xid-reboot-required"});
+  CHECK(reboot.devices == Lines{"0000:9b:00"});
+  CHECK(of_lines({at + "149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 11 (0x1 0x0 0x0)"}).verdict == Verdict::unknown);
+  CHECK(of_lines({at + "45, pid=81442, name=python3, channel 0x5 caused by previous Xid 149"}).verdict ==
+        Verdict::unknown);
+  CHECK(of_lines({at + "79, GPU has fallen off the bus."}).rules == Lines{"xid-79"});
+  // Whatever stands in front.
+  for (const std::string prefix :
+       {"[  +0.000838] ", "2026-02-11T04:12:10,123456+00:00 ", "10.0.0.4: kern: warning: [2026-11-22T20:25:34.1Z]: "}) {
+    INFO(prefix);
+    const Diagnosis aer =
+        of_lines({prefix + "pcieport 0000:00:02.0: AER: Uncorrected (Fatal) error received: id=0010"});
+    CHECK(aer.verdict == Verdict::hw_fault);
+    CHECK(aer.hosts == (prefix.starts_with("10.") ? Lines{"10.0.0.4"} : Lines{}));
+  }
+}
+
+TEST_CASE("A launcher's label gives way to what the text says", "[job_log][rules]") {
+  const Lines torchrun{"0: [rank3]: Traceback (most recent call last):", "1: [rank9]: ValueError: no such file"};
+  CHECK(!contains(of_lines(torchrun).ranks, 1));
+  Lines killed = torchrun;
+  killed.push_back("1: bash: line 1: Killed");
+  CHECK(of_lines(killed).verdict == Verdict::process_dead);
+  CHECK(of_lines(killed).ranks.empty());
+  CHECK(of_lines({"1: bash: line 1: Killed"}).ranks == std::vector<int>{1});
+  CHECK(find_speaker("1: [rank9]: ValueError: no").rank == 9);
+  CHECK(find_speaker("[1,1]<stderr>:[rank9]: ValueError: no").rank == 9);
+}
