@@ -189,19 +189,12 @@ bool is_dump(const Json& json) {
   return !member_of(json, "pg_config").is_null() || !member_of(json, "entries").is_null();
 }
 
-bool starts_as(std::string_view head, char first) { return trimmed(head).starts_with(first); }
-
 }  // namespace
 
-bool looks_like_torch_dump(std::string_view head) {
-  if (!starts_as(head, '{') && !starts_as(head, '[')) return false;
-  return (mentions(head, "\"profiling_name\"") && mentions(head, "_seq_id\"")) ||
-         (mentions(head, "\"pg_config\"") && mentions(head, "\"ranks\""));
-}
+bool looks_like_torch_dump(std::string_view head) { return builtin_line_rules().has("torch-dumps", head); }
 
 std::string_view how_to_unpickle(std::string_view head) {
-  const bool pickled = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
-  if (!pickled || (!mentions(head, "pg_config") && !mentions(head, "profiling_name"))) return {};
+  if (!builtin_line_rules().has("pickled-torch-dumps", head)) return {};
   return "python3 -c 'import json,pickle,sys; print(json.dumps(pickle.load(open(sys.argv[1],\"rb\"))))' FILE "
          ">FILE.json";
 }
@@ -226,7 +219,7 @@ std::vector<TorchDump> read_torch_dumps(std::string_view text, const std::string
 
 std::optional<InspectorCall> read_inspector_line(std::string_view line) {
   constexpr std::size_t kLongest = 1 << 16;
-  if (line.size() > kLongest || !starts_as(line, '{') || !mentions(line, "\"coll_sn\"")) return std::nullopt;
+  if (line.size() > kLongest || !trimmed(line).starts_with('{') || !mentions(line, "\"coll_sn\"")) return std::nullopt;
   try {
     const Json json = parse_json(line, "a line of NCCL's Inspector");
     const Json& header = member_of(json, "header");

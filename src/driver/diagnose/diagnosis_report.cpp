@@ -53,12 +53,17 @@ std::string table(std::string_view title, std::vector<Cells> rows) {
   return text;
 }
 
-std::string lines(std::string_view title, const std::vector<std::string>& list, std::size_t most = kMostRows) {
-  if (list.empty()) return "";
-  std::string text = fmt::format("\n{}\n", title);
+/// The first of a list, a line each, and how many follow.
+std::string first_lines(const std::vector<std::string>& list, std::size_t most, std::string_view before_number,
+                        std::string_view behind_it) {
+  std::string text;
   for (std::size_t i = 0; i < std::min(list.size(), most); ++i) text += fmt::format("  {}\n", list[i]);
-  if (list.size() > most) text += fmt::format("  ... and {} more\n", list.size() - most);
+  if (list.size() > most) text += fmt::format("  {}and {} more{}\n", before_number, list.size() - most, behind_it);
   return text;
+}
+
+std::string lines(std::string_view title, const std::vector<std::string>& list, std::size_t most = kMostRows) {
+  return list.empty() ? "" : fmt::format("\n{}\n{}", title, first_lines(list, most, "... ", ""));
 }
 
 std::string ranks(const std::vector<int>& list) {
@@ -133,15 +138,12 @@ std::string warnings(const Diagnosis& diagnosis) {
 
 /// Right behind the verdict, because nothing in them could change it.
 std::string unread(const Diagnosis& diagnosis) {
-  constexpr std::size_t kMost = 5;
-  std::string text;
-  std::size_t found = 0;
+  std::vector<std::string> found;
   for (const LogFile& file : diagnosis.files) {
-    if (file.trouble.empty() || ++found > kMost) continue;
-    text += fmt::format("  not read: {}: {}\n", in_quotes(file.path.string()), file.trouble);
+    if (file.trouble.empty()) continue;
+    found.push_back(fmt::format("not read: {}: {}", in_quotes(file.path.string()), file.trouble));
   }
-  if (found > kMost) text += fmt::format("  ... and {} more that are not read\n", found - kMost);
-  return text;
+  return first_lines(found, 5, "... ", " that are not read");
 }
 
 /// files_text() lists the files by name, with those that are not logs.
@@ -159,7 +161,6 @@ std::string files(const Diagnosis& diagnosis) {
 
 /// The files that the claims rest on: others may hold more.
 std::string files_text(const DiagnoseResult& result) {
-  constexpr std::size_t kMost = 16;
   std::vector<std::string> read;
   for (const DiagnoseInputs::OtherFile& file : result.others) {
     read.push_back(fmt::format("{}: {}", in_quotes(file.path.string()), file.what));
@@ -172,10 +173,7 @@ std::string files_text(const DiagnoseResult& result) {
                                  file.trouble.empty() ? "" : "; " + file.trouble));
     }
   }
-  std::string text = "\nFiles read\n";
-  for (std::size_t i = 0; i < std::min(kMost, read.size()); ++i) text += "  " + read[i] + "\n";
-  if (read.size() > kMost) text += fmt::format("  and {} more, all in --json\n", read.size() - kMost);
-  return text;
+  return "\nFiles read\n" + first_lines(read, 16, "", ", all in --json");
 }
 
 }  // namespace
@@ -231,70 +229,60 @@ std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
 namespace {
 
 Json communicators_json(const Diagnosis& diagnosis) {
-  Json list = Json::array();
   std::uint64_t room = kMostListedRanks;
-  for (const Diagnosis::Init& init : diagnosis.communicators) {
-    list.push_back({{"name", init.name},
-                    {"id", json_text_or_null(init.id)},
-                    {"heuristic", init.heuristic},
-                    {"child", init.child},
-                    {"nranks", init.nranks},
-                    {"nnodes", init.nnodes},
-                    {"started", init.started},
-                    {"completed", init.completed},
-                    {"not_seen", json_ranks(init.not_seen, room)},
-                    {"slow_phases", init.slow_phases}});
-  }
-  return list;
+  return json_list(diagnosis.communicators, [&](const Diagnosis::Init& init) -> Json {
+    return {{"name", init.name},
+            {"id", json_text_or_null(init.id)},
+            {"heuristic", init.heuristic},
+            {"child", init.child},
+            {"nranks", init.nranks},
+            {"nnodes", init.nnodes},
+            {"started", init.started},
+            {"completed", init.completed},
+            {"not_seen", json_ranks(init.not_seen, room)},
+            {"slow_phases", init.slow_phases}};
+  });
 }
 
 Json lags_json(const Diagnosis& diagnosis) {
-  Json list = Json::array();
-  for (const Diagnosis::Lag& lag : diagnosis.lags) {
-    list.push_back({{"rank", lag.rank < 0 ? Json(nullptr) : Json(lag.rank)},
-                    {"who", lag.who},
-                    {"communicator", lag.communicator},
-                    {"ordinal", lag.ordinal},
-                    {"op_count", lag.op_count},
-                    {"last", lag.last}});
-  }
-  return list;
+  return json_list(diagnosis.lags, [](const Diagnosis::Lag& lag) -> Json {
+    return {{"rank", lag.rank < 0 ? Json(nullptr) : Json(lag.rank)},
+            {"who", lag.who},
+            {"communicator", lag.communicator},
+            {"ordinal", lag.ordinal},
+            {"op_count", lag.op_count},
+            {"last", lag.last}};
+  });
 }
 
 Json warnings_json(const Diagnosis& diagnosis) {
-  Json list = Json::array();
-  for (const Diagnosis::WarningGroup& warning : diagnosis.warnings) {
-    list.push_back({{"shape", warning.shape},
-                    {"example", warning.example},
-                    {"who", warning.who},
-                    {"where", json_text_or_null(warning.where)},
-                    {"timestamp", json_text_or_null(warning.timestamp)},
-                    {"times", warning.times},
-                    {"victim", warning.victim}});
-  }
-  return list;
+  return json_list(diagnosis.warnings, [](const Diagnosis::WarningGroup& warning) -> Json {
+    return {{"shape", warning.shape},
+            {"example", warning.example},
+            {"who", warning.who},
+            {"where", json_text_or_null(warning.where)},
+            {"timestamp", json_text_or_null(warning.timestamp)},
+            {"times", warning.times},
+            {"victim", warning.victim}};
+  });
 }
 
 Json files_json(const Diagnosis& diagnosis) {
-  Json list = Json::array();
-  for (const LogFile& file : diagnosis.files) {
-    list.push_back({{"path", file.path.string()},
-                    {"bytes", file.bytes},
-                    {"lines", file.lines},
-                    {"nccl_lines", file.nccl_lines},
-                    {"unknown_lines", file.unknown_lines},
-                    {"trouble", json_text_or_null(file.trouble)}});
-  }
-  return list;
+  return json_list(diagnosis.files, [](const LogFile& file) -> Json {
+    return {{"path", file.path.string()},
+            {"bytes", file.bytes},
+            {"lines", file.lines},
+            {"nccl_lines", file.nccl_lines},
+            {"unknown_lines", file.unknown_lines},
+            {"trouble", json_text_or_null(file.trouble)}};
+  });
 }
 
 Json diagnosis_document(const Diagnosis& diagnosis) {
-  Json facts = Json::array();
-  for (const auto& [key, value] : diagnosis.facts) facts.push_back({{"key", key}, {"value", value}});
-  Json transports = Json::array();
-  for (const Diagnosis::HostPair& pair : diagnosis.transports) {
-    transports.push_back({{"from", pair.from}, {"to", pair.to}, {"via", pair.via}, {"connections", pair.connections}});
-  }
+  const auto fact = [](const auto& one) -> Json { return {{"key", one.first}, {"value", one.second}}; };
+  const auto pair = [](const Diagnosis::HostPair& one) -> Json {
+    return {{"from", one.from}, {"to", one.to}, {"via", one.via}, {"connections", one.connections}};
+  };
   Json document = fields_json<Finding>(diagnosis);
   // Whom a scheduler should leave out: those where a device or the host itself is at fault.
   const bool at_fault = diagnosis.verdict <= Verdict::host_unreachable;
@@ -303,8 +291,8 @@ Json diagnosis_document(const Diagnosis& diagnosis) {
                    {"lags", lags_json(diagnosis)},
                    {"divergences", diagnosis.divergences},
                    {"skews", diagnosis.skews},
-                   {"facts", std::move(facts)},
-                   {"transports", std::move(transports)},
+                   {"facts", json_list(diagnosis.facts, fact)},
+                   {"transports", json_list(diagnosis.transports, pair)},
                    {"algorithms", diagnosis.algorithms},
                    {"warnings", warnings_json(diagnosis)},
                    {"torch_ranks", diagnosis.torch_ranks},
@@ -320,20 +308,17 @@ std::string diagnose_json(const DiagnoseResult& result) {
   const JudgedHang* first = decisive_hang(result);
   Json document = envelope_json({"diagnosis", local_timestamp(), {hostname()}, own_command()});
   if (result.logs) document.update(diagnosis_document(*result.logs));
-  Json hangs = Json::array();
-  for (const JudgedHang& hang : result.hangs) hangs.push_back(hang_value(hang.evidence, hang.finding));
   if (first != nullptr) {
     if (result.logs) document["logs_verdict"] = document.value("verdict", "");
     document.update(fields_json<Finding>(first->finding));
   }
   if (!document.contains("files")) document["files"] = Json::array();
   document["exit_code"] = static_cast<int>(exit_code(verdict_of(result)));
-  document["hangs"] = std::move(hangs);
-  Json others = Json::array();
-  for (const DiagnoseInputs::OtherFile& file : result.others) {
-    others.push_back({{"path", file.path.string()}, {"what", file.what}, {"bytes", file.bytes}});
-  }
-  document["other_files"] = std::move(others);
+  document["hangs"] =
+      json_list(result.hangs, [](const JudgedHang& hang) { return hang_value(hang.evidence, hang.finding); });
+  document["other_files"] = json_list(result.others, [](const DiagnoseInputs::OtherFile& file) -> Json {
+    return {{"path", file.path.string()}, {"what", file.what}, {"bytes", file.bytes}};
+  });
   if (!result.unknown.empty()) document["unknown"] = result.unknown;
   return dump_json(document) + "\n";
 }

@@ -140,17 +140,15 @@ void fill_algorithms(const LogView& view, Diagnosis& diagnosis) {
 
 void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
   for (const WarningRecord* record : causes_first(view.book.warnings)) {
-    Diagnosis::WarningGroup group;
-    group.shape = record->shape;
-    group.example = record->example;
     const std::string who = voice_of(view, *record);
-    group.who = who.empty() ? "not told" : who;
-    group.where = record->where;
-    group.timestamp = record->timestamp;
-    group.times = record->times;
-    group.victim = record->rule->kind == RuleKind::victim;
-    group.harmless = record->rule->kind == RuleKind::harmless;
-    diagnosis.warnings.push_back(std::move(group));
+    diagnosis.warnings.push_back({.shape = record->shape,
+                                  .example = record->example,
+                                  .who = who.empty() ? "not told" : who,
+                                  .where = record->where,
+                                  .timestamp = record->timestamp,
+                                  .times = record->times,
+                                  .victim = record->rule->kind == RuleKind::victim,
+                                  .harmless = record->rule->kind == RuleKind::harmless});
   }
 }
 

@@ -49,40 +49,15 @@ bool is_time(std::string_view token) {
   return digits >= 4 && marks >= 2;
 }
 
-int rank_number(std::string_view digits) {
-  int value = -1;
-  whole_number(digits, value);
-  return value;
-}
-
-int token_rank(std::string_view token) {
-  if (const std::size_t key = token.find("rank="); key != kNotFound) {  // "(worker3, rank=3," "(Worker[rank=9]"
-    std::string_view digits = token.substr(key + 5);
-    digits = digits.substr(0, std::min(digits.find_first_not_of("0123456789"), digits.size()));
-    return rank_number(digits);
-  }
-  if (token.ends_with("<stdout>:") || token.ends_with("<stderr>:")) token.remove_suffix(9);
-  const bool colon = token.ends_with(':');
-  if (colon) token.remove_suffix(1);
-  if (token.size() > 2 && token.front() == '[' && token.back() == ']') {
-    token = token.substr(1, token.size() - 2);
-    if (const std::size_t comma = token.find(','); comma != std::string_view::npos) token.remove_prefix(comma + 1);
-  } else if (!colon) {
-    return -1;  // any number in a log
-  }
-  if (token.starts_with("rank")) token.remove_prefix(4);
-  return rank_number(token);
+int rank_in(std::string_view text, std::string_view list) {
+  return number_of<int>(builtin_line_rules().facts_in(list, text)["rank"]).value_or(-1);
 }
 
 }  // namespace
 
-int decoration_rank(std::string_view decoration) {
-  while (true) {
-    const std::string_view token = next_token(decoration);
-    if (token.empty()) return -1;
-    if (const int rank = token_rank(token); rank >= 0) return rank;
-  }
-}
+int decoration_rank(std::string_view decoration) { return rank_in(decoration, "decorations"); }
+
+int file_name_rank(std::string_view name) { return rank_in(name, "file-names"); }
 
 std::string decoration_label(std::string_view decoration) {
   std::string label;
@@ -93,22 +68,6 @@ std::string decoration_label(std::string_view decoration) {
     if (!label.empty()) label += ' ';
     label += token.substr(0, 100);
   }
-}
-
-int file_name_rank(std::string_view name) {
-  const std::string low = lower_case(name);
-  std::size_t at = low.rfind("rank");
-  std::size_t skip = 4;
-  if (at == std::string::npos) {
-    at = low.rfind(".r");
-    skip = 2;
-  }
-  if (at == std::string::npos) return -1;
-  at += skip;
-  if (skip == 4 && at < low.size() && (low[at] == '_' || low[at] == '-' || low[at] == '.' || low[at] == '=')) ++at;
-  std::size_t end = at;
-  while (end < low.size() && is_digit(low[end])) ++end;
-  return end == at ? -1 : rank_number(std::string_view(low).substr(at, end - at));
 }
 
 namespace {
@@ -301,12 +260,6 @@ std::string_view without_end(std::string_view line) {
   }
 }
 
-/// What NCCL says in a message, by the families of shapes; calls first, because they come by the million.
-bool parse_message(std::string_view text, LogFact& fact) {
-  return parse_call(text, fact) || parse_transport(text, fact) || parse_init(text, fact) || parse_tuning(text, fact) ||
-         parse_setting(text, fact) || parse_network(text, fact) || parse_trouble(text, fact);
-}
-
 /// Where "Op: opCount" or "Op: 1024 Bytes -> Algo" begin in a line without a prefix: the message of one process that
 /// another's prefix was written into, or what grep left of it.
 std::size_t find_orphan(std::string_view line) {
@@ -326,7 +279,7 @@ std::size_t find_orphan(std::string_view line) {
 bool parse_bare_message(std::string_view text, LogFact& fact) {
   constexpr std::string_view kBegins[] = {"Channel ", "Connected all ", "comm 0x", "ncclComm", "Init timings"};
   for (const std::string_view begin : kBegins) {
-    if (text.starts_with(begin)) return parse_transport(text, fact) || parse_init(text, fact);
+    if (text.starts_with(begin)) return parse_message(text, fact);
   }
   return false;
 }
@@ -377,7 +330,8 @@ LogLine parse_log_line(std::string_view line) {
   }
   if (prefix.level == LogLevel::warn) {
     result.fact = Warning{.file = prefix.file, .function = prefix.function, .text = prefix.text};
-  } else if (!parse_message(prefix.text, result.fact)) {
+  } else if (!parse_call(prefix.text, result.fact) && !parse_tuning(prefix.text, result.fact) &&
+             !parse_message(prefix.text, result.fact)) {
     if (prefix.level == LogLevel::version) return {.origin = {}, .fact = OtherLine{.nccl = false, .text = line}};
     const bool chatter = prefix.level != LogLevel::info || builtin_line_rules().is_known(prefix.text);
     result.fact = OtherLine{.nccl = true, .text = prefix.text, .chatter = chatter};

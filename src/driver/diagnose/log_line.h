@@ -24,11 +24,11 @@ int file_name_rank(std::string_view name);
 
 /// What a line says, of NCCL 2.3 to 2.30, of PyTorch's watchdog or of a kernel, with any launcher's decoration in front
 /// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, and allocates for
-/// none of the shapes below.
+/// no call.
 LogLine parse_log_line(std::string_view line);
 
-// What NCCL says in a message, one parser per family of shapes. Each returns false and leaves the fact unchanged where
-// the text is not one of its family, or is cut before it says so.
+// What NCCL says in a message. Each returns false and leaves the fact an OtherLine where the text is none of its
+// shapes, or is cut before it says so.
 
 /// CollCall: "AllReduce: opCount 1f sendbuff ... stream 0x...", and what people shorten it to ("AllReduce: opCount 280
 /// count 512").
@@ -37,20 +37,8 @@ bool parse_call(std::string_view text, LogFact& fact);
 /// TuningChoice, of 2.4 to 2.30: "[Op: ]1024 Bytes -> Algo a proto p ...". `text` begins with it.
 bool parse_tuning(std::string_view text, LogFact& fact);
 
-/// InitEvent, CommShape, CommEnd, InitTimings or BootstrapTimings.
-bool parse_init(std::string_view text, LogFact& fact);
-
-/// Connection or Connected; ring tables and graphs begin alike.
-bool parse_transport(std::string_view text, LogFact& fact);
-
-/// EnvSetting or VersionLine.
-bool parse_setting(std::string_view text, LogFact& fact);
-
-/// NetworkInUse or NetDevices.
-bool parse_network(std::string_view text, LogFact& fact);
-
-/// ReturnCode, "enqueue.cc:123 -> 3 [Async thread]", or a Warning that NCCL only calls INFO.
-bool parse_trouble(std::string_view text, LogFact& fact);
+/// Everything else; a Warning is one that NCCL only calls INFO.
+bool parse_message(std::string_view text, LogFact& fact);
 
 /// One of the devices that NCCL lists: "[0]mlx5_0:1/RoCE", "eth0:10.0.0.1<0>".
 struct NetDevice {
