@@ -164,11 +164,12 @@ void YamlValue::read(const std::vector<YamlKey>& keys, std::string_view kind) co
   });
 }
 
-void with_yaml(const std::string& file, std::string_view text, const std::function<void(const YamlValue& root)>& work) {
+void with_yaml(const std::string& file, std::string_view text, const std::function<void(const YamlValue& root)>& work,
+               bool own) {
   if (text.size() > kMostYamlBytes) fail_at(file, {}, "larger than 1 MiB: this is not a configuration");
   check_text(file, text);
   try {
-    check_one_document(file, std::string(text));
+    if (!own) check_one_document(file, std::string(text));
     const YAML::Node root = YAML::Load(std::string(text));
     const YAML::Mark mark = root.Mark();
     work({file, mark, root, "the file"});

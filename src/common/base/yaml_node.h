@@ -79,8 +79,10 @@ YamlKey key_of(std::string_view name, Value& into, Parse parse) {
 }
 
 /// Calls work(root) with the one document of a file; throws Error(bad_config) for text that is no such thing, whatever
-/// the bytes are, and in place of yaml-cpp's exceptions.
-void with_yaml(const std::string& file, std::string_view text, const std::function<void(const YamlValue& root)>& work);
+/// the bytes are, and in place of yaml-cpp's exceptions. `own`: a file of the program's, of which a unit test has seen
+/// that it is one document; half of the time.
+void with_yaml(const std::string& file, std::string_view text, const std::function<void(const YamlValue& root)>& work,
+               bool own = false);
 
 /// With '_' as '-'.
 std::string canonical_key(std::string_view key);

@@ -18,14 +18,13 @@ RemediesFile read_remedies() {
     if (texts.size() != 2) value.fail("a remark is a reason and a remedy");
     file.remarks.emplace(value.key, RemarkTexts{texts[0], texts[1]});
   };
-  with_yaml("remedies.yaml", embedded_text(embedded_rules(), "remedies.yaml"), [&](const YamlValue& root) {
+  const auto add_remedy = [&](const YamlValue& value) { file.remedies.emplace(value.key, value.text()); };
+  const auto read = [&](const YamlValue& root) {
     root.read({{"schema", check_yaml_schema},
-               {"remedies",
-                [&](const YamlValue& v) {
-                  v.each([&](const YamlValue& value) { file.remedies.emplace(value.key, value.text()); });
-                }},
+               {"remedies", [&](const YamlValue& v) { v.each(add_remedy); }},
                {"remarks", [&](const YamlValue& v) { v.each(add_remark); }}});
-  });
+  };
+  with_yaml("remedies.yaml", embedded_text(embedded_rules(), "remedies.yaml"), read, true);
   return file;
 }
 
