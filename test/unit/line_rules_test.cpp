@@ -3,8 +3,10 @@
 
 #include "driver/rules/line_rules.h"
 
+#include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/yaml_node.h"
 #include "driver/rules/remedies.h"
 
 #include <catch2/catch.hpp>
@@ -63,6 +65,15 @@ TEST_CASE("each rule decides its own examples", "[rules]") {
   CHECK(decides(builtin_line_rules(), "") == "");
 }
 
+TEST_CASE("each file of rules is one document", "[rules]") {
+  const auto checked = [](std::span<const EmbeddedFile> files) {
+    for (const EmbeddedFile& file : files) with_yaml(std::string(file.name), file.text, [](const YamlValue&) {});
+    return files.size();
+  };
+  CHECK(checked(embedded_line_rules()) > 20);
+  CHECK(checked(embedded_rules()) > 2);
+}
+
 TEST_CASE("a rule matches where all of its patterns are, the first of several decides", "[rules]") {
   const LineRules rules =
       read_rules(rules_text("  - {id: second, kind: hardware, match: 'o[n]e', blame: nobody, example: one}\n"));
@@ -105,6 +116,8 @@ TEST_CASE("a site's rules find more and never less", "[rules]") {
                       Contains("/etc/site.yaml:3") && Contains("harmless"));
   }
   CHECK_THROWS_WITH(read("{id: x, kind: error, priority: 99, match: three, example: three}"), Contains("priority"));
+  CHECK_THROWS_WITH(read("{id: x, kind: config, unless: A=1, match: three, example: three}"), Contains("unless"));
+  CHECK_THROWS_WITH(read("{id: x, kind: config, only: start, match: three, example: three}"), Contains("only"));
 }
 
 }  // namespace

@@ -136,13 +136,12 @@ std::string explain(const LineRule& rule) {
   return text;
 }
 
-/// Those that have a word of `id`; all of them where there is none.
+/// Those of the program that `id` begins with; all of them where there is none.
 std::vector<std::string> like(std::string_view id) {
   std::vector<std::string> all, alike;
   for (const LineRule& rule : builtin_line_rules().all()) {
     all.push_back(rule.id);
-    const auto is_in = [&](std::string_view word) { return word.size() > 2 && mentions(rule.id, word); };
-    if (std::ranges::any_of(split_text(id, '-'), is_in)) alike.push_back(rule.id);
+    if (mentions(rule.id, id.substr(0, id.find('-')))) alike.push_back(rule.id);
   }
   return alike.empty() ? all : alike;
 }

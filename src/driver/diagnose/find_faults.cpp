@@ -285,7 +285,8 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
     const std::uint32_t instance = view.book.actors[actor].instance;
     return instance != kNone && view.book.instances[instance].completed;
   };
-  if (record.rule->start_only && !record.actors.empty() && std::ranges::all_of(record.actors, has_begun)) return true;
+  if (record.rule->where == RuleWhere::start && !record.actors.empty() && std::ranges::all_of(record.actors, has_begun))
+    return true;
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());
   return !unless.empty() && !record.actors.empty() && std::ranges::all_of(record.actors, [&](std::uint32_t actor) {
@@ -419,13 +420,19 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::victim);
   std::vector<std::string> evidence;
   std::string what = fmt::format("a connection{} was lost", to_first(view, peers));
+  Finding named;  // by the lines themselves
   for (const WarningRecord* record : causes_first(view.book.warnings)) {
     if (record->rule->kind != RuleKind::victim || evidence.size() == 3) continue;
-    if (evidence.empty() && peers.empty() && !record->rule->program.empty()) what = record->rule->means;
+    if (evidence.empty() && peers.empty() && !record->rule->program.empty()) what = meaning_of(view, *record);
     evidence.push_back(quoted_warning(view, *record));
+    if (record->rule->blame != RuleBlame::named) continue;
+    named.ranks.assign(record->ranks.begin(), record->ranks.end());
+    for (const std::string& host : record->hosts) add_once(named.hosts, host_at(view, host));
   }
   if (evidence.empty()) return;
   Finding finding = only_victims(view, what, peers, std::move(evidence), remedy("lost-nameless-peer"));
+  finding.ranks = named.ranks;
+  finding.hosts = named.hosts;
   if (peers.size() == 1) finding.hosts.push_back(host_at(view, peers.front()));
   findings.emplace_back(std::move(finding));
 }

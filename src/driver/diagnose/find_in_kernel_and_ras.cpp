@@ -30,11 +30,8 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
     Finding finding = make_finding(verdict, std::move(sentence), std::move(evidence), {next});
     add_once(finding.hosts, group.host);
     if (group.what != KernelEvent::What::out_of_memory) add_once(finding.devices, group.device);
-    if (group.rule != nullptr) {
-      finding.rules = {group.rule->id};
-    } else if (group.what == KernelEvent::What::xid) {
-      finding.rules = {fmt::format("xid-{}", group.number)};
-    }
+    const std::string xid = group.what == KernelEvent::What::xid ? fmt::format("xid-{}", group.number) : "";
+    add_once(finding.rules, group.rule != nullptr ? group.rule->id : xid);
     return finding;
   };
   switch (group.what) {

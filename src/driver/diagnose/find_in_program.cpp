@@ -267,6 +267,17 @@ void find_gone(const LogView& view, What what, Findings& findings) {
   }
 }
 
+/// Whether a line before an end says what failed: an abort only follows from it.
+bool follows_failure(const LogView& view, const ProgramNote& end) {
+  const auto is_before = [&](const auto& one) { return one.file == end.file && one.line < end.line; };
+  return std::ranges::any_of(
+             view.book.warnings.records(),
+             [&](const WarningRecord& one) { return one.rule->kind != RuleKind::harmless && is_before(one); }) ||
+         std::ranges::any_of(view.book.program, [&](const ProgramNote& one) {
+           return (one.event.what == What::error || one.event.what == What::exception) && is_before(one);
+         });
+}
+
 void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) {
   std::vector<const ProgramNote*> ends;
   for (const ProgramNote& note : view.book.program) {
@@ -285,6 +296,8 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     Finding finding = finding_of_end(view, *note);
     const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
     // The watchdog ends its process by SIGABRT, and so does the launcher's list of it.
+    const bool nameless = finding.ranks.empty() && finding.hosts.empty() && note->event.pid < 0;
+    if (number == -6 && nameless && follows_failure(view, *note)) continue;
     const bool later = note->file == waiting.file && note->line > waiting.line;
     if (!waiting.ranks.empty() && (timed_out || (finding.ranks.empty() && (number == -6 || (number < 0 && later)))))
       continue;

@@ -254,7 +254,7 @@ bool is_meant(const ProgramLine& line, const LineRule& rule, bool in_error) {
   const std::string_view text = line.speaker.text;
   const bool of_peer =
       rule.kind == RuleKind::unreachable || rule.kind == RuleKind::refused || rule.kind == RuleKind::victim;
-  if (rule.nccl_only) return false;
+  if (rule.where == RuleWhere::nccl) return false;
   if (!rule.program.empty()) return true;  // a message of its own
   if (rule.kind == RuleKind::harmless) return false;
   if (!in_error && (!rules.has("failing", text) || (is_counter(line.low) && !mentions(line.low, "net/")))) return false;

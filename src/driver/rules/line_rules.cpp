@@ -153,9 +153,12 @@ struct LineRules::Reader {
     return of_site && !remedies().contains(value.text()) ? value.text() : value.among(remedies());
   }
 
-  static void set_where(LineRule& rule, std::size_t where) {
-    rule.nccl_only = where == 1;
-    rule.start_only = where == 2;
+  /// Nothing of a site's hides a line that would have been found.
+  static void refuse_softening(const YamlValue& value, const LineRule& rule) {
+    const auto refuse = [&](std::string_view why) { value.fail(fmt::format("{}: rules of a site {}", rule.id, why)); };
+    if (rule.kind == RuleKind::harmless || rule.kind == RuleKind::no_error) refuse("cannot call a line harmless");
+    if (rule.priority != kSitePriority) refuse("have no priority");
+    if (!rule.unless.empty() || rule.where != RuleWhere::everywhere) refuse("hold always: no unless, no only");
   }
 
   void read_rule(const YamlValue& value) {
@@ -174,7 +177,7 @@ struct LineRules::Reader {
                 key_of("means", rule.means),
                 {"remedy", [&](const YamlValue& v) { rule.remedy = remedy_of(v); }},
                 {"blame", [&](const YamlValue& v) { rule.blame = static_cast<RuleBlame>(v.word(kBlames)); }},
-                {"only", [&](const YamlValue& v) { set_where(rule, v.word(kWhere)); }},
+                {"only", [&](const YamlValue& v) { rule.where = static_cast<RuleWhere>(v.word(kWhere)); }},
                 key_of("priority", rule.priority, parse_priority),
                 key_of("unless", rule.unless),
                 key_of("shows", rule.shows),
@@ -186,10 +189,7 @@ struct LineRules::Reader {
     if (rule.id.empty() || result.patterns_->of_rule.back().empty() || rule.examples.empty()) {
       value.fail("a rule has an id, a match and an example");
     }
-    if (of_site && (rule.kind == RuleKind::harmless || rule.kind == RuleKind::no_error)) {
-      value.fail(fmt::format("{}: rules of a site cannot call a line harmless", rule.id));
-    }
-    if (of_site && rule.priority != kSitePriority) value.fail("rules of a site have no priority");
+    if (of_site) refuse_softening(value, rule);
     if (!ids.insert(rule.id).second) value.fail(fmt::format("two rules are called {}", rule.id));
     result.rules_.push_back(std::move(rule));
   }
@@ -265,8 +265,8 @@ LineRules LineRules::read(std::span<const RuleFile> files) {
   Reader reader{.result = result};
   for (const RuleFile& file : files) {
     reader.of_site = file.of_site;
-    with_yaml(file.name, file.text,
-              [&](const YamlValue& root) { file.of_site ? reader.read_site(root) : reader.read_root(root); });
+    const auto read = [&](const YamlValue& root) { file.of_site ? reader.read_site(root) : reader.read_root(root); };
+    with_yaml(file.name, file.text, read, !file.of_site);
   }
   reader.finish();
   return result;

@@ -45,6 +45,9 @@ enum class RuleKind : std::uint8_t {
 /// Whom a line is to blame on; `unset`: the peers where it names some, else the speaker; `named`: whom the groups name.
 enum class RuleBlame : std::uint8_t { unset, both_ends, speaker, nobody, named };
 
+/// Where a line counts; `start`: where no communicator of those who say it was completed.
+enum class RuleWhere : std::uint8_t { everywhere, nccl, start };
+
 /// An entry of `rules` in configs/rules/lines/*.yaml; general.yaml describes its keys.
 struct LineRule {
   std::string id;
@@ -57,8 +60,7 @@ struct LineRule {
   std::string unless;  ///< "NAME=VALUE"
   std::string shows;   ///< the name of a setting
   std::string after;   ///< the id of a rule: counts only within kReachOfRule lines of one of its lines
-  bool nccl_only = false;
-  bool start_only = false;  ///< counts where no communicator of those who say it was completed
+  RuleWhere where = RuleWhere::everywhere;
   std::string versions, source;
   std::vector<std::string> examples, not_examples;
 };
