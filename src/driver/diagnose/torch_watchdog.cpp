@@ -59,29 +59,29 @@ void merge_torch_state(TorchState& state, const TorchState& other) {
 }
 
 void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line) {
-  TorchState told;
+  TorchState added;
   if (work.what == TorchWork::What::timed_out) {
-    told.timed_out_seq = work.seq;
-    told.op = std::string(work.op.substr(0, 100));
-    told.numel_in = work.numel_in;
-    told.numel_out = work.numel_out;
-    told.file = file;
-    told.line = line;
+    added.timed_out_seq = work.seq;
+    added.op = std::string(work.op.substr(0, 100));
+    added.numel_in = work.numel_in;
+    added.numel_out = work.numel_out;
+    added.file = file;
+    added.line = line;
   }
-  told.signalled = work.signalled;
+  added.signalled = work.signalled;
   // In front of it may stand anything that another process wrote without an end.
   const std::size_t begin = std::min({work.line.find("[rank"), work.line.find("[E"), work.line.find("[Rank")});
-  told.example = std::string(work.line.substr(begin == kNotFound ? 0 : begin, 300));
-  told.last_enqueued = work.last_enqueued;
+  added.example = std::string(work.line.substr(begin == kNotFound ? 0 : begin, 300));
+  added.last_enqueued = work.last_enqueued;
   // PyTorch 2.3 prints counters that nobody set: nothing is complete that was not enqueued.
   const bool set = work.last_enqueued < 0 || work.last_completed <= work.last_enqueued;
-  told.last_completed = set ? work.last_completed : -1;
-  add({std::string(work.group.substr(0, 100)), work.rank}, told);
+  added.last_completed = set ? work.last_completed : -1;
+  add({std::string(work.group.substr(0, 100)), work.rank}, added);
 }
 
-void TorchBook::add(const std::pair<std::string, int>& key, const TorchState& told) {
+void TorchBook::add(const std::pair<std::string, int>& key, const TorchState& added) {
   constexpr std::size_t kMost = 1 << 18;
-  if (states.size() < kMost || states.contains(key)) merge_torch_state(states[key], told);
+  if (states.size() < kMost || states.contains(key)) merge_torch_state(states[key], added);
 }
 
 }  // namespace busbar

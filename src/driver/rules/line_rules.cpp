@@ -89,12 +89,17 @@ struct LineRules::Patterns {
       if (!any.Compile()) list.fail("the expressions need too much memory");
     }
 
-    LineFacts facts_in(std::string_view line) const {
+    /// The places of those that a line fits, in order.
+    std::vector<int> found_in(std::string_view line) const {
       std::vector<int> found;
-      LineFacts facts;
       any.Match(line, &found);
       std::ranges::sort(found);
-      for (const int place : found) {
+      return found;
+    }
+
+    LineFacts facts_in(std::string_view line) const {
+      LineFacts facts;
+      for (const int place : found_in(line)) {
         const One& rule = rules[static_cast<std::size_t>(place)];
         std::string value = rule.value;
         if (mentions(value, "\\")) RE2::Extract(line, *rule.pattern, rule.value, &value);
@@ -104,11 +109,8 @@ struct LineRules::Patterns {
     }
 
     LineShape shape_of(std::string_view line) const {
-      std::vector<int> found;
       LineShape shape;
-      any.Match(line, &found);
-      std::ranges::sort(found);
-      for (const int place : found) {
+      for (const int place : found_in(line)) {
         const One& rule = rules[static_cast<std::size_t>(place)];
         if (shape.key.empty()) shape.key = rule.key;
         add_groups(*rule.pattern, line, shape.parts);
