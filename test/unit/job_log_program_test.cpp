@@ -28,7 +28,7 @@ Diagnosis of_lines(const std::vector<std::string>& lines) {
 }
 
 ProgramEvent only_event(std::string_view line) {
-  const std::vector<ProgramEvent> events = read_program_line(line);
+  const std::vector<ProgramEvent> events = read_program_line(find_speaker(line));
   INFO(line);
   REQUIRE(events.size() == 1);
   return events.front();
@@ -93,7 +93,7 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
   CHECK(is_out_of_memory(*only_event("python3 invoked oom-killer: gfp_mask=0xcc0").rule));
   CHECK(only_event("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0").rule->kind == RuleKind::resource);
   CHECK(only_event("srun: error: node1: task 3: Killed").host == "node1");
-  CHECK(read_program_line("process 3 exited with exit code 0").empty());
+  CHECK(read_program_line(find_speaker("process 3 exited with exit code 0")).empty());
   CHECK(only_event("W0409 07:28:49.531 api.py:897] Sending process 1365 closing signal SIGTERM").what == What::stopped);
   CHECK(only_event("slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-22 DUE TO TIME LIMIT ***").what ==
         What::stopped);
@@ -126,7 +126,7 @@ TEST_CASE("Healthy output may pass the first look and tells of no failure", "[jo
         "0 errors, 0 failed: 0", "FutureWarning: this error will be raised in a future version",
         "         SRAM Uncorrectable                    : 0"}) {
     INFO(line);
-    CHECK(read_program_line(line).empty());
+    CHECK(read_program_line(find_speaker(line)).empty());
   }
   CHECK_FALSE(may_tell_failure("step 100 lr 0.1 grad 0.3"));
   CHECK(may_tell_failure("RuntimeError: x"));

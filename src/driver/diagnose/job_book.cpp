@@ -237,9 +237,9 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
     return;
   }
   // "..., NCCL version 2.21.5" is how PyTorch's errors end.
-  if (const auto* version = std::get_if<VersionLine>(&line.fact); version != nullptr && line.origin.host.empty() &&
-                                                                  may_tell_failure(line.origin.decoration) &&
-                                                                  !read_program_line(line.origin.decoration).empty()) {
+  if (const auto* version = std::get_if<VersionLine>(&line.fact);
+      version != nullptr && line.origin.host.empty() && may_tell_failure(line.origin.decoration) &&
+      !read_program_line(find_speaker(line.origin.decoration.substr(0, 4096))).empty()) {
     note("nccl_version", version->nccl);
     note_program(line.origin.decoration, file, number);
     return;

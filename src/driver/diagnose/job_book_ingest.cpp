@@ -223,12 +223,12 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     const auto head = heads_.find(id);
     return head != heads_.end() && head->second.file == file && number - head->second.line <= kReachOfRule;
   };
-  const Speaker speaker = find_speaker(text.substr(0, 200));
+  const Speaker speaker = find_speaker(text.substr(0, 4096));
   if (speaker.label >= 0 && speaker.own >= 0 && speaker.label != speaker.own) labels_lie_ = true;
-  std::vector<ProgramEvent> events = read_program_line(text, {in_error, labels_lie_, follows});
+  std::vector<ProgramEvent> events = read_program_line(speaker, {in_error, labels_lie_, follows});
   if (events.empty() && in_error && number == error_line_ + 1) {
     events.emplace_back();
-    events.back().text = std::string(find_speaker(text).text.substr(0, 500));
+    events.back().text = std::string(speaker.text.substr(0, 500));
   }
   for (ProgramEvent& event : events) {
     ++understood;

@@ -315,9 +315,8 @@ bool opens_error(std::string_view line) {
   return line.ends_with("Last error:") || line.ends_with("last error:") || mentions(line, "Last NCCL warning(error)");
 }
 
-std::vector<ProgramEvent> read_program_line(std::string_view text, const LineContext& before) {
+std::vector<ProgramEvent> read_program_line(Speaker speaker, const LineContext& before) {
   std::vector<ProgramEvent> events;
-  Speaker speaker = find_speaker(text.substr(0, 4096));
   if (before.labels_lie && speaker.own < 0 && speaker.rank == speaker.label) speaker.rank = -1;
   if (speaker.text.size() < 4) return events;
   ProgramLine line{speaker, lower_case(speaker.text), events};

@@ -62,7 +62,7 @@ struct LineContext {
 };
 
 /// Never throws for what is in the line.
-std::vector<ProgramEvent> read_program_line(std::string_view text, const LineContext& before = {});
+std::vector<ProgramEvent> read_program_line(Speaker speaker, const LineContext& before = {});
 
 /// Names of events: what stood under "Last error:", and what torchrun takes for the first failure.
 inline constexpr std::string_view kLastError = "last error";

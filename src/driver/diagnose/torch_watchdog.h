@@ -40,7 +40,7 @@ struct TorchBook {
   std::map<std::pair<std::string, int>, TorchState> states;
 
   void add(const TorchWork& work, std::size_t file, std::uint64_t line);
-  void add(const std::pair<std::string, int>& key, const TorchState& told);
+  void add(const std::pair<std::string, int>& key, const TorchState& added);
 };
 
 }  // namespace busbar
