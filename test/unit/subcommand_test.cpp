@@ -8,6 +8,7 @@
 #include "programs/busbar/driver.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -119,12 +120,13 @@ TEST_CASE("a subcommand's options are keys of a file too", "[tools][subcommand]"
   const auto note = [&](std::string_view t) { set.push_back("[" + std::string(t) + "]"); };
   const std::vector<OwnOption> own{
       {"soak", "TIME", "takes a value", note}, {"full", "", "a switch", note}, {"rail", "[=N]", "optional", note}};
-  const std::vector<FileKey> keys = own_file_keys(own);
+  const std::vector<YamlKey> keys = own_file_keys(own);
   REQUIRE(keys.size() == 3);
   CHECK(keys[2].name == "rail");
   const auto after = [&](std::size_t key, const char* text) {
     set.clear();
-    keys[key].set("", {text});
+    Config config;
+    apply_yaml(config, fmt::format("{}: {}\n", keys[key].name, text), "a.yaml", keys);
     return set;
   };
   CHECK(after(0, "15min") == Words{"[15min]"});

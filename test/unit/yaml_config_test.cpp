@@ -164,9 +164,9 @@ TEST_CASE("a subcommand reads keys of its own beside the options", "[base][yaml]
     seen.push_back(text);
     if (item == "BAD") throw Error(ExitCode::bad_config, "no such setting");
   };
-  const std::vector<FileKey> own{{"delta", FileKey::Form::value, note},
-                                 {"collectives", FileKey::Form::list, note},
-                                 {"vary", FileKey::Form::map_of_lists, note}};
+  const std::vector<YamlKey> own{{"delta", [&](const YamlValue& value) { note("", {value.text()}); }},
+                                 {"collectives", [&](const YamlValue& value) { note("", value.texts()); }},
+                                 {"vary", [&](const YamlValue& value) { value.each_list(note); }}};
   const auto error_of = [&](const std::string& text) {
     try {
       Config config;

@@ -3,6 +3,7 @@
 #include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 
@@ -79,6 +80,13 @@ void drop_file_sizes(Config& config, const std::vector<std::string>& names) {
   if (contains(names, "sizes") || (names_range(names) && !config.sizes.empty())) forget_sizes(config);
 }
 
+/// The long names of what is set, each once.
+std::vector<std::string> names_of(const CommandLine& line) {
+  std::vector<std::string> names;
+  for (const Setting& setting : line.settings) add_once(names, std::string(setting.option->long_name));
+  return names;
+}
+
 /// Reads a command line word by word.
 class ArgumentScanner {
  public:
@@ -150,8 +158,7 @@ class ArgumentScanner {
                               const std::vector<const Option*>& candidates) const {
     if (name.empty()) fail(fmt::format("{} is not an option", in_quotes(word)));
     if (!candidates.empty()) {
-      std::vector<std::string> names;
-      for (const Option* o : candidates) names.push_back(fmt::format("--{}", o->long_name));
+      const auto names = mapped(candidates, [](const Option* o) { return fmt::format("--{}", o->long_name); });
       fail(fmt::format("{} may be {}", in_quotes(word), fmt::join(names, " or ")));
     }
     std::vector<std::string> names;
@@ -202,9 +209,7 @@ class ArgumentScanner {
 
 CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own) {
   CommandLine line = ArgumentScanner(std::span(argv, static_cast<std::size_t>(argc)).subspan(1), own).scan();
-  std::vector<std::string> names;
-  for (const Setting& setting : line.settings) add_once(names, std::string(setting.option->long_name));
-  if (line.action == CommandLine::Action::run) check_size_conflict(names);
+  if (line.action == CommandLine::Action::run) check_size_conflict(names_of(line));
   return line;
 }
 
@@ -231,15 +236,14 @@ void check_size_conflict(const std::vector<std::string>& names) {
 }
 
 Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
-                     const Config& defaults, std::span<const FileKey> own_keys) {
+                     const Config& defaults, std::span<const YamlKey> own_keys) {
   Configured result;
   Config& config = result.config;
   config = defaults;
   apply_environment(config, environment);
   if (file) result.set_by_user = apply_yaml(config, file->text, file->name, own_keys);
   config.config_file = line.config_file;
-  std::vector<std::string> names;
-  for (const Setting& setting : line.settings) add_once(names, std::string(setting.option->long_name));
+  const std::vector<std::string> names = names_of(line);
   if (contains(result.set_by_user, "mpi-threads") && !contains(names, "mpi-threads")) {
     throw_bad_config(
         fmt::format("{}: mpi-threads: MPI is started before a file is read; give --mpi-threads on the command "

@@ -84,7 +84,7 @@ struct Configured {
 /// Environment, then file, then command line: the later wins; then validate(). Throws Error. A subcommand may start
 /// from defaults and read keys of its own from the file.
 Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
-                     const Config& defaults = {}, std::span<const FileKey> own_keys = {});
+                     const Config& defaults = {}, std::span<const YamlKey> own_keys = {});
 
 /// What single options cannot tell: combinations. Throws Error(bad_config); Error(not_possible) for -D.
 void validate(const Config& config);

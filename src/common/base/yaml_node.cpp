@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
+#include "common/base/sequences.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 
@@ -133,9 +134,7 @@ std::size_t YamlValue::word(std::span<const std::string_view> words) const {
 const std::string& YamlValue::among(const std::map<std::string, std::string>& named) const {
   const auto found = named.find(text());
   if (found != named.end()) return found->second;
-  std::vector<std::string> names;
-  for (const auto& [name, meant] : named) names.push_back(name);
-  fail_unknown(key, text(), names);
+  fail_unknown(key, text(), mapped(named, [](const auto& one) { return one.first; }));
 }
 
 YamlKey key_of(std::string_view name, std::string& into) {
@@ -144,6 +143,16 @@ YamlKey key_of(std::string_view name, std::string& into) {
 
 YamlKey key_of(std::string_view name, std::vector<std::string>& into) {
   return {name, [&into](const YamlValue& value) { into = value.texts(); }};
+}
+
+void YamlValue::each_list(const std::function<void(const std::string&, const std::vector<std::string>&)>& visit) const {
+  if (!node.IsMap()) fail(fmt::format("{}: the value is not a map of names and their values", key));
+  for (const auto& entry : node) {
+    const YAML::Mark here = entry.first.Mark();
+    const std::string name = YamlValue{file, here, entry.first, key}.text();
+    const std::vector<std::string> values = YamlValue{file, here, entry.second, name}.texts();
+    YamlValue{file, here, entry.second, key}.checked([&] { visit(name, values); });
+  }
 }
 
 void YamlValue::each_item(const std::function<void(const YamlValue&)>& visit) const {
@@ -158,9 +167,7 @@ void YamlValue::read(const std::vector<YamlKey>& keys, std::string_view kind) co
   each([&](const YamlValue& value) {
     const auto known = std::ranges::find(keys, canonical_key(value.key), &YamlKey::name);
     if (known != keys.end()) return known->read(value);
-    std::vector<std::string> valid;
-    for (const YamlKey& one : keys) valid.emplace_back(one.name);
-    value.fail_unknown(kind, value.key, valid);
+    value.fail_unknown(kind, value.key, mapped(keys, [](const YamlKey& one) { return std::string(one.name); }));
   });
 }
 
@@ -203,47 +210,21 @@ void check_yaml_schema(const YamlValue& value) {
 
 namespace {
 
-const FileKey* find_own(std::string_view key, std::span<const FileKey> own) {
-  const auto found =
-      std::ranges::find_if(own, [&](const FileKey& o) { return canonical_key(o.name) == canonical_key(key); });
-  return found == own.end() ? nullptr : &*found;
-}
-
-std::vector<std::string> valid_keys(std::span<const FileKey> own) {
+std::vector<std::string> valid_keys(std::span<const YamlKey> own) {
   std::vector<std::string> keys{"schema"};
-  for (const FileKey& key : own) keys.emplace_back(key.name);
+  for (const YamlKey& key : own) keys.emplace_back(key.name);
   for (const Option& option : all_options()) {
     if (option.set != nullptr) keys.emplace_back(option.long_name);
   }
   return keys;
 }
 
-void apply_own(const YamlValue& value, const FileKey& key) {
-  const auto set = [&](const YamlValue& at, const std::string& item, const std::vector<std::string>& values) {
-    at.as(key.name).checked([&] { key.set(item, values); });
-  };
-  switch (key.form) {
-    case FileKey::Form::value:
-      return set(value, "", {value.as(key.name).text()});
-    case FileKey::Form::list:
-      return set(value, "", value.as(key.name).texts());
-    case FileKey::Form::map_of_lists:
-      break;
-  }
-  if (!value.node.IsMap()) value.fail(fmt::format("{}: the value is not a map of names and their values", key.name));
-  for (const auto& entry : value.node) {
-    const YAML::Mark here = entry.first.Mark();
-    const std::string item = YamlValue{value.file, here, entry.first, key.name}.text();
-    const YamlValue values{value.file, here, entry.second, item};
-    set(values, item, values.texts());
-  }
-}
-
-std::vector<std::string> apply_map(Config& config, const YamlValue& root, std::span<const FileKey> own) {
+std::vector<std::string> apply_map(Config& config, const YamlValue& root, std::span<const YamlKey> own) {
   std::vector<std::string> names;
   root.each([&](const YamlValue& value) {
     if (value.key == "schema") return check_yaml_schema(value);
-    if (const FileKey* own_key = find_own(value.key, own)) return apply_own(value, *own_key);
+    const auto own_key = std::ranges::find(own, canonical_key(value.key), &YamlKey::name);
+    if (own_key != own.end()) return own_key->read(value.as(own_key->name));
     const std::string_view name = apply_yaml_option(config, value);
     if (name.empty()) value.fail_unknown("key", value.key, valid_keys(own));
     names.emplace_back(name);
@@ -254,7 +235,7 @@ std::vector<std::string> apply_map(Config& config, const YamlValue& root, std::s
 }  // namespace
 
 std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
-                                    std::span<const FileKey> own) {
+                                    std::span<const YamlKey> own) {
   std::vector<std::string> names;
   with_yaml(file_name, text, [&](const YamlValue& root) {
     if (root.node.IsNull()) return;

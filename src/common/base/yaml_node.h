@@ -57,6 +57,10 @@ struct YamlValue {
   /// Visits the entries of a map in the file's order; a key given twice ('-' and '_' alike) is an error, and so is
   /// anything but a map.
   void each(const std::function<void(const YamlValue&)>& visit) const;
+  /// Visits the names of a map, each with its list of values: {NCCL_ALGO: [Ring, Tree]}. Puts file, line and this key
+  /// before the message of an Error.
+  void each_list(
+      const std::function<void(const std::string& name, const std::vector<std::string>& values)>& visit) const;
   /// Visits the items of a list; anything else is an error.
   void each_item(const std::function<void(const YamlValue&)>& visit) const;
   /// Reads a map of these keys; the error about any other, which is no `kind`, names them all.
@@ -87,25 +91,11 @@ void with_yaml(const std::string& file, std::string_view text, const std::functi
 /// With '_' as '-'.
 std::string canonical_key(std::string_view key);
 
-/// A key that a caller reads from the same file beside the options: a subcommand's own.
-struct FileKey {
-  enum class Form {
-    value,         ///< delta: 2%
-    list,          ///< collectives: [all_reduce, broadcast]
-    map_of_lists,  ///< vary: {NCCL_ALGO: [Ring, Tree]}
-  };
-  std::string_view name;
-  Form form = Form::value;
-  /// Called once, or once per entry of a map with its name in `item`. A single value stands for a list of one. Throws
-  /// Error(bad_config) without naming file, line and key.
-  std::function<void(const std::string& item, const std::vector<std::string>& values)> set;
-};
-
-/// Sets what a YAML file says: a map from long option names ('-' and '_' alike) and `own` keys to values, optionally
-/// `schema: 1`. Returns the options' names in the file's order. Throws Error(bad_config) that names file, line and, for
-/// an unknown key, the valid keys; nothing else, whatever the bytes are.
+/// Sets what a YAML file says: a map from long option names ('-' and '_' alike) and `own` keys, a subcommand's, to
+/// values, optionally `schema: 1`. Returns the options' names in the file's order. Throws Error(bad_config) that names
+/// file, line and, for an unknown key, the valid keys; nothing else, whatever the bytes are.
 std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
-                                    std::span<const FileKey> own = {});
+                                    std::span<const YamlKey> own = {});
 
 /// The option of that long name as a file may set it, applied; returns its name, empty where there is none.
 std::string_view apply_yaml_option(Config& config, const YamlValue& value);

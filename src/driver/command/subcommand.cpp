@@ -16,18 +16,19 @@
 #include <cstring>
 
 namespace busbar {
-std::vector<FileKey> own_file_keys(std::span<const OwnOption> own) {
-  std::vector<FileKey> keys;
+std::vector<YamlKey> own_file_keys(std::span<const OwnOption> own) {
+  std::vector<YamlKey> keys;
   for (const OwnOption& option : own) {
     const bool is_switch = option.argument.empty();
     const bool may_be_one = option.argument.starts_with('[');
-    const auto set = [apply = option.set, is_switch, may_be_one](const std::string&,
-                                                                 const std::vector<std::string>& values) {
-      const std::string& text = values.front();
-      if (!is_switch && !(may_be_one && (text == "true" || text == "false"))) return apply(text);
-      if (parse_switch(text)) apply(is_switch ? "1" : "");
+    const auto read = [apply = option.set, is_switch, may_be_one](const YamlValue& value) {
+      const std::string text = value.text();
+      value.checked([&] {
+        if (!is_switch && !(may_be_one && (text == "true" || text == "false"))) return apply(text);
+        if (parse_switch(text)) apply(is_switch ? "1" : "");
+      });
     };
-    keys.push_back({option.long_name, FileKey::Form::value, set});
+    keys.push_back({option.long_name, read});
   }
   return keys;
 }

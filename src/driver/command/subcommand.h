@@ -40,7 +40,7 @@ int run_locate(int argc, char** argv);
 
 /// A subcommand's own options as keys of a --config file. A switch is true or false there, and so may be an option
 /// whose argument can be left out ("rail: true" is --rail, "rail: 2" is --rail=2).
-std::vector<FileKey> own_file_keys(std::span<const OwnOption> own);
+std::vector<YamlKey> own_file_keys(std::span<const OwnOption> own);
 
 /// Throws Error(bad_config) where an option of the benchmarks is given to `subcommand`, which measures nothing.
 /// `but`: the long name of one that it takes.

@@ -59,16 +59,20 @@ std::vector<OwnOption> own_options(CompareOptions& o) {
 }
 
 /// The same in a file, under the long names; collectives and vary are lists there.
-std::vector<FileKey> file_keys(CompareOptions& options, const std::vector<OwnOption>& own) {
-  std::vector<FileKey> keys;
-  keys.push_back({"collectives", FileKey::Form::list, [&](const std::string&, const std::vector<std::string>& values) {
-                    for (const std::string& value : values) add_collectives(options, value);
+std::vector<YamlKey> file_keys(CompareOptions& options, const std::vector<OwnOption>& own) {
+  std::vector<YamlKey> keys;
+  keys.push_back({"collectives", [&](const YamlValue& value) {
+                    const std::vector<std::string> names = value.texts();
+                    value.checked([&] {
+                      for (const std::string& name : names) add_collectives(options, name);
+                    });
                   }});
-  keys.push_back(
-      {"vary", FileKey::Form::map_of_lists, [&](const std::string& item, const std::vector<std::string>& values) {
-         options.vary.push_back(make_varied(item, values));
-       }});
-  for (FileKey& key : own_file_keys(own)) {
+  keys.push_back({"vary", [&](const YamlValue& value) {
+                    value.each_list([&](const std::string& item, const std::vector<std::string>& values) {
+                      options.vary.push_back(make_varied(item, values));
+                    });
+                  }});
+  for (YamlKey& key : own_file_keys(own)) {
     if (key.name != "vary") keys.push_back(std::move(key));
   }
   return keys;
@@ -129,7 +133,7 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
   if (result.line.action != CommandLine::Action::run) return result;
 
   const std::vector<OwnOption> own = own_options(result.options);
-  const std::vector<FileKey> keys = file_keys(result.options, own);
+  const std::vector<YamlKey> keys = file_keys(result.options, own);
   result.configured = configure(result.line, file, environment, compare_defaults(), keys);
   if (!line_only.vary.empty()) result.options.vary.clear();
   if (!line_only.collectives.empty()) result.options.collectives.clear();

@@ -127,7 +127,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
 
   // The file first, then the command line again over it.
   const std::vector<OwnOption> own = own_options(a);
-  const std::vector<FileKey> keys = own_file_keys(own);
+  const std::vector<YamlKey> keys = own_file_keys(own);
   Config defaults;
   defaults.stat = true;           // --seed goes with it
   defaults.maxbytes = kMaxBytes;  // -e has no meaning here, and -b must not be held against it
