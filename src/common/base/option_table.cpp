@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 
@@ -22,9 +23,10 @@ using Text = std::string_view;
 
 /// The enumerator of that word; else an error that lists all. `wanted`: "a cadence".
 template <class Enum>
-Enum choice(Text text, Text wanted) {
-  if (const std::optional<Enum> value = from_word<Enum>(text)) return *value;
-  reject_text(text, fmt::format("{}; choose from: {}", wanted, fmt::join(words_of(Enum{}), " ")));
+void choose(Enum& value, Text text, Text wanted) {
+  const std::optional<Enum> known = from_word<Enum>(text);
+  if (!known) reject_text(text, fmt::format("{}; choose from: {}", wanted, fmt::join(words_of(value), " ")));
+  value = *known;
 }
 
 template <int Config::*field, int least, int most = std::numeric_limits<int>::max()>
@@ -56,14 +58,11 @@ void set_bytes(Config& config, Text text) {
 
 /// The items between commas, spaces around them dropped.
 std::vector<Text> items_of(Text text) {
-  std::vector<Text> items = split_list(text);
-  for (Text& item : items) item = trimmed(item, " ");
-  return items;
+  return mapped(split_list(text), [](Text item) { return trimmed(item, " "); });
 }
 
 void set_sizes(Config& config, Text text) {
-  std::vector<std::uint64_t> sizes;
-  for (const Text item : items_of(text)) sizes.push_back(positive_bytes(item));
+  std::vector<std::uint64_t> sizes = mapped(items_of(text), positive_bytes);
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   config.sizes = sizes;
@@ -102,13 +101,7 @@ void set_root(Config& config, Text text) {
   config.root = config.all_roots ? 0 : parse_int(text, 0);
 }
 
-void set_average(Config& config, Text text) { config.average = static_cast<Average>(parse_int(text, 0, 3)); }
-
-void set_stepfactor(Config& config, Text text) { config.stepfactor = parse_double(text, 0); }
-
 void set_timeout(Config& config, Text text) { config.timeout_s = parse_double(text, 0, 1e9); }
-
-void set_cta_policy(Config& config, Text text) { config.cta_policy = parse_int(text, 0, 2); }
 
 void set_output_file(Config& config, Text text) {
   if (text.size() <= 5 || !text.ends_with(".json"))
@@ -116,36 +109,16 @@ void set_output_file(Config& config, Text text) {
   config.output_file = text;
 }
 
-void set_placement(Config& config, Text text) { config.placement = choice<Placements>(text, "a placement"); }
-
-void set_buffers(Config& config, Text text) { config.buffers = choice<BufferUse>(text, "a use of the buffers"); }
-
-void set_mpi_threads(Config& config, Text text) {
-  config.mpi_threads = choice<MpiThreads>(text, "a thread level of MPI");
-}
-
-void set_pattern(Config& config, Text text) { config.pattern = choice<PingpongPattern>(text, "a pattern"); }
-
-void set_pairs(Config& config, Text text) { config.pairs = choice<PairChoice>(text, "a choice of pairs"); }
-
 template <double Config::*field>
 void set_seconds(Config& config, Text text) {
   config.*field = parse_duration(text);
 }
-
-void set_inject(Config& config, Text text) { config.inject = parse_injection(text); }
 
 void set_rel_ci(Config& config, Text text) {
   const double value = parse_fraction(text);
   if (value <= 0 || value >= 1) reject_text(text, "a width between 0 and 100%, such as 1%");
   config.rel_ci = value;
 }
-
-void set_seed(Config& config, Text text) { config.seed = static_cast<std::uint64_t>(parse_int(text, 0)); }
-
-void set_cadence(Config& config, Text text) { config.cadence = choice<Cadence>(text, "a cadence"); }
-
-void set_backend(Config& config, Text text) { config.backend = choice<BackendChoice>(text, "a backend"); }
 
 constexpr Text kDTypeHelp =
     "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2, a comma list, or all";
@@ -161,7 +134,7 @@ constexpr std::array kOptions{
     Option{'b', "minbytes", "SIZE", "32M", "first size", false, set_bytes<&C::minbytes>},
     Option{'e', "maxbytes", "SIZE", "32M", "upper bound of the sizes, inclusive", false, set_bytes<&C::maxbytes>},
     Option{'i', "stepbytes", "SIZE", "1M", "distance of sizes, used while -f is at most 1", false, set_bytes<&C::stepbytes>},
-    Option{'f', "stepfactor", "X", "1", "ratio of sizes; at most 1: off, sizes grow by -i", false, set_stepfactor},
+    Option{'f', "stepfactor", "X", "1", "ratio of sizes; at most 1: off, sizes grow by -i", false, [](C& c, Text text) { c.stepfactor = parse_double(text, 0); }},
     Option{'n', "iters", "N", "20", "timed iterations", false, set_int<&C::iters, 1>},
     Option{'m', "agg_iters", "N", "1", "operations per iteration, launched as one group; time is divided by n x m", false, set_int<&C::agg_iters, 1>},
     Option{'w', "warmup_iters", "N", "1", "warm-up iterations of each placement", false, set_int<&C::warmup_iters, 0>},
@@ -176,9 +149,9 @@ constexpr std::array kOptions{
     Option{'T', "timeout", "SECONDS", "(by step)", "report and end the job when a step makes no progress for so long; by default 30 s or 20 times what is expected; 0: never", false, set_timeout},
     Option{'G', "cudagraph", "N", "0", "capture the iterations in a CUDA graph and launch it N times; 0: off", false, set_int<&C::cudagraph, 0>},
     Option{'C', "report_cputime", "0|1", "0", "report the host time to enqueue instead of the time to finish", false, set_switch<&C::report_cputime>},
-    Option{'a', "average", "0..3", "1", "which time is reported: 0 rank 0, 1 average over ranks, 2 min, 3 max", false, set_average},
+    Option{'a', "average", "0..3", "1", "which time is reported: 0 rank 0, 1 average over ranks, 2 min, 3 max", false, [](C& c, Text text) { c.average = static_cast<Average>(parse_int(text, 0, 3)); }},
     Option{'R', "local_register", "0..2", "0", "register the buffers: 1 ncclCommRegister, 2 symmetric window", false, set_int<&C::local_register, 0, 2>},
-    Option{'x', "cta_policy", "0..2", "(unset)", "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", false, set_cta_policy},
+    Option{'x', "cta_policy", "0..2", "(unset)", "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", false, [](C& c, Text text) { c.cta_policy = parse_int(text, 0, 2); }},
     Option{'D', "device_implementation", "0..4", "0", "device API kernels instead of NCCL's: all_reduce 1 LSA, 2 LSA by vectors, 3 multimem, 4 multimem by vectors; alltoall 1, 2 alike, 3 GIN, 4 GIN and LSA; needs -R 2", false, set_int<&C::device_implementation, 0, 4>},
     Option{'V', "device_cta_count", "1..128", "16", "CTAs of the device API kernels", false, set_int<&C::device_cta_count, 1, 128>},
     Option{'J', "output_file", "FILE.json", "(none)", "write the results as JSON; an existing file is kept, FILE.json.0 is written", false, set_output_file},
@@ -191,14 +164,14 @@ constexpr std::array kOptions{
 
     Option{0, "config", "FILE.yaml", "(none)", "read options from a file, keys are the long names; the command line wins", false, nullptr},
     Option{0, "sizes", "LIST", "(none)", "exactly these sizes, such as 8,1K,4M; instead of -b -e -f -i", true, set_sizes},
-    Option{0, "placement", "out|in|both", "both", "which halves of a row are measured", false, set_placement},
-    Option{0, "backend", kBackendChoices, "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, set_backend},
-    Option{0, "buffers", "rotate|reuse", "rotate", "rotate: each call takes the next message of a buffer of -e, so that caches keep none; reuse: all take one, as OSU and IMB do", false, set_buffers},
+    Option{0, "placement", "out|in|both", "both", "which halves of a row are measured", false, [](C& c, Text text) { choose(c.placement, text, "a placement"); }},
+    Option{0, "backend", kBackendChoices, "auto", "auto: NCCL where every rank has a GPU, MPI on host memory where no host has one", false, [](C& c, Text text) { choose(c.backend, text, "a backend"); }},
+    Option{0, "buffers", "rotate|reuse", "rotate", "rotate: each call takes the next message of a buffer of -e, so that caches keep none; reuse: all take one, as OSU and IMB do", false, [](C& c, Text text) { choose(c.buffers, text, "a use of the buffers"); }},
     Option{0, "nonblocking", "", "", "call MPI's nonblocking functions and wait for each; adds the column start, the time until a call was started", false, set_switch<&C::nonblocking>},
-    Option{0, "mpi-threads", "single|funneled|serialized|multiple", "single", "what MPI is told of the process's threads; above single libraries take locks. Command line only", false, set_mpi_threads},
-    Option{0, "pattern", "latency|oneway|both", "latency", "of pingpong: latency: a message there and one back; oneway, both: windows of messages, one way or both ways at once", false, set_pattern},
+    Option{0, "mpi-threads", "single|funneled|serialized|multiple", "single", "what MPI is told of the process's threads; above single libraries take locks. Command line only", false, [](C& c, Text text) { choose(c.mpi_threads, text, "a thread level of MPI"); }},
+    Option{0, "pattern", "latency|oneway|both", "latency", "of pingpong: latency: a message there and one back; oneway, both: windows of messages, one way or both ways at once", false, [](C& c, Text text) { choose(c.pattern, text, "a pattern"); }},
     Option{0, "window", "N", "64", "of pingpong's oneway and both: messages under way at once", false, set_int<&C::window, 1, 65536>},
-    Option{0, "pairs", "half|all", "half", "of pingpong: half: rank i with i + n/2; all: every rank with every other in turn, a row per round", false, set_pairs},
+    Option{0, "pairs", "half|all", "half", "of pingpong: half: rank i with i + n/2; all: every rank with every other in turn, a row per round", false, [](C& c, Text text) { choose(c.pairs, text, "a choice of pairs"); }},
     Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
     Option{0, "history", "FILE", "(none)", "add the run to this SQLite file, for `busbar history`", false, set_file<&C::history>},
@@ -206,15 +179,15 @@ constexpr std::array kOptions{
     Option{0, "topology", "", "", "show who is bound where, and the locality of GPUs and network cards", false, set_switch<&C::topology>},
     Option{0, "hang-timeout", "SECONDS", "(by step)", "the same as -T", false, set_timeout},
     Option{0, "paranoid", "", "", "before each case all ranks compare what they are about to call; exit code 6 where one deviates", false, set_switch<&C::paranoid>},
-    Option{0, "inject", "FAULT", "(none)", "break one rank on purpose, to test alarms: rank=3,op=42,kind= one of skip late:5s count dtype op stop kill crash flip drop double shift overrun", true, set_inject},
+    Option{0, "inject", "FAULT", "(none)", "break one rank on purpose, to test alarms: rank=3,op=42,kind= one of skip late:5s count dtype op stop kill crash flip drop double shift overrun", true, [](C& c, Text text) { c.inject = parse_injection(text); }},
     Option{0, "stat", "", "", "statistical mode: sample until the median is known to --rel-ci; adds median, +-CI%, p99, samples and why it stopped", false, set_switch<&C::stat>},
     Option{0, "rel-ci", "X%", "1%", "with --stat: half width of the 95 % interval at which a cell is done", false, set_rel_ci},
     Option{0, "min-time", "SECONDS", "0", "with --stat: time each cell at least so long", false, set_seconds<&C::min_time_s>},
     Option{0, "max-time", "SECONDS", "120", "with --stat: bound of the whole run", false, set_seconds<&C::max_time_s>},
     Option{0, "cell-time", "SECONDS", "20", "with --stat: bound of one placement of one row", false, set_seconds<&C::cell_time_s>},
     Option{0, "epochs", "N", "400", "with --stat: at most so many epochs per cell", false, set_int<&C::epochs, 6, 100000>},
-    Option{0, "seed", "N", "0", "with --stat: seed of the order of cells; 0: drawn and printed", false, set_seed},
-    Option{0, "cadence", "auto|isolated|stream", "auto", "with --stat: each call after a barrier, or back to back; auto: isolated on host memory, stream on GPUs", false, set_cadence},
+    Option{0, "seed", "N", "0", "with --stat: seed of the order of cells; 0: drawn and printed", false, [](C& c, Text text) { c.seed = static_cast<std::uint64_t>(parse_int(text, 0)); }},
+    Option{0, "cadence", "auto|isolated|stream", "auto", "with --stat: each call after a barrier, or back to back; auto: isolated on host memory, stream on GPUs", false, [](C& c, Text text) { choose(c.cadence, text, "a cadence"); }},
     Option{0, "per-rank", "", "", "with --stat: a table of every rank's own time, its lateness and how often it came last", false, set_switch<&C::per_rank>},
     Option{0, "skew", "", "", "with --stat: add the spread of the ranks' entry times", false, set_switch<&C::skew>},
     Option{0, "samples", "FILE", "(none)", "with --stat: write every sample as CSV", false, set_file<&C::samples_file>},
