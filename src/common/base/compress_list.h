@@ -17,7 +17,8 @@ class RankList {
   };
 
   RankList() = default;
-  explicit RankList(std::span<const int> ranks) {
+  template <class Ranks>
+  explicit RankList(const Ranks& ranks) {
     for (const int rank : ranks) add(rank);
   }
 

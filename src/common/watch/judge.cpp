@@ -1,4 +1,5 @@
 #include "common/base/enum_words.h"
+#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/watch/hang_evidence.h"
 #include "common/watch/judge_scene.h"
@@ -64,7 +65,7 @@ void add_absent(const Scene& scene, const std::set<int>& blamed, std::vector<Ran
     }
   };
   add(scene.unheard, "not heard from");
-  add(RankList(scene.recordless), "no record on its host");
+  add(scene.recordless, "no record on its host");
 }
 
 /// Ranks that do the same, the largest group first, those to blame behind.
@@ -72,13 +73,9 @@ std::vector<RankGroup> group_ranks(const Scene& scene, const std::set<int>& blam
   std::map<Key, RankGroup> by_key;
   for (const SeenRank& seen : scene.ranks) {
     const bool to_blame = blamed.contains(seen.rank);
-    RankGroup& group = by_key[key_of(seen, to_blame)];
-    group.blamed = to_blame;
-    if (group.ranks.empty()) group.doing = words(seen);
-    group.ranks.add(seen.rank);
+    by_key.try_emplace(key_of(seen, to_blame), RankGroup{{}, words(seen), to_blame}).first->second.ranks.add(seen.rank);
   }
-  std::vector<RankGroup> groups;
-  for (auto& [key, group] : by_key) groups.push_back(std::move(group));
+  std::vector<RankGroup> groups = mapped(by_key, &std::pair<const Key, RankGroup>::second);
   add_absent(scene, blamed, groups);
   std::ranges::stable_sort(groups, [](const RankGroup& a, const RankGroup& b) {
     return a.blamed != b.blamed ? b.blamed : a.ranks.size() > b.ranks.size();
@@ -180,12 +177,10 @@ std::optional<Ruling> find_moved_unseen(const Scene& scene) {
   };
   const bool later = scene.evidence->occasion == HangEvidence::Occasion::files;
   if (!later || scene.ranks.empty() || !std::ranges::all_of(scene.ranks, moves)) return std::nullopt;
-  Ruling ruling;
-  ruling.sentence = fmt::format(
-      "all ranks{} moved until the last beat of their records, during {}; their processes "
-      "cannot be seen from here{}",
-      scene.unheard.empty() ? "" : " heard from", during(*scene.ranks.front().flight), unheard_words(scene));
-  return ruling;
+  return Ruling{.sentence = fmt::format("all ranks{} moved until the last beat of their records, during {}; their "
+                                        "processes cannot be seen from here{}",
+                                        scene.unheard.empty() ? "" : " heard from", during(*scene.ranks.front().flight),
+                                        unheard_words(scene))};
 }
 
 bool is_last_resort(Verdict verdict) {
@@ -209,10 +204,8 @@ std::vector<Ruling> look_at(const Scene& scene) {
 }
 
 Ruling nothing_known(const Scene& scene) {
-  Ruling ruling;
-  ruling.sentence = scene.ranks.empty() ? "the evidence does not tell: no rank's flight record was read"
-                                        : "the evidence does not tell what holds the job up";
-  return ruling;
+  return {.sentence = scene.ranks.empty() ? "the evidence does not tell: no rank's flight record was read"
+                                          : "the evidence does not tell what holds the job up"};
 }
 
 /// What is the same on many hosts stands once.
@@ -265,8 +258,8 @@ void add_starved(const Scene& scene, std::vector<std::string>& lines) {
   std::map<const HostEvidence*, double> freshest;
   for (const SeenRank& seen : scene.ranks) {
     const double age_s = seen.condition == SeenRank::Condition::running ? seen.flight->heartbeat_age_s : 0;
-    const auto [at, added] = freshest.try_emplace(seen.host, age_s);
-    if (!added) at->second = std::min(at->second, age_s);
+    double& least_s = freshest.try_emplace(seen.host, age_s).first->second;
+    least_s = std::min(least_s, age_s);
   }
   for (const auto& [host, age_s] : freshest) {
     if (age_s < kLate) continue;

@@ -1,4 +1,5 @@
 #include "common/base/enum_words.h"
+#include "common/base/sequences.h"
 #include "common/watch/judge_scene.h"
 
 #include <fmt/format.h>
@@ -55,7 +56,7 @@ std::string_view words(Result result) { return word(kProbeResults, result); }
 /// "node3 (ranks 12-15)".
 std::string host_and_ranks(const Scene& scene, const std::string& host) {
   const std::set<int> ranks = ranks_on(scene, {host});
-  return ranks.empty() ? host : fmt::format("{} ({})", host, rank_words(std::vector(ranks.begin(), ranks.end())));
+  return ranks.empty() ? host : fmt::format("{} ({})", host, rank_words(RankList(ranks)));
 }
 
 /// A process that was asked may be the one that cannot answer: then silence says nothing of the network.
@@ -108,8 +109,7 @@ std::optional<std::string> common_host(const std::vector<Pair>& failing) {
 
 /// Who stands out by its own MTU is to blame, else who stands in all pairs, else both ends of one.
 Ruling about_mtu(const Scene& scene, const std::vector<Pair>& lost) {
-  Ruling ruling;
-  ruling.verdict = Verdict::host_unreachable;
+  Ruling ruling{Verdict::host_unreachable};
   ruling.about_mtu = true;
   const std::set<std::string> unlike = hosts_of_unlike_mtu(scene);
   for (const auto& [from, to] : lost) {
@@ -169,9 +169,7 @@ std::optional<Ruling> find_cut_pairs(const Scene& scene) {
 /// Seconds since a rank that was heard from advanced; infinity where none was.
 double still_s(const Scene& scene) {
   double least = std::numeric_limits<double>::infinity();
-  for (const SeenRank& seen : scene.ranks) {
-    if (seen.flight->ending != Ending::good) least = std::min(least, seen.flight->idle_s);
-  }
+  for (const SeenRank* seen : not_at_their_end(scene)) least = std::min(least, seen->flight->idle_s);
   return least;
 }
 
@@ -193,16 +191,12 @@ std::vector<const HostEvidence*> silent_hosts(const Scene& scene, bool mute) {
 }
 
 Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& silent) {
-  Ruling ruling;
-  ruling.verdict = Verdict::host_unreachable;
-  std::vector<std::string> names;
-  std::string first_reason;
-  for (const HostEvidence* host : silent) {
-    const std::string reason = host->why_not.empty() ? "nothing came back" : host->why_not;
-    if (names.empty()) first_reason = reason;
-    ruling.evidence.push_back(fmt::format("{}: {}", host->host, reason));
-    names.push_back(host->host);
-  }
+  Ruling ruling{Verdict::host_unreachable};
+  const auto reason = [](const HostEvidence* host) {
+    return host->why_not.empty() ? "nothing came back" : host->why_not;
+  };
+  ruling.evidence = mapped(silent, [&](auto* host) { return fmt::format("{}: {}", host->host, reason(host)); });
+  const std::vector<std::string> names = mapped(silent, &HostEvidence::host);
   const std::string reporter = scene.reached.front()->host;
   const bool has_network = std::ranges::any_of(
       scene.unreached, [&](const HostEvidence* h) { return is_mute(*h) || is_walled(*scene.evidence, *h); });
@@ -216,7 +210,7 @@ Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& 
   if (names.size() == 1) {
     const bool mute = is_mute(*silent.front());
     ruling.sentence = fmt::format("host {} {}: {}", host_and_ranks(scene, names.front()),
-                                  mute ? "does not answer" : "is dead, cut off or paused", first_reason);
+                                  mute ? "does not answer" : "is dead, cut off or paused", reason(silent.front()));
     if (mute) ruling.sentence += "; its network works, its processes are stopped or get no CPU";
   } else {
     constexpr std::size_t kFew = 4;
@@ -236,8 +230,7 @@ Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& 
 
 /// Who asks is as likely cut off as all the others, and more likely than they one by one.
 Ruling about_refused_by_all(const Scene& scene) {
-  Ruling ruling;
-  ruling.verdict = Verdict::host_unreachable;
+  Ruling ruling{Verdict::host_unreachable};
   const std::string& reporter = scene.reached.front()->host;
   ruling.hosts.insert(reporter);
   ruling.sentence =
@@ -253,9 +246,8 @@ Ruling about_refused_by_all(const Scene& scene) {
 
 std::optional<JobLink::State> links_to(const HangEvidence& evidence, const std::string& host) {
   std::optional<JobLink::State> all;
-  const auto weight = [](JobLink::State state) {
-    return state == JobLink::State::stalled ? 2 : state == JobLink::State::standing ? 1 : 0;
-  };
+  constexpr int kWeight[] = {1, 2, 0};  // of standing, stalled, closed
+  const auto weight = [&](JobLink::State state) { return kWeight[static_cast<int>(state)]; };
   for (const HostEvidence& from : evidence.hosts) {
     for (const JobLink& link : from.links) {
       if (link.host == host && (!all || weight(link.state) > weight(*all))) all = link.state;
@@ -287,13 +279,11 @@ std::string mtu_words(const Scene& scene) {
 }
 
 std::optional<Ruling> find_hardware_fault(const Scene& scene) {
-  Ruling ruling;
-  ruling.verdict = Verdict::hw_fault;
+  Ruling ruling{Verdict::hw_fault};
   ruling.blame(scene, Trouble::Kind::hardware);
   if (ruling.evidence.empty()) return std::nullopt;
-  for (const SeenRank& seen : scene.ranks) {
-    if (ruling.hosts.size() == 1 && ruling.hosts.contains(seen.host->host)) ruling.ranks.insert(seen.rank);
-  }
+  const auto is_there = [&](const SeenRank& seen) { return ruling.hosts.contains(seen.host->host); };
+  if (ruling.hosts.size() == 1) ruling.blame(those(scene, is_there));
   ruling.sentence = ruling.evidence.front();
   if (ruling.evidence.size() > 1) ruling.sentence += fmt::format(" (and {} more)", ruling.evidence.size() - 1);
   ruling.sentence += waiting(scene, {}, "");
@@ -327,31 +317,23 @@ std::optional<Ruling> find_walled(const Scene& scene) {
   if (scene.walled.empty() || find_call_mismatch(scene) || find_slow(scene)) return std::nullopt;
   const auto is_rooted = [](const SeenRank& seen) { return inside(*seen.flight) && !synchronizes(*seen.flight); };
   if (std::ranges::none_of(scene.ranks, is_rooted) && find_lagging(scene)) return std::nullopt;
-  Ruling ruling;
-  ruling.sentence = walled_words(scene) + unheard_words(scene);
-  ruling.sentence += waiting(scene, {}, "");
-  return ruling;
+  return Ruling{.sentence = walled_words(scene) + unheard_words(scene) + waiting(scene, {}, "")};
 }
 
 std::optional<Ruling> find_unmet(const Scene& scene) {
   // What moves and what was called otherwise is certain whatever the others do.
   if (scene.unmet.empty() || find_call_mismatch(scene) || find_slow(scene)) return std::nullopt;
-  std::vector<std::string> names;
-  for (const HostEvidence* host : scene.unmet) names.push_back(host->host);
-  Ruling ruling;
   const std::string here =
       scene.reached.size() == 1 ? scene.reached.front()->host : fmt::format("{} hosts", scene.reached.size());
-  ruling.sentence = fmt::format("the watchers of {} have never reached {}, where the cause may be{}", here,
-                                few_hosts(names), unheard_words(scene));
-  ruling.sentence += waiting(scene, {}, "");
-  return ruling;
+  return Ruling{.sentence = fmt::format("the watchers of {} have never reached {}, where the cause may be{}{}", here,
+                                        few_hosts(mapped(scene.unmet, &HostEvidence::host)), unheard_words(scene),
+                                        waiting(scene, {}, ""))};
 }
 
 std::optional<Ruling> find_mute(const Scene& scene) {
   if (scene.reached.empty() || !silent_hosts(scene, false).empty()) return std::nullopt;
   const std::vector<const HostEvidence*> silent = silent_hosts(scene, true);
-  if (silent.empty()) return std::nullopt;
-  return about_silent(scene, silent);
+  return silent.empty() ? std::nullopt : std::optional(about_silent(scene, silent));
 }
 
 }  // namespace busbar

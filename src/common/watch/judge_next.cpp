@@ -43,10 +43,49 @@ Target target_of(const Scene& scene, const Ruling& ruling) {
   return {};
 }
 
-std::string ps(const Target& target) { return fmt::format("ps -o pid,stat,wchan:20,etime,cmd -p {}", target.pid); }
-std::string stacks(const Target& target) {
-  return fmt::format("gdb -p {} -batch -ex \"thread apply all bt\"", target.pid);
-}
+/// When a command helps: always, where a GPU is to blame, where a process is known, where it can be looked at, where
+/// the host's network works and only no process there speaks.
+enum class When : std::uint8_t { always, gpu, known, process, mute };
+
+/// A command for the host of who is to blame; {} is the process.
+struct Advice {
+  Verdict verdict;
+  When when;
+  std::string_view command;
+};
+
+constexpr std::string_view kPs = "ps -o pid,stat,wchan:20,etime,cmd -p {}";
+constexpr std::string_view kPsAll = "ps -eo pid,stat,wchan:20,etime,cmd | head -50";
+constexpr std::string_view kStacks = "gdb -p {} -batch -ex \"thread apply all bt\"";
+
+constexpr Advice kAdvice[] = {
+    {Verdict::hw_fault, When::always, "dmesg -T | grep -iE \"xid|aer|mlx5|link\" | tail"},
+    {Verdict::hw_fault, When::always, "ip -s link"},
+    {Verdict::hw_fault, When::gpu, "nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT"},
+    {Verdict::host_unreachable, When::mute, kPsAll},
+    {Verdict::host_unreachable, When::mute, "top -b -n 1 | head -20; dmesg -T | tail"},
+    {Verdict::process_dead, When::always, "dmesg -T | tail -50"},
+    {Verdict::process_dead, When::known, "coredumpctl list {}"},
+    {Verdict::process_stopped, When::process, kPs},
+    {Verdict::process_stopped, When::process, "kill -CONT {}"},
+    {Verdict::process_stopped, When::always, "dmesg -T | tail"},
+    {Verdict::resource, When::always, "df -h /dev/shm; ls -lS /dev/shm | head; free -g; ulimit -a"},
+    {Verdict::config, When::always, "env | grep -E \"^(NCCL|OMPI|UCX)_\""},
+    {Verdict::init_not_joined, When::always, kPsAll},
+    {Verdict::init_stuck, When::process, kStacks},
+    {Verdict::init_stuck, When::always, "ip -br addr; ss -tnp | head -50"},
+    {Verdict::arg_mismatch, When::process, kStacks},
+    {Verdict::order_mismatch, When::process, kStacks},
+    {Verdict::slow_not_hung, When::always, "top -b -n 1 | head -20"},
+    {Verdict::slow_not_hung, When::always, "ip -s link"},
+    {Verdict::rank_lagging, When::process, kPs},
+    {Verdict::rank_lagging, When::process, kStacks},
+    {Verdict::rank_lagging, When::always, "top -b -n 1 | head -20; dmesg -T | tail"},
+    {Verdict::stuck_inside, When::process, kStacks},
+    {Verdict::stuck_inside, When::always, "ip -s link; dmesg -T | tail"},
+    {Verdict::unknown, When::process, kStacks},
+    {Verdict::unknown, When::always, "ip -s link; dmesg -T | tail"},
+};
 
 /// Whether the network of all these hosts works, only no process there speaks.
 bool are_mute(const Scene& scene, const std::set<std::string>& hosts) {
@@ -82,82 +121,27 @@ void add_network(const Scene& scene, const Ruling& ruling, std::vector<std::stri
 std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling) {
   std::vector<std::string> next;
   const Target target = target_of(scene, ruling);
-  const auto there = [&](const std::string& command) {
-    if (!target.host.empty()) next.push_back(on(scene, target.host, command));
-  };
-  const bool known = target.pid > 0, process = known && !target.gone;
-  switch (ruling.verdict) {
-    case Verdict::hw_fault:
-      there("dmesg -T | grep -iE \"xid|aer|mlx5|link\" | tail");
-      there("ip -s link");
-      if (ruling.about_gpu) there("nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT");
-      break;
-    case Verdict::host_unreachable:
-      if (are_mute(scene, ruling.hosts)) {
-        there("ps -eo pid,stat,wchan:20,etime,cmd | head -50");
-        there("top -b -n 1 | head -20; dmesg -T | tail");
-      } else {
-        add_network(scene, ruling, next);
-      }
-      break;
-    case Verdict::process_dead:
-      there("dmesg -T | tail -50");
-      if (known) there(fmt::format("coredumpctl list {}", target.pid));
-      break;
-    case Verdict::process_stopped:
-      if (process) {
-        there(ps(target));
-        there(fmt::format("kill -CONT {}", target.pid));
-      }
-      there("dmesg -T | tail");
-      break;
-    case Verdict::resource:
-      there("df -h /dev/shm; ls -lS /dev/shm | head; free -g; ulimit -a");
-      break;
-    case Verdict::config:
-      there("env | grep -E \"^(NCCL|OMPI|UCX)_\"");
-      break;
-    case Verdict::init_not_joined:
-      there("ps -eo pid,stat,wchan:20,etime,cmd | head -50");
-      break;
-    case Verdict::init_stuck:
-      next.emplace_back("run it again with NCCL_DEBUG=INFO, then: busbar diagnose LOGS");
-      if (process) there(stacks(target));
-      there("ip -br addr; ss -tnp | head -50");
-      break;
-    case Verdict::arg_mismatch:
-    case Verdict::order_mismatch:
-      next.emplace_back("run it again with --paranoid: it compares the arguments before each call");
-      if (process && !died_of_mismatch(scene)) there(stacks(target));
-      break;
-    case Verdict::slow_not_hung:
-      there("top -b -n 1 | head -20");
-      there("ip -s link");
-      break;
-    case Verdict::rank_lagging:
-      if (process) {
-        there(ps(target));
-        there(stacks(target));
-      }
-      there("top -b -n 1 | head -20; dmesg -T | tail");
-      break;
-    case Verdict::unknown:
-      if (!scene.walled.empty()) {
-        next.push_back(on(scene, scene.walled.front()->host, "nft list ruleset; iptables -S; ss -tnp | head -50"));
-      }
-      if (scene.evidence->occasion == HangEvidence::Occasion::terminated || (known && target.gone)) {
-        next.emplace_back("the launcher's and the scheduler's output say who ended it");
-        break;
-      }
-      [[fallthrough]];
-    case Verdict::stuck_inside:
-      if (process) there(stacks(target));
-      there("ip -s link; dmesg -T | tail");
-      break;
-    case Verdict::ok:
-      break;
+  const auto is = [&](Verdict verdict) { return ruling.verdict == verdict; };
+  const bool mute = are_mute(scene, ruling.hosts), known = target.pid > 0;
+  const bool mismatch = is(Verdict::arg_mismatch) || is(Verdict::order_mismatch);
+  const bool process = known && !target.gone && !(mismatch && died_of_mismatch(scene));
+  if (is(Verdict::host_unreachable) && !mute) add_network(scene, ruling, next);
+  if (is(Verdict::init_stuck)) next.emplace_back("run it again with NCCL_DEBUG=INFO, then: busbar diagnose LOGS");
+  if (mismatch) next.emplace_back("run it again with --paranoid: it compares the arguments before each call");
+  if (is(Verdict::unknown) && !scene.walled.empty()) {
+    next.push_back(on(scene, scene.walled.front()->host, "nft list ruleset; iptables -S; ss -tnp | head -50"));
   }
-  if (!scene.unheard.empty() && ruling.verdict != Verdict::ok) {
+  const bool terminated = scene.evidence->occasion == HangEvidence::Occasion::terminated;
+  if (is(Verdict::unknown) && (terminated || (known && target.gone))) {
+    next.emplace_back("the launcher's and the scheduler's output say who ended it");
+  } else if (!target.host.empty()) {
+    const bool helps[] = {true, ruling.about_gpu, known, process, mute};  // in the order of When
+    for (const Advice& advice : kAdvice) {
+      if (!is(advice.verdict) || !helps[static_cast<int>(advice.when)]) continue;
+      next.push_back(on(scene, target.host, fmt::format(fmt::runtime(advice.command), target.pid)));
+    }
+  }
+  if (!scene.unheard.empty() && !is(Verdict::ok)) {
     next.emplace_back("on each host that did not answer: busbar diagnose --flight /dev/shm");
   }
   return next;

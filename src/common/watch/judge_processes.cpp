@@ -1,9 +1,11 @@
+#include "common/base/sequences.h"
 #include "common/watch/judge_scene.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <string_view>
 
@@ -47,6 +49,8 @@ Seen complaining(const Scene& scene, Verdict verdict) {
   return those(scene, [&](const SeenRank& seen) { return says(seen.flight->error, verdict); });
 }
 
+std::string error_words(const SeenRank* seen) { return fmt::format("{}: {}", who({seen}), seen->flight->error); }
+
 /// Something on this host failed, so that what is used up there matters.
 bool has_errors(const Scene& scene, const HostEvidence& host) {
   return std::ranges::any_of(scene.ranks, [&](const SeenRank& seen) {
@@ -58,8 +62,7 @@ bool has_errors(const Scene& scene, const HostEvidence& host) {
 /// closed: a refusal alone may be a firewall's. Processes that leave when their job is ended do not leave together, so
 /// that then only few such hosts tell something.
 std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
-  Ruling ruling;
-  ruling.verdict = Verdict::process_dead;
+  Ruling ruling{Verdict::process_dead};
   std::size_t refusing = 0;
   for (const HostEvidence* host : scene.unreached) {
     if (host->silence != Silence::refused) continue;
@@ -72,7 +75,7 @@ std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
   if (ruling.hosts.empty() || (ended && 2 * refusing >= scene.evidence->hosts.size())) return std::nullopt;
   if (is_refused_by_all(scene)) return std::nullopt;
   ruling.ranks = ranks_on(scene, ruling.hosts);
-  const std::vector<int> ranks(ruling.ranks.begin(), ruling.ranks.end());
+  const RankList ranks(ruling.ranks);
   const std::string where =
       ruling.hosts.size() == 1 ? *ruling.hosts.begin() : fmt::format("{} hosts", ruling.hosts.size());
   ruling.sentence = fmt::format("no process is left on {}{}: connection refused, and MPI's connections are closed",
@@ -84,14 +87,11 @@ std::optional<Ruling> find_emptied_hosts(const Scene& scene) {
 /// Ranks that are ended because what had started them died: then they themselves are well until they are ended.
 std::optional<Ruling> find_dead_launcher(const Scene& scene) {
   if (scene.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
-  Ruling ruling;
-  ruling.verdict = Verdict::process_dead;
+  Ruling ruling{Verdict::process_dead};
   ruling.blame(scene, Trouble::Kind::launcher);
   // Where that is so everywhere, the job was ended in this way.
   if (ruling.hosts.empty() || ruling.hosts.size() == scene.evidence->hosts.size()) return std::nullopt;
-  for (const SeenRank& seen : scene.ranks) {
-    if (ruling.hosts.contains(seen.host->host)) ruling.ranks.insert(seen.rank);
-  }
+  ruling.blame(those(scene, [&](const SeenRank& seen) { return ruling.hosts.contains(seen.host->host); }));
   ruling.sentence = ruling.evidence.front() + ": the launcher ends the job for it";
   return ruling;
 }
@@ -108,6 +108,10 @@ Seen first_lost(const Seen& lost) {
     if (seen->flight->ending == Ending::none) silent.push_back(seen);
   }
   return silent.empty() ? first : silent;
+}
+
+bool all_failed(const Seen& dead) {
+  return std::ranges::all_of(dead, [](const SeenRank* seen) { return seen->flight->ending == Ending::failed; });
 }
 
 /// A launcher that has lost a host ends all others, and kills at once who does not end on its first signal: beside a
@@ -133,8 +137,7 @@ Seen without_killed_late(const Scene& scene, const Seen& dead) {
 bool died_of_mismatch(const Scene& scene) {
   // A library that sees arguments that do not match says so in its own way ("message truncated"), and the process ends.
   const Seen dead = first_lost(those(scene, Condition::lost));
-  const bool failed = std::ranges::all_of(dead, [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
-  return !dead.empty() && failed && find_call_mismatch(scene);
+  return !dead.empty() && all_failed(dead) && find_call_mismatch(scene);
 }
 
 std::optional<Ruling> find_dead(const Scene& scene) {
@@ -143,12 +146,11 @@ std::optional<Ruling> find_dead(const Scene& scene) {
     const std::optional<Ruling> emptied = find_emptied_hosts(scene);
     return emptied ? emptied : find_dead_launcher(scene);
   }
-  const Seen dead = without_killed_late(scene, first_lost(lost));
-  Ruling ruling;
-  ruling.verdict = Verdict::process_dead;
-  ruling.blame(dead);
-  const bool failed = std::ranges::all_of(dead, [](const SeenRank* s) { return s->flight->ending == Ending::failed; });
   if (died_of_mismatch(scene)) return std::nullopt;
+  const Seen dead = without_killed_late(scene, first_lost(lost));
+  Ruling ruling{Verdict::process_dead};
+  ruling.blame(dead);
+  const bool failed = all_failed(dead);
   const bool zombie = dead.front()->process.state == 'Z';
   const std::string_view how = failed            ? "ended after an error"
                                : dead.size() > 1 ? "are gone without a word (killed, or crashed)"
@@ -175,8 +177,7 @@ std::optional<Ruling> find_stopped(const Scene& scene) {
   const bool frozen = stopped.empty();
   if (frozen) stopped = those(scene, Condition::frozen);
   if (stopped.empty()) return std::nullopt;
-  Ruling ruling;
-  ruling.verdict = Verdict::process_stopped;
+  Ruling ruling{Verdict::process_stopped};
   ruling.blame(stopped);
   const SeenRank& first = *stopped.front();
   const std::string_view is = are(stopped.size());
@@ -200,13 +201,10 @@ std::optional<Ruling> find_stopped(const Scene& scene) {
 }
 
 std::optional<Ruling> find_resource(const Scene& scene) {
-  Ruling ruling;
-  ruling.verdict = Verdict::resource;
+  Ruling ruling{Verdict::resource};
   const Seen complaints = complaining(scene, Verdict::resource);
   ruling.blame(scene, Trouble::Kind::resource, [&](const HostEvidence& host) { return has_errors(scene, host); });
-  for (const SeenRank* seen : first_few(complaints)) {
-    ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));
-  }
+  std::ranges::move(mapped(first_few(complaints), error_words), std::back_inserter(ruling.evidence));
   if (ruling.evidence.empty()) return std::nullopt;
   ruling.blame(complaints);
   ruling.sentence = ruling.evidence.front() + and_waiting(scene, ruling);
@@ -216,13 +214,10 @@ std::optional<Ruling> find_resource(const Scene& scene) {
 std::optional<Ruling> find_config(const Scene& scene) {
   const Seen complaints = complaining(scene, Verdict::config);
   if (complaints.empty()) return std::nullopt;
-  Ruling ruling;
-  ruling.verdict = Verdict::config;
+  Ruling ruling{Verdict::config};
   ruling.blame(complaints);
   ruling.sentence = fmt::format("{}: {}", who(complaints), complaints.front()->flight->error);
-  for (const SeenRank* seen : first_few(complaints)) {
-    ruling.evidence.push_back(fmt::format("{}: {}", who({seen}), seen->flight->error));
-  }
+  ruling.evidence = mapped(first_few(complaints), error_words);
   return ruling;
 }
 

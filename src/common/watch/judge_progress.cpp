@@ -36,14 +36,15 @@ std::optional<Ruling> find_not_joined(const Scene& scene) {
   // A rank that others are already past cannot be one for which they wait.
   if (somebody_is_through || (behind.empty() && scene.recordless.empty())) return std::nullopt;
 
-  Ruling ruling;
-  ruling.verdict = Verdict::init_not_joined;
+  Ruling ruling{Verdict::init_not_joined};
   ruling.blame(behind);
   std::string sentence;
   if (!scene.recordless.empty()) {
-    ruling.ranks.insert(scene.recordless.begin(), scene.recordless.end());
     std::set<std::string> hosts;
-    for (int rank : scene.recordless) hosts.insert(scene.evidence->host_of_rank[rank]);
+    for (int rank : scene.recordless.each()) {
+      ruling.ranks.insert(rank);
+      hosts.insert(scene.evidence->host_of_rank[rank]);
+    }
     sentence = fmt::format("{} did not start: no record of {} on {}", rank_words(scene.recordless),
                            scene.recordless.size() == 1 ? "it" : "them",
                            hosts.size() == 1 ? *hosts.begin() : fmt::format("{} hosts", hosts.size()));
@@ -65,8 +66,7 @@ std::optional<Ruling> find_init_stuck(const Scene& scene) {
   const std::size_t through = scene.ranks.size() - still.size();
   const auto has_called = [](const SeenRank& seen) { return seen.progress.entered > 0; };  // ranks that lag, then
   if (still.empty() || std::ranges::any_of(scene.ranks, has_called)) return std::nullopt;
-  Ruling ruling;
-  ruling.verdict = Verdict::init_stuck;
+  Ruling ruling{Verdict::init_stuck};
   const FlightState& f = *still.front()->flight;
   const std::string where = doing(f);
   if (through == 0) {
@@ -89,15 +89,6 @@ namespace {
 
 using Condition = SeenRank::Condition;
 using Occasion = HangEvidence::Occasion;
-
-/// Those whose place tells something: a rank that ended in good order is behind nobody.
-std::map<Advance, Seen> levels_of(const Scene& scene) {
-  std::map<Advance, Seen> levels;
-  for (const SeenRank& seen : scene.ranks) {
-    if (seen.flight->ending != Ending::good) levels[seen.progress].push_back(&seen);
-  }
-  return levels;
-}
 
 /// What the process does in words: "in the timed loop, state R".
 std::string process_words(const SeenRank& seen) {
@@ -136,8 +127,7 @@ std::string absent_words(const Scene& scene) {
 }
 
 Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) {
-  Ruling ruling;
-  ruling.verdict = Verdict::rank_lagging;
+  Ruling ruling{Verdict::rank_lagging};
   blame_ranks(ruling, behind);
   const FlightState& f = *behind.front()->flight;
   const FlightState& there = *largest.front()->flight;
@@ -160,8 +150,7 @@ Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) 
 std::optional<Ruling> rule_ahead(const Scene& scene, const Seen& most, const Seen& ahead) {
   const FlightState& f = *most.front()->flight;
   if (!inside(f) || !synchronizes(f)) return std::nullopt;
-  Ruling ruling;
-  ruling.verdict = Verdict::rank_lagging;
+  Ruling ruling{Verdict::rank_lagging};
   blame_ranks(ruling, ahead);
   ruling.sentence = fmt::format(
       "{} {} past {}, in which {} ranks still wait: {} left out one of the operations, or ended it early", who(ahead),
@@ -182,8 +171,7 @@ std::optional<Ruling> rule_by_ras(const Scene& scene) {
     }
   }
   if (behind.empty() || 2 * behind.size() > scene.ranks.size()) return std::nullopt;
-  Ruling ruling;
-  ruling.verdict = Verdict::rank_lagging;
+  Ruling ruling{Verdict::rank_lagging};
   blame_ranks(ruling, behind);
   ruling.sentence = fmt::format("{} {} behind by the counters of NCCL's RAS; the processes themselves are all {}",
                                 who(behind), are(behind.size()), doing(*behind.front()->flight));
@@ -231,42 +219,36 @@ std::optional<Ruling> find_slow(const Scene& scene) {
 }
 
 std::optional<Ruling> find_lagging(const Scene& scene) {
-  const std::map<Advance, Seen> levels = levels_of(scene);
+  const Seen all = not_at_their_end(scene);
+  const Levels levels = levels_of(all);
   if (levels.size() < 2) return std::nullopt;
-  std::size_t total = 0;
   const Seen* largest = nullptr;
   Seen above;
   for (const auto& [progress, ranks] : levels) {
-    total += ranks.size();
     if (largest == nullptr || ranks.size() >= largest->size()) largest = &ranks;
     if (progress != levels.begin()->first) above.insert(above.end(), ranks.begin(), ranks.end());
   }
   const Seen& lowest = levels.begin()->second;
-  if (2 * lowest.size() <= total) {
+  if (2 * lowest.size() <= all.size()) {
     return rule_behind(scene, lowest, &lowest == largest ? std::prev(levels.end())->second : *largest);
   }
-  if (auto ruling = rule_ahead(scene, lowest, above)) return ruling;
-  return std::nullopt;
+  return rule_ahead(scene, lowest, above);
 }
 
 std::optional<Ruling> find_stuck_inside(const Scene& scene) {
-  const std::map<Advance, Seen> levels = levels_of(scene);
-  if (levels.empty()) return std::nullopt;
+  const Seen all = not_at_their_end(scene);
+  if (all.empty()) return std::nullopt;
+  const Levels levels = levels_of(all);
   if (auto ruling = rule_by_ras(scene); ruling && levels.size() == 1) return ruling;
-  const Seen* largest = nullptr;
-  std::size_t total = 0;
-  for (const auto& [progress, ranks] : levels) {
-    total += ranks.size();
-    if (largest == nullptr || ranks.size() > largest->size()) largest = &ranks;
-  }
-  Ruling ruling;
-  ruling.verdict = Verdict::stuck_inside;
-  const FlightState& f = *largest->front()->flight;
+  const Seen& largest = largest_of(levels);
+  Ruling ruling{Verdict::stuck_inside};
+  const FlightState& f = *largest.front()->flight;
   const std::string where = inside(f) ? "inside " + operation(*f.call, f.entered) : doing(f);
-  ruling.sentence = levels.size() == 1
-                        ? fmt::format("all {} {} {}, and none comes out", counted(total, "rank"), are(total), where)
-                        : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows",
-                                      largest->size(), total, where);
+  ruling.sentence =
+      levels.size() == 1
+          ? fmt::format("all {} {} {}, and none comes out", counted(all.size(), "rank"), are(all.size()), where)
+          : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows", largest.size(),
+                        all.size(), where);
   ruling.sentence += absent_words(scene);
   return ruling;
 }

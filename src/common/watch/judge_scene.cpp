@@ -1,6 +1,7 @@
 #include "common/watch/judge_scene.h"
 
 #include "common/base/compress_list.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 
@@ -8,46 +9,32 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 namespace busbar {
 namespace {
 
 using Condition = SeenRank::Condition;
 using Life = ProcessState::Life;
+using Stage = Advance::Stage;
 using Occasion = HangEvidence::Occasion;
 
 constexpr double kSilent = 10;  ///< a watcher beats every half second
 constexpr double kFresh = 3;
 constexpr double kMissed = 0.9;  ///< two beats, less what a scheduler shifts them by
 
+/// Of a rank in no operation, in the order of Phase.
+constexpr std::array kStages{Stage::starting, Stage::mpi_init,    Stage::initialization, Stage::own_work,
+                             Stage::own_work, Stage::before_call, Stage::before_call,    Stage::with_others,
+                             Stage::own_work, Stage::finishing,   Stage::finishing,      Stage::own_work,
+                             Stage::finishing};
+static_assert(kStages.size() == static_cast<std::size_t>(Phase::ended) + 1);
+
 Advance progress_of(const FlightState& f) {
-  using How = Advance::Stage;
-  const auto at = [&](How how) { return Advance{f.entered, how}; };
-  if (inside(f)) return at(How::inside);
-  switch (f.phase) {
-    case Phase::starting:
-      return at(How::starting);
-    case Phase::mpi_init:
-      return at(How::mpi_init);
-    case Phase::initialization:
-      // `busbar compare` opens further communicators between operations.
-      return at(f.entered == 0 ? How::initialization : How::with_others);
-    case Phase::allocating:
-    case Phase::preparing:
-    case Phase::output:
-    case Phase::resting:
-      return at(How::own_work);
-    case Phase::timed_loop:
-    case Phase::checking:
-      return at(How::before_call);
-    case Phase::agreeing:
-      return at(How::with_others);
-    case Phase::finishing:
-    case Phase::mpi_finalize:
-    case Phase::ended:
-      return at(How::finishing);
-  }
-  return at(How::with_others);
+  if (inside(f)) return {f.entered, Stage::inside};
+  // `busbar compare` opens further communicators between operations.
+  const bool is_further = f.phase == Phase::initialization && f.entered > 0;
+  return {f.entered, is_further ? Stage::with_others : kStages[static_cast<std::size_t>(f.phase)]};
 }
 
 bool is_zombie(const ProcessState& process) { return process.state == 'Z' || process.state == 'X'; }
@@ -77,19 +64,14 @@ Condition condition_of(const SeenRank& seen, bool neighbour_fresh, Occasion occa
 
 /// Where a whole job was killed at once, nobody in particular was lost: only those that fell silent before the others.
 void forgive_common_end(std::vector<SeenRank>& ranks, Occasion occasion) {
-  const auto left = [](const SeenRank& seen) {
-    return seen.condition == Condition::lost || seen.condition == Condition::ended;
-  };
-  if (ranks.size() < 2 || !std::ranges::all_of(ranks, left)) return;
+  const auto unexplained = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
+  if (ranks.size() < 2 || !std::ranges::all_of(ranks, unexplained)) return;
   double newest = HUGE_VAL;
   for (const SeenRank& seen : ranks) newest = std::min(newest, seen.flight->heartbeat_age_s);
-  const auto unexplained = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
-  if (!std::ranges::all_of(ranks, unexplained)) return;
   std::map<const HostEvidence*, double> newest_of_host;
   for (const SeenRank& seen : ranks) {
-    const double age_s = seen.flight->heartbeat_age_s;
-    const auto [at, added] = newest_of_host.try_emplace(seen.host, age_s);
-    if (!added) at->second = std::min(at->second, age_s);
+    double& newest_there = newest_of_host.try_emplace(seen.host, HUGE_VAL).first->second;
+    newest_there = std::min(newest_there, seen.flight->heartbeat_age_s);
   }
   for (SeenRank& seen : ranks) {
     const double age_s = seen.flight->heartbeat_age_s;
@@ -178,24 +160,11 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
       if (!added && seen.flight->heartbeat_age_s < at->second.flight->heartbeat_age_s) at->second = seen;
     }
   }
-  std::vector<SeenRank> ranks;
-  for (const auto& [rank, seen] : by_rank) ranks.push_back(seen);
+  std::vector<SeenRank> ranks = mapped(by_rank, &std::pair<const int, SeenRank>::second);
   forgive_common_end(ranks, evidence.occasion);
   miss_the_silent(evidence, ranks);
   believe_ras(evidence, ranks);
   return ranks;
-}
-
-std::set<int> numbers(const Seen& ranks) {
-  std::set<int> set;
-  for (const SeenRank* seen : ranks) set.insert(seen->rank);
-  return set;
-}
-
-std::set<std::string> hosts_of(const Seen& ranks) {
-  std::set<std::string> set;
-  for (const SeenRank* seen : ranks) set.insert(seen->host->host);
-  return set;
 }
 
 /// Expected ranks without a record.
@@ -203,13 +172,11 @@ void find_absent(Scene& scene) {
   const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
   std::set<std::string> answered;
   for (const HostEvidence* host : scene.reached) answered.insert(host->host);
-  std::vector<int> told;
-  for (const SeenRank& seen : scene.ranks) told.push_back(seen.rank);
-  const RankList absent = missing_ranks(told, scene.nprocs);
+  const RankList absent = missing_ranks(mapped(scene.ranks, &SeenRank::rank), scene.nprocs);
   for (const auto& [first, last] : absent.ranges()) {
     int rank = first;
     for (; rank <= last && static_cast<std::size_t>(rank) < host_of.size(); ++rank) {
-      answered.contains(host_of[rank]) ? scene.recordless.push_back(rank) : scene.unheard.add(rank);
+      (answered.contains(host_of[rank]) ? scene.recordless : scene.unheard).add(rank);
     }
     if (rank <= last) scene.unheard.add({rank, last});
   }
@@ -249,8 +216,10 @@ Scene make_scene(const HangEvidence& evidence) {
 }
 
 void Ruling::blame(const Seen& these) {
-  ranks.merge(numbers(these));
-  hosts.merge(hosts_of(these));
+  for (const SeenRank* seen : these) {
+    ranks.insert(seen->rank);
+    hosts.insert(seen->host->host);
+  }
 }
 
 void Ruling::blame(const Scene& scene, Trouble::Kind kind, const std::function<bool(const HostEvidence&)>& counts) {
@@ -262,6 +231,20 @@ void Ruling::blame(const Scene& scene, Trouble::Kind kind, const std::function<b
       evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
     }
   }
+}
+
+Seen not_at_their_end(const Scene& scene) {
+  return those(scene, [](const SeenRank& seen) { return seen.flight->ending != Ending::good; });
+}
+
+Levels levels_of(const Seen& ranks) {
+  Levels levels;
+  for (const SeenRank* seen : ranks) levels[seen->progress].push_back(seen);
+  return levels;
+}
+
+const Seen& largest_of(const Levels& levels) {
+  return std::ranges::max_element(levels, {}, [](const auto& level) { return level.second.size(); })->second;
 }
 
 // Words.
@@ -302,8 +285,6 @@ std::string doing(const FlightState& f) {
   return text;
 }
 
-std::string rank_words(std::span<const int> ranks) { return rank_words(RankList(ranks)); }
-
 std::string rank_words(const RankList& ranks) {
   if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
   const std::string list = compress_ranks(ranks);
@@ -320,24 +301,20 @@ std::string who(const Seen& ranks) {
     const SeenRank& seen = *ranks.front();
     return fmt::format("rank {} on {} (pid {})", seen.rank, seen.host->host, seen.flight->pid);
   }
-  const std::set<int> ascending = numbers(ranks);
-  const std::set<std::string> hosts = hosts_of(ranks);
-  const std::string words = rank_words(std::vector<int>(ascending.begin(), ascending.end()));
+  Ruling all;
+  all.blame(ranks);
+  const std::string words = rank_words(RankList(all.ranks));
   constexpr std::size_t kFew = 4;
-  if (hosts.size() > kFew) return fmt::format("{} on {} hosts", words, hosts.size());
-  return fmt::format("{} on {}", words, fmt::join(hosts, ", "));
+  if (all.hosts.size() > kFew) return fmt::format("{} on {} hosts", words, all.hosts.size());
+  return fmt::format("{} on {}", words, fmt::join(all.hosts, ", "));
 }
 
 std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom) {
-  std::map<Advance, Seen> groups;
-  for (const SeenRank& seen : scene.ranks) {
-    const bool waits = seen.condition == SeenRank::Condition::running && !blamed.contains(seen.rank);
-    if (waits) groups[seen.progress].push_back(&seen);
-  }
+  const Levels groups = levels_of(those(scene, [&](const SeenRank& seen) {
+    return seen.condition == SeenRank::Condition::running && !blamed.contains(seen.rank);
+  }));
   if (groups.empty()) return {};
-  const auto largest =
-      std::ranges::max_element(groups, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  const Seen& ranks = largest->second;
+  const Seen& ranks = largest_of(groups);
   const FlightState& f = *ranks.front()->flight;
   const std::string where = inside(f) ? "in " + operation(*f.call, f.entered) : doing(f);
   const std::string count = counted(ranks.size(), "rank");

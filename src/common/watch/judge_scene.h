@@ -60,8 +60,8 @@ struct Scene {
   std::vector<const HostEvidence*> unmet;   ///< not reached either, and never before
   std::vector<const HostEvidence*> walled;  ///< of those not reached, whose silence says nothing
   int nprocs = 0;
-  RankList unheard;             ///< their host was not reached, or is not known
-  std::vector<int> recordless;  ///< their host answered, but has no record of them
+  RankList unheard;     ///< their host was not reached, or is not known
+  RankList recordless;  ///< their host answered, but has no record of them
 
   const SeenRank* find(int rank) const;
 };
@@ -83,13 +83,23 @@ Seen those(const Scene& scene, Are are) {
   return found;
 }
 
+/// Those whose place tells something: a rank that ended in good order is behind nobody.
+Seen not_at_their_end(const Scene& scene);
+
+/// Ranks by how far they got.
+using Levels = std::map<Advance, Seen>;
+Levels levels_of(const Seen& ranks);
+
+/// The ranks of the first level of those with the most.
+const Seen& largest_of(const Levels& levels);
+
 /// What one of the looks at a scene found.
 struct Ruling {
   Verdict verdict = Verdict::unknown;
-  std::string sentence;
-  std::set<int> ranks;
-  std::set<std::string> hosts;
-  std::vector<std::string> evidence;
+  std::string sentence = {};
+  std::set<int> ranks = {};
+  std::set<std::string> hosts = {};
+  std::vector<std::string> evidence = {};
   bool about_mtu = false;  ///< the network passes small messages only
   bool about_gpu = false;
 
@@ -157,7 +167,6 @@ std::string doing(const FlightState& flight);
 std::string who(const Seen& ranks);
 /// "rank 3", "ranks 3,4", "20 ranks (0-19)".
 std::string rank_words(const RankList& ranks);
-std::string rank_words(std::span<const int> ranks);
 /// "; 15 ranks wait for it in all_reduce #412, 64 MiB float sum", of the largest group that is not `blamed`; empty
 /// where there is none. `whom` empty: "; 15 ranks are in ...".
 std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom);

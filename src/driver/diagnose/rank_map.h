@@ -38,7 +38,7 @@ std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> 
 std::string list_ranks(const RankList& ranks);
 std::string list_ranks(const auto& ranks) {
   const std::set<int> ascending(ranks.begin(), ranks.end());
-  return list_ranks(RankList(std::vector<int>(ascending.begin(), ascending.end())));
+  return list_ranks(RankList(ascending));
 }
 
 const Process& process_of(const JobBook& book, std::uint32_t actor);
