@@ -2,7 +2,7 @@
 // and read there grows with hosts x cells and ranks x cells. Argument: hosts of eight ranks. Counters: MB of the JSON
 // that is rewritten after each step, and of the HTML report.
 
-#include "common/record/accept_json.h"
+#include "common/record/accept_result.h"
 #include "common/statistics/random.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/platform.h"

@@ -3,7 +3,7 @@
 
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
-#include "common/record/accept_json.h"
+#include "common/record/accept_result.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/read_accept_plan.h"
 #include "fuzz_main.h"

@@ -6,7 +6,7 @@
 #include "driver/accept/accept_engine.h"
 
 #include "common/base/read_file.h"
-#include "common/record/accept_json.h"
+#include "common/record/accept_result.h"
 #include "driver/accept/read_accept_plan.h"
 #include "temp_dir.h"
 

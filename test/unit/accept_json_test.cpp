@@ -1,10 +1,9 @@
 // Would catch: a field that --resume or `report` loses, a number that changes on its way, and a file that crashes the
 // reader or is believed although it is damaged.
 
-#include "common/record/accept_json.h"
-
 #include "accept_fixture.h"
 #include "common/base/error.h"
+#include "common/record/accept_result.h"
 #include "driver/accept/read_accept_plan.h"
 
 #include <catch2/catch.hpp>

@@ -8,7 +8,7 @@
 #include "common/base/read_file.h"
 #include "common/base/yaml_node.h"
 #include "common/output/json_report.h"
-#include "common/record/accept_json.h"
+#include "common/record/accept_result.h"
 #include "common/record/doctor_json.h"
 #include "common/record/history_run.h"
 #include "common/record/read_run.h"

@@ -1,9 +1,8 @@
 // Would catch: NCCL's RAS service asked where the question crashes the job: while a communicator is being created, in
 // text while a rank is missing, or without NCCL's version being known; a hazard overlooked in the evidence.
 
-#include "common/watch/ras_safety.h"
-
 #include "common/machine/mapped_nccl.h"
+#include "common/watch/ras.h"
 
 #include <catch2/catch.hpp>
 #include <sys/mman.h>

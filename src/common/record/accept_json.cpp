@@ -1,9 +1,8 @@
-#include "common/record/accept_json.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/record/accept_fields.h"
+#include "common/record/accept_result.h"
 #include "common/record/doctor_json.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
@@ -79,8 +78,7 @@ std::string accept_json(const AcceptResult& result) {
                   {"text", result.plan.text}};
   json.update(fields_json(result));
   json["environment"] = reported_environment(result.environment);  // the file is passed on: no secrets
-  Json& doctor = json["doctor"] = Json::array();
-  for (const NodeReport& node : result.doctor) doctor.push_back(node_report_value(node));
+  json["doctor"] = json_list(result.doctor, node_report_value);
   return dump_json(json);
 }
 

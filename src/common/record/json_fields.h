@@ -33,7 +33,7 @@ Json fields_json(const T& value) {
   } else if constexpr (std::is_same_v<T, RankList>) {
     std::uint64_t room = kMostListedRanks;
     return json_ranks(value, room);
-  } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+  } else if constexpr (std::is_arithmetic_v<T> || std::is_convertible_v<const T&, std::string_view>) {
     return value;
   } else if constexpr (std::is_enum_v<T>) {
     return words_of(value)[static_cast<std::size_t>(value)];
@@ -51,6 +51,11 @@ Json fields_json(const T& value) {
     visit_fields(write, const_cast<T&>(value));  // one list of fields serves the reader too, which changes them
     return json;
   }
+}
+
+/// For BUSBAR_FIELDS: members of an object, named as the fields are.
+inline auto members_of(Json& object) {
+  return [&object](const char* key, const auto& field) { object[key] = fields_json(field); };
 }
 
 /// What `write` makes of each item.

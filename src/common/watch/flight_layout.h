@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/observer.h"
-#include "common/watch/flight_state.h"
+#include "common/watch/flight_record.h"
 
 #include <algorithm>
 #include <array>
@@ -186,8 +186,9 @@ std::uint64_t this_boot() noexcept;
 /// "busbar.UID.JOBID.HOST.", and a record's rank follows.
 std::string flight_file_prefix(std::string_view jobid, std::string_view host);
 
-/// Files in a folder whose names begin so; a folder that cannot be read has none.
-std::vector<std::filesystem::path> files_named(const std::filesystem::path& folder, const std::string& prefix);
+/// Files in folders whose names begin so; a folder that cannot be read has none.
+std::vector<std::filesystem::path> files_named(std::span<const std::filesystem::path> folders,
+                                               const std::string& prefix);
 
 /// $TMPDIR, else /tmp.
 std::filesystem::path temporary_folder();

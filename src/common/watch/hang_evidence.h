@@ -2,7 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/record/finding.h"
-#include "common/watch/flight_state.h"
+#include "common/watch/flight_record.h"
 
 #include <cstdint>
 #include <optional>

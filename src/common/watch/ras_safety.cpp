@@ -1,6 +1,5 @@
-#include "common/watch/ras_safety.h"
-
 #include "common/backends/nccl/nccl_fields.h"
+#include "common/watch/ras.h"
 
 #include <fmt/format.h>
 

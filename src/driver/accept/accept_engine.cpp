@@ -8,7 +8,7 @@
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
-#include "common/record/accept_json.h"
+#include "common/record/accept_result.h"
 #include "common/record/finding.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/accept/platform.h"

@@ -6,7 +6,6 @@
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/processes/child.h"
-#include "common/record/accept_json.h"
 #include "common/record/accept_result.h"
 #include "driver/accept/accept_engine.h"
 #include "driver/launch/launching.h"

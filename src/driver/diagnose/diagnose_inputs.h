@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/watch/flight_state.h"
+#include "common/watch/flight_record.h"
 #include "common/watch/hang_evidence.h"
 #include "driver/diagnose/job_book.h"
 

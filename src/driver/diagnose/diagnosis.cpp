@@ -3,7 +3,7 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/mapped_nccl.h"
-#include "common/watch/ras_safety.h"
+#include "common/watch/ras.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/rules/setting_rules.h"

@@ -1,6 +1,6 @@
 #include "common/base/enum_words.h"
 #include "common/base/text.h"
-#include "common/watch/ras_safety.h"
+#include "common/watch/ras.h"
 #include "driver/diagnose/log_findings.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
-#include "common/watch/ras_safety.h"
+#include "common/watch/ras.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/rules/xid_table.h"
 

@@ -10,7 +10,7 @@
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/processes/launcher.h"
-#include "common/record/accept_json.h"
+#include "common/record/accept_result.h"
 #include "common/record/doctor_json.h"
 #include "common/record/envelope.h"
 #include "common/record/json_values.h"
