@@ -24,17 +24,21 @@ constexpr const char* kOrder =
     "cells): for i from the last down to 1 elements i and j are swapped, j drawn from 0..i by one "
     "std::mt19937_64(seed) for the whole run, modulo i + 1, values of the last incomplete stretch rejected";
 
+Json cell_json(const Collective& collective, const Case& c, bool in_place) {
+  return {{"nbytes", c.nbytes},
+          {"dtype", name(c.dtype)},
+          {"op", redop_text(c.op)},
+          {"root", shown_root(collective, c.root)},
+          {"in_place", in_place}};
+}
+
 Json cells_json(const RunInfo& info, const Plan& plan) {
   Json cells = Json::array();
   for (const Case& c : plan.cases) {
     for (bool in_place : {false, true}) {
       const Placements other = in_place ? Placements::out : Placements::in;
       if (info.config.placement == other || (in_place && !has_in_place(plan))) continue;
-      cells.push_back({{"nbytes", c.nbytes},
-                       {"dtype", name(c.dtype)},
-                       {"op", redop_text(c.op)},
-                       {"root", shown_root(*plan.collective, c.root)},
-                       {"in_place", in_place}});
+      cells.push_back(cell_json(*plan.collective, c, in_place));
     }
   }
   return cells;
@@ -66,18 +70,12 @@ Json json_algorithm(const ShownAlgorithm& shown) {
 
 /// `busbar.stat` of the file: how the run samples, when it stops, and the cells with the rule of their order.
 Json json_sampling(const RunInfo& info, const Plan& plan) {
-  const Config& c = info.config;
-  return {{"seed", info.seed},
-          {"cadence", info.cadence},
-          {"estimand", info.estimand},
-          {"confidence", 0.95},
-          {"rel_ci", json_number(c.rel_ci)},
-          {"min_time_s", json_number(c.min_time_s)},
-          {"max_time_s", json_number(c.max_time_s)},
-          {"cell_time_s", json_number(c.cell_time_s)},
-          {"epochs", c.epochs},
-          {"order", kOrder},
-          {"cells", cells_json(info, plan)}};
+  Json json;
+  BUSBAR_FIELDS(members_of(json), info, seed, cadence, estimand);
+  json["confidence"] = 0.95;
+  BUSBAR_FIELDS(members_of(json), info.config, rel_ci, min_time_s, max_time_s, cell_time_s, epochs);
+  json.update({{"order", kOrder}, {"cells", cells_json(info, plan)}});
+  return json;
 }
 
 /// `busbar.disturbance` of the file; null where nobody looked.
@@ -281,25 +279,15 @@ Json json_row(const Config& config, const Collective& collective, std::size_t ca
 
 /// An entry of `busbar.wrong`.
 Json json_wrong_rank(const Collective& collective, const Row& row, const WrongRank& w) {
-  const Case& c = row.row_case;
-  return {{"rank", w.rank},
-          {"host", w.host},
-          {"device", w.device},
-          {"buffer", buffer_words(w.in_place, w.part)},
-          {"wrong", w.count},
-          {"first", w.first},
-          {"last", w.last},
-          {"got", w.got},
-          {"want", w.want},
-          {"cause", w.cause},
-          {"suspect_rank", w.suspect_rank < 0 ? Json(nullptr) : Json(w.suspect_rank)},
-          {"explanation", w.explanation},
-          {"nbytes", c.nbytes},
-          {"dtype", name(c.dtype)},
-          {"op", redop_text(c.op)},
-          {"root", shown_root(collective, c.root)},
-          {"in_place", w.in_place},
-          {"cycle", row.cycle}};
+  Json json;
+  BUSBAR_FIELDS(members_of(json), w, rank, host, device);
+  json.update({{"buffer", buffer_words(w.in_place, w.part)}, {"wrong", w.count}});
+  BUSBAR_FIELDS(members_of(json), w, first, last, got, want, cause);
+  json["suspect_rank"] = w.suspect_rank < 0 ? Json(nullptr) : Json(w.suspect_rank);
+  json["explanation"] = w.explanation;
+  json.update(cell_json(collective, row.row_case, w.in_place));
+  json["cycle"] = row.cycle;
+  return json;
 }
 
 }  // namespace

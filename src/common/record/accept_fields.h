@@ -25,8 +25,7 @@ void visit_fields(auto&& visit, Modes& m) {
 }
 
 void visit_fields(auto&& visit, Outliers& o) {
-  visit("count", o.count);
-  visit("share_of_sum", o.share_of_sum);
+  BUSBAR_FIELDS(visit, o, count, share_of_sum);
   visit("largest_s", o.largest);
 }
 

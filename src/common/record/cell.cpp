@@ -1,5 +1,7 @@
 #include "common/record/cell.h"
 
+#include "common/base/sequences.h"
+
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -14,9 +16,7 @@ std::string slowest_scope(std::span<const Cell* const> cells) {
   }
   std::map<std::string, std::vector<double>> shares;
   for (const auto& [size, scopes] : sizes) {
-    std::vector<double> times;
-    for (const auto& [scope, again] : scopes) times.push_back(median(again));
-    const double usual = median(times);
+    const double usual = median(mapped(scopes, [](const auto& one) { return median(one.second); }));
     for (const auto& [scope, again] : scopes) shares[scope].push_back(median(again) / usual);
   }
   std::string slowest;

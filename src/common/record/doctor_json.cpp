@@ -3,6 +3,7 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -27,15 +28,14 @@ Json row_json(const DoctorRow& row) {
 }
 
 Json unequal_json(const DoctorVerdict::Unequal& unequal) {
-  Json values = Json::array();
-  for (const DoctorVerdict::Unequal::Value& v : unequal.values) {
-    values.push_back({{"value", v.value}, {"places", v.places}});
-  }
+  using Value = DoctorVerdict::Unequal::Value;
   return {{"check", unequal.check},
           {"subject", unequal.subject},
           {"state", doctor_word(unequal.outcome)},
           {"remedy", unequal.remedy},
-          {"values", std::move(values)}};
+          {"values", json_list(unequal.values, [](const Value& v) {
+             return Json{{"value", v.value}, {"places", v.places}};
+           })}};
 }
 
 Json line_json(const DoctorVerdict::Line& line) {
@@ -104,22 +104,17 @@ NodeReport read_node(const JsonPlace& json) {
 }  // namespace
 
 Json node_report_value(const NodeReport& node) {
-  Json rows = Json::array();
-  for (const DoctorRow& row : node.rows) rows.push_back(row_json(row));
   Json counters = Json::object();
   for (const CounterReading& counter : node.counters) counters[counter.name] = counter.value;
-  return {{"host", node.host},       {"ranks", node.ranks},
-          {"time", node.time},       {"time_unix_s", json_number(node.time_s)},
-          {"rows", std::move(rows)}, {"counters", std::move(counters)}};
+  return {{"host", node.host},
+          {"ranks", node.ranks},
+          {"time", node.time},
+          {"time_unix_s", json_number(node.time_s)},
+          {"rows", json_list(node.rows, row_json)},
+          {"counters", std::move(counters)}};
 }
 
 std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
-  Json unequal = Json::array();
-  for (const DoctorVerdict::Unequal& u : verdict.unequal) unequal.push_back(unequal_json(u));
-  Json lines = Json::array();
-  for (const DoctorVerdict::Line& line : verdict.lines) lines.push_back(line_json(line));
-  Json all = Json::array();
-  for (const NodeReport& node : nodes) all.push_back(node_report_value(node));
   Envelope envelope{"doctor", "", {}, own_command()};
   for (const NodeReport& node : nodes) {
     add_once(envelope.where, node.host);
@@ -127,9 +122,9 @@ std::string doctor_json(const std::vector<NodeReport>& nodes, const DoctorVerdic
   }
   Json document = envelope_json(envelope);
   document["verdict"] = doctor_word(verdict.outcome);
-  document["unequal"] = std::move(unequal);
-  document["not_ok"] = std::move(lines);
-  document["nodes"] = std::move(all);
+  document["unequal"] = json_list(verdict.unequal, unequal_json);
+  document["not_ok"] = json_list(verdict.lines, line_json);
+  document["nodes"] = json_list(nodes, node_report_value);
   return dump_json(document) + "\n";
 }
 

@@ -93,8 +93,7 @@ std::vector<std::string> reported_environment(std::span<const std::string> varia
   std::vector<std::string> shown;
   for (const std::string& variable : variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
-    const bool listed = std::ranges::any_of(
-        kPrefixes, [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
+    const bool listed = std::ranges::any_of(kPrefixes, [&](std::string_view begin) { return name.starts_with(begin); });
     if (listed) shown.push_back(is_secret(name) ? std::string(name) + "=***" : variable);
   }
   return shown;

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
+#include "common/record/json_fields.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -142,17 +143,13 @@ Json json_number(double value) { return std::isfinite(value) ? Json(value) : Jso
 Json json_microseconds(double time_s) { return json_number(std::round(time_s * 1e12) / 1e6); }
 
 Json json_microseconds(const std::vector<double>& times_s) {
-  Json list = Json::array();
-  for (double time_s : times_s) list.push_back(json_microseconds(time_s));
-  return list;
+  return json_list(times_s, [](double time_s) { return json_microseconds(time_s); });
 }
 
 Json json_seconds(double time_s) { return json_number(std::round(time_s * 1e12) / 1e12); }
 
 Json json_seconds(const std::vector<double>& times_s) {
-  Json list = Json::array();
-  for (double time_s : times_s) list.push_back(json_seconds(time_s));
-  return list;
+  return json_list(times_s, [](double time_s) { return json_seconds(time_s); });
 }
 
 Json json_seconds(const std::optional<Interval>& interval_s) {

@@ -30,7 +30,7 @@ void empty_as_null(Json& text) {
 
 Json observed_json(const HangEvidence& evidence) {
   Json observed = Json::object();
-  visit_observed([&](const char* key, const auto& field) { observed[key] = fields_json(field); }, evidence);
+  visit_observed(members_of(observed), evidence);
   for (Json& host : observed["hosts"]) {
     empty_as_null(host["why_not"]);
     Json& net_bytes_per_s = host["net_bytes_per_s"];
@@ -103,10 +103,9 @@ Json hang_value(const HangEvidence& evidence, const HangFinding& finding) {
     if (envelope.command.empty() && !host.ranks.empty()) add_once(envelope.command, host.ranks.front().flight.command);
   }
   Json document = envelope_json(envelope);
-  const auto add = [&](const char* key, const auto& field) { document[key] = fields_json(field); };
   document.update(fields_json<Finding>(finding));
-  visit_occasion(add, evidence);
-  add("groups", finding.groups);
+  visit_occasion(members_of(document), evidence);
+  document["groups"] = fields_json(finding.groups);
   document["observed"] = observed_json(evidence);
   return document;
 }
