@@ -170,13 +170,6 @@ sigset_t interrupts() {
   return set;
 }
 
-InterruptsHeld::InterruptsHeld() {
-  const sigset_t set = interrupts();
-  pthread_sigmask(SIG_BLOCK, &set, &before_);
-}
-
-InterruptsHeld::~InterruptsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
 void end_by_signal(int signal) {
   ::signal(signal, SIG_DFL);
   sigset_t set;

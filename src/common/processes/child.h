@@ -53,17 +53,22 @@ std::string interrupted_line(int signal, const std::string& kept);
 /// SIGINT, SIGTERM and SIGHUP, without those that this process ignores: what nohup, or a shell's `&`, asked for holds.
 sigset_t interrupts();
 
-/// While it lives SIGINT, SIGTERM and SIGHUP wait for the next run_child, or for its end: nothing between two children
-/// is left half done. Only for the main thread.
-class InterruptsHeld {
+/// This thread's signal mask, changed by pthread_sigmask(`how`) while it lives.
+class SignalMask {
  public:
-  InterruptsHeld();
-  InterruptsHeld(const InterruptsHeld&) = delete;
-  InterruptsHeld& operator=(const InterruptsHeld&) = delete;
-  ~InterruptsHeld();
+  SignalMask(int how, const sigset_t& set) { pthread_sigmask(how, &set, &before_); }
+  SignalMask(const SignalMask&) = delete;
+  SignalMask& operator=(const SignalMask&) = delete;
+  ~SignalMask() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
   sigset_t before_{};
+};
+
+/// While it lives SIGINT, SIGTERM and SIGHUP wait for the next run_child, or for its end: nothing between two children
+/// is left half done. Only for the main thread.
+struct InterruptsHeld : SignalMask {
+  InterruptsHeld() : SignalMask(SIG_BLOCK, interrupts()) {}
 };
 
 /// Ends this process by the signal, so that the caller's shell sees what happened.

@@ -1,6 +1,7 @@
 #include "common/watch/peer_server.h"
 
 #include "common/base/error.h"
+#include "common/processes/child.h"
 #include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>
@@ -177,26 +178,17 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 512;  // what waits while all connections are taken; the
                                // system may hold it lower
 
-/// While it lives, threads are born with all signals blocked but those that a fault of their own raises, so that a
-/// handler runs in the main thread and interrupts what that is doing.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t set;
-    sigfillset(&set);
-    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, fault);
-    pthread_sigmask(SIG_SETMASK, &set, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
+/// All signals but those that a fault of a thread's own raises: blocked where a thread is born, so that a handler runs
+/// in the main thread and interrupts what that is doing.
+sigset_t all_but_faults() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, fault);
+  return set;
+}
 
 [[noreturn]] void fail(const std::string& what) {
-  throw Error(ExitCode::not_possible, fmt::format("{}: {}", what, std::strerror(errno)));
+  throw_not_possible(fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
 /// Whether the MTU of the interface with that address is lower than now, when the job begins.
@@ -227,21 +219,17 @@ void PeerServer::run() noexcept {
 }
 
 void PeerServer::serve() {
-  while (!stopping_) {
-    tick_when_due();
-    adopt_listener();
-    std::vector<pollfd> events{{bell_.fd(), POLLIN, 0}};
-    Clock::time_point until = next_tick_;
-    if (connections_) until = std::min(until, connections_->add_events(events));
-    poll(events.data(), events.size(), milliseconds_until(until));
-    if ((events[0].revents & POLLIN) != 0) {
-      std::uint64_t rings = 0;
-      [[maybe_unused]] const ssize_t n = read(bell_.fd(), &rings, sizeof rings);
-    }
-    if (connections_) {
-      connections_->serve(std::span(events).subspan(1), hooks_.handle, [this] { tick_when_due(); });
-    }
+  tick_when_due();
+  adopt_listener();
+  std::vector<pollfd> events{{bell_.fd(), POLLIN, 0}};
+  Clock::time_point until = next_tick_;
+  if (connections_) until = std::min(until, connections_->add_events(events));
+  poll(events.data(), events.size(), milliseconds_until(until));
+  if ((events[0].revents & POLLIN) != 0) {
+    std::uint64_t rings = 0;
+    [[maybe_unused]] const ssize_t n = read(bell_.fd(), &rings, sizeof rings);
   }
+  if (connections_) connections_->serve(std::span(events).subspan(1), hooks_.handle, [this] { tick_when_due(); });
 }
 
 void PeerServer::tick_when_due() noexcept {
@@ -269,10 +257,10 @@ void PeerServer::adopt_listener() {
 PeerServer::PeerServer(Hooks hooks) : hooks_(std::move(hooks)), bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!bell_.open()) fail("no event descriptor for the watcher");
   try {
-    const SignalsBlocked blocked;
+    const SignalMask blocked(SIG_SETMASK, all_but_faults());
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
-    throw Error(ExitCode::not_possible, fmt::format("no thread for the watcher: {}", error.what()));
+    throw_not_possible(fmt::format("no thread for the watcher: {}", error.what()));
   }
 }
 
