@@ -10,6 +10,7 @@
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 #include "common/watch/hang_json.h"
+#include "common/watch/meeting.h"
 #include "common/watch/watchdog.h"
 
 #include <fmt/format.h>
@@ -72,7 +73,7 @@ std::size_t introduce(const Comm& world, Watchdog& watchdog, const std::string& 
   std::vector<PeerAddress> peers = share_records(world, std::vector<PeerAddress>{own});
   for (std::size_t i = 0; i < peers.size(); ++i) peers[i].rank = static_cast<int>(i);
   watchdog.connect(jobid, std::move(peers));
-  std::vector<Unmet> unmet = share_records(world, watchdog.try_to_meet());
+  std::vector<Unmet> unmet = share_records(world, try_to_meet(watchdog.view()));
   const std::size_t pairs = unmet.size();
   watchdog.set_unmet(std::move(unmet));
   return pairs;

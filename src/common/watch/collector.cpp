@@ -2,6 +2,7 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/error.h"
+#include "common/base/sequences.h"
 #include "common/watch/limits.h"
 #include "common/watch/meeting.h"
 #include "common/watch/peer_client.h"
@@ -46,8 +47,7 @@ static_assert(kSilenceReasons.size() == static_cast<std::size_t>(Silence::unread
 /// Asks those processes and notes what came; a host that answered is not asked again.
 void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limit, Collected& all) {
   if (asked.empty()) return;
-  std::vector<PeerAddress> peers;
-  for (const Asked& a : asked) peers.push_back(view.peers[a.rank]);
+  const std::vector<PeerAddress> peers = mapped(asked, [&](const Asked& a) { return view.peers[a.rank]; });
   const std::vector<PeerReply> replies = ask_peers(peers, view.token, kAskEvidence, limit);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     HostEvidence& host = all.hosts[asked[i].host];

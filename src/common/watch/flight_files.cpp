@@ -153,21 +153,17 @@ std::int64_t reading_time_ns(std::span<const std::byte> bytes) {
 
 std::optional<FlightState> read_flight(const std::filesystem::path& file) {
   // Not a pipe that would block, nor a link that leads elsewhere.
-  const int fd = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return std::nullopt;
-  std::optional<FlightState> flight;
+  const Socket record(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
-  if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size == sizeof(FlightLayout)) {
-    std::array<std::byte, sizeof(FlightLayout)> bytes;
-    // What was twice overwritten while it was read, which takes microseconds, is whole the next time. A writer that is
-    // frozen leaves one copy whole.
-    for (int attempt = 0; attempt < 100 && !flight; ++attempt) {
-      if (pread(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) break;
-      flight = parse_flight(bytes, reading_time_ns(bytes));
-    }
+  if (fstat(record.fd(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != sizeof(FlightLayout)) return {};
+  std::array<std::byte, sizeof(FlightLayout)> bytes;
+  // What was twice overwritten while it was read, which takes microseconds, is whole the next time. A writer that is
+  // frozen leaves one copy whole.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (pread(record.fd(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) break;
+    if (auto flight = parse_flight(bytes, reading_time_ns(bytes))) return flight;
   }
-  close(fd);
-  return flight;
+  return std::nullopt;
 }
 
 std::int64_t flight_clock_ns() noexcept {
@@ -178,11 +174,8 @@ std::int64_t flight_clock_ns() noexcept {
 
 std::uint64_t this_boot() noexcept {
   std::array<std::uint64_t, 8> id{};
-  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const bool got = ::read(fd, id.data(), sizeof id) > 0;
-  close(fd);
-  return got ? flight_checksum(id.data(), sizeof id, 0) : 0;
+  const Socket file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+  return ::read(file.fd(), id.data(), sizeof id) > 0 ? flight_checksum(id.data(), sizeof id, 0) : 0;
 }
 
 namespace {
@@ -225,24 +218,25 @@ std::string flight_file_prefix(std::string_view jobid, std::string_view host) {
   return "busbar." + std::to_string(getuid()) + "." + fit_for_file_name(jobid) + "." + fit_for_file_name(host) + ".";
 }
 
-std::vector<std::filesystem::path> files_named(const std::filesystem::path& folder, const std::string& prefix) {
+std::vector<std::filesystem::path> files_named(std::span<const std::filesystem::path> folders,
+                                               const std::string& prefix) {
   std::vector<std::filesystem::path> files;
-  std::error_code error;
-  std::filesystem::directory_iterator at(folder, error);
-  for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
-    if (at->path().filename().string().starts_with(prefix)) files.push_back(at->path());
+  for (const std::filesystem::path& folder : folders) {
+    std::error_code error;
+    std::filesystem::directory_iterator at(folder, error);
+    for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+      if (at->path().filename().string().starts_with(prefix)) files.push_back(at->path());
+    }
   }
   return files;
 }
 
 std::vector<FlightState> read_flights(std::span<const std::filesystem::path> folders, std::string_view jobid) {
   std::vector<FlightState> flights;
-  for (const std::filesystem::path& folder : folders) {
-    for (const std::filesystem::path& file : files_named(folder, "busbar.")) {
-      if (!jobid.empty() && !is_mine(file)) continue;
-      std::optional<FlightState> flight = read_flight(file);
-      if (flight && (jobid.empty() || flight->jobid == jobid)) flights.push_back(std::move(*flight));
-    }
+  for (const std::filesystem::path& file : files_named(folders, "busbar.")) {
+    if (!jobid.empty() && !is_mine(file)) continue;
+    std::optional<FlightState> flight = read_flight(file);
+    if (flight && (jobid.empty() || flight->jobid == jobid)) flights.push_back(std::move(*flight));
   }
   std::ranges::stable_sort(flights, {}, &FlightState::rank);
   return flights;
@@ -258,11 +252,8 @@ std::vector<std::filesystem::path> flight_folders() {
 int remove_old_flights(std::span<const std::filesystem::path> folders) {
   const std::string host = full_host_name();
   int removed = 0;
-  for (const std::filesystem::path& folder : folders) {
-    for (const std::filesystem::path& file : files_named(folder, "busbar." + std::to_string(getuid()) + ".")) {
-      if (!is_mine(file) || !is_abandoned(file, host)) continue;
-      if (unlink(file.c_str()) == 0) ++removed;
-    }
+  for (const std::filesystem::path& file : files_named(folders, "busbar." + std::to_string(getuid()) + ".")) {
+    if (is_mine(file) && is_abandoned(file, host) && unlink(file.c_str()) == 0) ++removed;
   }
   return removed;
 }

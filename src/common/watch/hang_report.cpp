@@ -1,5 +1,6 @@
 #include "common/base/compress_list.h"
 #include "common/base/enum_words.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/watch/hang_evidence.h"
@@ -78,8 +79,7 @@ std::string group_line(const RankGroup& group, const Places& places) {
 std::vector<std::string> group_lines(const HangFinding& finding, const Places& places) {
   const auto blamed = static_cast<std::size_t>(
       std::ranges::count_if(finding.groups, [](const RankGroup& group) { return group.blamed; }));
-  const std::size_t most_blamed = std::min(blamed, kMostLines / 2);
-  const std::size_t most_others = kMostLines - most_blamed - 1;
+  const std::size_t most_blamed = std::min(blamed, kMostLines / 2), most_others = kMostLines - most_blamed - 1;
   std::vector<std::string> others, guilty;
   std::uint64_t left_groups = 0, left_ranks = 0;
   for (const RankGroup& group : finding.groups) {
@@ -100,15 +100,11 @@ std::vector<std::string> group_lines(const HangFinding& finding, const Places& p
 
 /// Few ranks one by one, many as a list; hosts where no rank says where.
 std::vector<std::string> blame_lines(const HangFinding& finding, const Places& places) {
-  std::vector<std::string> lines;
   constexpr std::size_t kEach = 8;
-  const bool known = std::ranges::all_of(finding.ranks, [&](int rank) {
-    const auto found = places.find(rank);
-    return found != places.end() && found->second.pid != 0;
-  });
-  if (finding.ranks.size() == 1 || (known && finding.ranks.size() <= kEach)) {
-    for (int rank : finding.ranks) lines.push_back(place_words(places, rank));
-    if (!lines.empty()) return lines;
+  const bool known =
+      std::ranges::all_of(finding.ranks, [&](int rank) { return places.contains(rank) && places.at(rank).pid != 0; });
+  if (finding.ranks.size() == 1 || (known && !finding.ranks.empty() && finding.ranks.size() <= kEach)) {
+    return mapped(finding.ranks, [&](int rank) { return place_words(places, rank); });
   }
   std::string line;
   if (!finding.ranks.empty())
@@ -120,14 +116,13 @@ std::vector<std::string> blame_lines(const HangFinding& finding, const Places& p
     line += fmt::format("{}host{} {}{}", line.empty() ? "" : " on ", finding.hosts.size() == 1 ? "" : "s",
                         fmt::join(std::span(finding.hosts).first(shown), ", "), more);
   }
-  if (!line.empty()) lines.push_back(line);
-  return lines;
+  return line.empty() ? std::vector<std::string>{} : std::vector{line};
 }
 
 /// "job 4711: 16 ranks on 4 hosts; nothing has advanced for 31 s; the limit is 30 s; reported by rank 0 on node0".
 std::string circumstances(const HangEvidence& evidence) {
   std::string text = evidence.jobid.empty() ? "" : fmt::format("job {}: ", evidence.jobid);
-  text += evidence.nprocs > 0 ? fmt::format("{}", counted(evidence.nprocs, "rank")) : "an unknown number of ranks";
+  text += evidence.nprocs > 0 ? counted(evidence.nprocs, "rank") : "an unknown number of ranks";
   std::size_t heard = 0;
   for (const HostEvidence& host : evidence.hosts) heard += host.ranks.size();
   // Before the watchers know each other nobody knows how many hosts there are.
@@ -154,14 +149,11 @@ std::vector<std::string> error_lines(const HangEvidence& evidence) {
   }
   std::vector<std::pair<std::string, std::vector<int>>> errors(by_text.begin(), by_text.end());
   for (auto& [text, ranks] : errors) std::ranges::sort(ranks);
-  std::ranges::sort(errors, [](const auto& a, const auto& b) {
-    return a.second.size() != b.second.size() ? a.second.size() > b.second.size() : a.second < b.second;
+  std::ranges::sort(errors, {}, [](const auto& error) { return std::pair(-std::ssize(error.second), error.second); });
+  return mapped(errors, [](const auto& error) {
+    const auto& [text, ranks] = error;
+    return fmt::format("rank{} {}: {}", ranks.size() == 1 ? "" : "s", short_list(RankList(ranks)), text);
   });
-  std::vector<std::string> lines;
-  for (const auto& [text, ranks] : errors) {
-    lines.push_back(fmt::format("rank{} {}: {}", ranks.size() == 1 ? "" : "s", short_list(RankList(ranks)), text));
-  }
-  return lines;
 }
 
 }  // namespace

@@ -53,17 +53,14 @@ std::map<std::string, bool> linked_hosts(const JobView& view, const std::vector<
   for (const TcpConnection& one : connections) {
     const auto to = hosts.find(one.remote);
     if (to == hosts.end() || !sockets.contains(one.inode)) continue;
-    for (const std::string& host : to->second) {
-      bool& stalled = linked[host];
-      stalled = stalled || one.stalled;
-    }
+    for (const std::string& host : to->second) linked[host] |= one.stalled;
   }
   return linked;
 }
 
 /// To as many hosts as a report of many hosts can hold for each. `before`: to which this process had connections.
 std::vector<JobLink> job_links(const JobView& view, const std::vector<TcpConnection>& connections,
-                               const std::vector<RankEvidence>& local, const std::set<std::string>& before) {
+                               const std::vector<RankEvidence>& local, const std::map<std::string, bool>& before) {
   using State = JobLink::State;
   std::set<std::uint64_t> sockets = socket_inodes(getpid());
   for (const RankEvidence& rank : local) {
@@ -99,7 +96,12 @@ struct HostObserver::Seen {
 
   explicit Seen(std::filesystem::path the_root) : root(std::move(the_root)) {}
 
-  void note_network();
+  /// From here on bytes are counted. Needs the lock.
+  void note_network() {
+    noted = Clock::now();
+    noted_bytes = network_bytes();
+    noted_own_bytes = watcher_bytes();
+  }
   void note_counters();
   void look(const JobView& view);
   template <class T>
@@ -114,10 +116,10 @@ struct HostObserver::Seen {
   std::uint64_t noted_bytes = 0;
   std::uint64_t noted_own_bytes = 0;  ///< of which this watcher's
   std::map<std::string, std::uint64_t> early_counters;
-  std::set<std::string> linked;  ///< hosts to which this process had connections when the job began
-  HostEvidence found;            ///< by the looks: troubles, probes, what the network does
-  bool counting = false;         ///< a thread is at the early counters
-  bool looking = false;          ///< a thread is at the closer look
+  std::map<std::string, bool> linked;  ///< hosts to which this process had connections when the job began
+  HostEvidence found;                  ///< by the looks: troubles, probes, what the network does
+  bool counting = false;               ///< a thread is at the early counters
+  bool looking = false;                ///< a thread is at the closer look
 };
 
 HostObserver::HostObserver(const std::filesystem::path& root) : seen_(std::make_shared<Seen>(root)) {}
@@ -147,12 +149,7 @@ void HostObserver::look_early() {
 }
 
 void HostObserver::note_links(const JobView& view) {
-  std::set<std::string> linked;
-  for (const auto& [host, stalled] :
-       linked_hosts(view, established_connections(seen_->root), socket_inodes(getpid()))) {
-    linked.insert(host);
-  }
-  seen_->keep(seen_->linked, std::move(linked));
+  seen_->keep(seen_->linked, linked_hosts(view, established_connections(seen_->root), socket_inodes(getpid())));
 }
 
 void HostObserver::Seen::note_counters() {
@@ -160,20 +157,13 @@ void HostObserver::Seen::note_counters() {
   try {
     counters = error_counters(root);
   } catch (const std::exception&) {
-    counters.clear();
+    // then none
   }
   const std::lock_guard lock(mutex);
   note_network();
   early_counters = std::move(counters);
   found.net_bytes_per_s = -1;
   counting = false;
-}
-
-/// From here on bytes are counted. Needs the lock.
-void HostObserver::Seen::note_network() {
-  noted = Clock::now();
-  noted_bytes = network_bytes();
-  noted_own_bytes = watcher_bytes();
 }
 
 void HostObserver::look_closely(const JobView& view) {
@@ -217,7 +207,7 @@ void HostObserver::Seen::look(const JobView& view) {
 
 HostEvidence HostObserver::evidence(const JobView& view) {
   HostEvidence host;
-  std::set<std::string> linked;
+  std::map<std::string, bool> linked;
   {
     const std::lock_guard lock(seen_->mutex);
     host = seen_->found;

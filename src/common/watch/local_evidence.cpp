@@ -3,6 +3,7 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/answer_within.h"
+#include "common/machine/cgroup.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
@@ -20,24 +21,14 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 namespace busbar {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<std::string> text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
-  return text;
-}
 
 struct Stat {
   char state = '?';
@@ -48,15 +39,10 @@ struct Stat {
 std::optional<Stat> parse_stat(const std::string& text) {
   const std::size_t bracket = text.rfind(')');
   if (bracket == std::string::npos) return std::nullopt;
-  std::istringstream fields(text.substr(bracket + 1));
-  Stat stat;
-  fields >> stat.state;
-  constexpr int kStateField = 3;
-  constexpr int kStartField = 22;
-  std::string skipped;
-  for (int field = kStateField + 1; field < kStartField; ++field) fields >> skipped;
-  if (!(fields >> stat.start)) return std::nullopt;
-  return stat;
+  const std::vector<std::string_view> fields = words_of(std::string_view(text).substr(bracket + 1));
+  constexpr std::size_t kStart = 22 - 3;  // the state is field 3
+  const auto start = fields.size() > kStart ? leading_number<std::uint64_t>(fields[kStart]) : std::nullopt;
+  return start ? std::optional(Stat{fields[0][0], *start}) : std::nullopt;
 }
 
 /// "0700C6C6:1F90": 32-bit words in the host's byte order. Nothing where it is not an address.
@@ -82,7 +68,7 @@ std::optional<std::string> address_of(std::string_view text) {
 }  // namespace
 
 std::uint64_t process_start(std::int64_t pid) noexcept try {
-  const auto text = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const auto text = read_trimmed("/proc/" + std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
   return stat ? stat->start : 0;
 } catch (...) {
@@ -99,11 +85,11 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   if (flight.pid <= 0) return process;
   if (flight.pid_namespace != 0 && flight.pid_namespace != own_pid_namespace()) return process;
   const fs::path dir = root / "proc" / std::to_string(flight.pid);
-  const std::optional<std::string> text = text_of(dir / "stat");
+  const std::optional<std::string> text = read_trimmed(dir / "stat");
   if (!text) {
     // Gone, but only where /proc is mounted and shows processes at all.
     std::error_code ignored;
-    if (!fs::exists(dir, ignored) && text_of(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
+    if (!fs::exists(dir, ignored) && read_trimmed(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
     return process;
   }
   const std::optional<Stat> stat = parse_stat(*text);
@@ -115,27 +101,26 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   process.state = stat->state;
   const bool dead = stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
   process.life = dead ? ProcessState::Life::gone : ProcessState::Life::alive;
-  const std::string status = text_of(dir / "status").value_or("");
+  const std::string status = read_trimmed(dir / "status").value_or("");
   process.tracer = leading_number<std::uint32_t>(field_of(status, "TracerPid").value_or("")).value_or(0);
-  if (const auto wchan = text_of(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
+  if (const auto wchan = read_trimmed(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
   return process;
 }
 
 std::vector<TcpConnection> parse_established(std::string_view text) {
   constexpr std::uint32_t kAgain = 2;  // the kernel waits 0.2 s and twice as long each time: silent for 0.6 s at least
   std::vector<TcpConnection> established;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    std::string slot, local, remote, state, queues, timer, again, owner, timeout;
-    std::uint64_t inode = 0;
-    if (!(fields >> slot >> local >> remote >> state >> queues >> timer >> again >> owner) || state != "01") continue;
-    const auto waiting = number_of<std::uint32_t>(queues.substr(0, queues.find(':')), 16);
-    const auto times = number_of<std::uint32_t>(again, 16);
-    const auto of = number_of<std::uint32_t>(owner);
-    const auto address = address_of(remote);
-    if (!waiting || !times || !of || !address || !(fields >> timeout >> inode)) continue;
-    established.push_back({*address, *waiting > 0 && *times >= kAgain, *of, inode});
+  for (const std::string_view line : split_text(text, '\n')) {
+    // Slot, local address, remote address, state, queues, timer, times sent again, owner, timeout, inode.
+    const std::vector<std::string_view> fields = words_of(line);
+    if (fields.size() < 10 || fields[3] != "01") continue;
+    const auto waiting = number_of<std::uint32_t>(fields[4].substr(0, fields[4].find(':')), 16);
+    const auto times = number_of<std::uint32_t>(fields[6], 16);
+    const auto of = number_of<std::uint32_t>(fields[7]);
+    const auto address = address_of(fields[2]);
+    const auto inode = leading_number<std::uint64_t>(fields[9]);
+    if (!waiting || !times || !of || !address || !inode) continue;
+    established.push_back({*address, *waiting > 0 && *times >= kAgain, *of, *inode});
   }
   return established;
 }
@@ -143,7 +128,7 @@ std::vector<TcpConnection> parse_established(std::string_view text) {
 std::vector<TcpConnection> established_connections(const fs::path& root) {
   std::vector<TcpConnection> all;
   for (const char* name : {"proc/net/tcp", "proc/net/tcp6"}) {
-    const auto table = text_of(root / name);
+    const auto table = read_trimmed(root / name);
     if (!table) continue;
     const std::vector<TcpConnection> some = parse_established(*table);
     all.insert(all.end(), some.begin(), some.end());
@@ -167,7 +152,6 @@ std::set<std::uint64_t> socket_inodes(std::int64_t pid, const fs::path& root) {
 
 namespace {
 
-namespace fs = std::filesystem;
 using Counters = std::map<std::string, std::uint64_t>;
 using Kind = Trouble::Kind;
 
@@ -214,17 +198,9 @@ std::vector<Trouble> ask_gpu_troubles() {
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('/') + 1); }
 std::string_view first_parts(std::string_view name) { return name.substr(0, name.rfind('/')); }
 
-std::uint64_t value_of(const Counters& counters, const std::string& name) {
+std::uint64_t value_of(const Counters& counters, const std::string& name, std::uint64_t otherwise = 0) {
   const auto found = counters.find(name);
-  return found == counters.end() ? 0 : found->second;
-}
-
-/// By how much a counter moved; 0 where it was not known before.
-std::uint64_t moved(const Counters& before, const Counters& now, const std::string& name) {
-  const auto found = before.find(name);
-  if (found == before.end()) return 0;
-  const std::uint64_t value = value_of(now, name);
-  return value > found->second ? value - found->second : 0;
+  return found == counters.end() ? otherwise : found->second;
 }
 
 /// A port without a cable is down all its life and harms nobody; one that was up once is another matter.
@@ -251,8 +227,9 @@ void look_at_links(std::vector<Trouble>& troubles, const Counters& before, const
 void look_at_counters(std::vector<Trouble>& troubles, const Counters& before, const Counters& now) {
   for (const auto& [name, value] : now) {
     if (name == kKernelSequence || last_part(name) == kDown) continue;
-    const std::uint64_t more = moved(before, now, name);
-    if (more == 0) continue;
+    const std::uint64_t earlier = value_of(before, name, value);
+    if (value <= earlier) continue;
+    const std::uint64_t more = value - earlier;
     if (name == kOomKills) {
       troubles.push_back(
           {Kind::resource, fmt::format("the kernel killed {} process{} for lack of memory during the job", more,
@@ -385,8 +362,7 @@ std::vector<Trouble> host_troubles(const Counters& counters_before, const fs::pa
   try_to([&] { look_at_kernel(troubles, counters_before, root); });
   try_to([&] {
     if (root != "/") return;  // NVML knows this machine only
-    const std::vector<Trouble> gpus = ask_gpu_troubles();
-    troubles.insert(troubles.end(), gpus.begin(), gpus.end());
+    std::ranges::move(ask_gpu_troubles(), std::back_inserter(troubles));
   });
   return troubles;
 }

@@ -1,6 +1,6 @@
 #include "common/watch/meeting.h"
 
-#include "common/base/text.h"
+#include "common/base/sequences.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 
@@ -11,7 +11,7 @@
 namespace busbar {
 namespace {
 
-const std::string& name_of(const JobView& view, int host) { return view.peers[view.hosts[host].front()].host; }
+const PeerAddress& first_of(const JobView& view, int host) { return view.peers[view.hosts[host].front()]; }
 
 }  // namespace
 
@@ -33,13 +33,13 @@ std::vector<int> hosts_to_meet(const JobView& view, int host) {
   return {wanted.begin(), wanted.end()};
 }
 
-std::vector<Unmet> try_to_meet(const JobView& view, std::chrono::milliseconds limit) {
+std::vector<Unmet> try_to_meet(const JobView& view) {
+  constexpr std::chrono::milliseconds kLimit{2000};
   const int own = view.host_index();
   if (view.hosts.size() < 2 || view.hosts[own].front() != view.rank) return {};
   const std::vector<int> tried = hosts_to_meet(view, own);
-  std::vector<PeerAddress> peers;
-  for (const int host : tried) peers.push_back(view.peers[view.hosts[host].front()]);
-  const std::vector<PeerReply> replies = ask_peers(peers, view.token, kPing, limit);
+  const std::vector<PeerAddress> peers = mapped(tried, [&](int host) { return first_of(view, host); });
+  const std::vector<PeerReply> replies = ask_peers(peers, view.token, kPing, kLimit);
   std::vector<Unmet> unmet;
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const bool met = replies[i].result == PeerProbe::Result::ok || replies[i].connected;
@@ -74,8 +74,8 @@ std::string meeting_remark(const JobView& view) {
   return fmt::format(
       "watchers: between {} of {} hosts no connection comes about ({} to {} at {}: {}); of a hang each part of the job "
       "will tell what it knows, and all of it: busbar diagnose --flight /dev/shm, on every host",
-      apart.size(), view.hosts.size(), name_of(view, first.from), name_of(view, first.to),
-      view.peers[view.hosts[first.to].front()].ip, first.why);
+      apart.size(), view.hosts.size(), first_of(view, first.from).host, first_of(view, first.to).host,
+      first_of(view, first.to).ip, first.why);
 }
 
 }  // namespace busbar

@@ -2,7 +2,6 @@
 
 #include "common/watch/peer_address.h"
 
-#include <chrono>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,8 +11,6 @@ namespace busbar {
 // Whether the watchers of a job can talk at all. A firewall, a network policy or a rail of its own lets MPI pass and
 // not them; found out at the start it is one line, found out in a hang it is a wrong culprit.
 
-inline constexpr std::chrono::milliseconds kMeetingLimit{2000};  ///< for who answers nothing; all others take a moment
-
 /// Of so many hosts those at distances of 1, 2, 4, ... from one, both ways around.
 std::set<int> hosts_at_distances(int hosts, int from);
 
@@ -22,8 +19,9 @@ std::set<int> hosts_at_distances(int hosts, int from);
 std::vector<int> hosts_to_meet(const JobView& view, int host);
 
 /// Those of them that this host cannot connect to; its first process tries, all others find nothing. One whose system
-/// takes the connection is met, however busy its processes are.
-std::vector<Unmet> try_to_meet(const JobView& view, std::chrono::milliseconds limit = kMeetingLimit);
+/// takes the connection is met, however busy its processes are. Two seconds for who answers nothing; all others take a
+/// moment.
+std::vector<Unmet> try_to_meet(const JobView& view);
 
 /// Of every host, whether this one may blame it for its silence: it was reached when the job began, or where it was not
 /// tried from here, by all that tried. True of its own.

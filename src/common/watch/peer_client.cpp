@@ -84,16 +84,152 @@ class Asking {
   }
 
  private:
-  void start_some();
-  bool start(std::size_t peer);
-  bool wait_and_serve();
-  void take_what_came();
-  bool go_on(Exchange& exchange);
-  bool receive(Exchange& exchange);
-  bool fail(Exchange& exchange, int error);
-  void give_up(const Exchange& exchange);
-  void make_room();
-  milliseconds patience() const;
+  /// How long those under way may keep others waiting: so that all get their turn, were nobody to answer.
+  milliseconds patience() const {
+    const std::size_t waiting = peers_.size() - next_;
+    const auto rounds = static_cast<std::int64_t>(waiting / room_ + 2);
+    return std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now()) / rounds;
+  }
+
+  void make_room() {
+    const Clock::time_point latest = Clock::now() - patience();
+    std::erase_if(under_way_, [&](const Exchange& exchange) {
+      if (exchange.begun > latest) return false;
+      give_up(exchange);
+      return true;
+    });
+  }
+
+  void start_some() {
+    if (next_ < peers_.size() && under_way_.size() >= room_) make_room();
+    while (next_ < peers_.size() && under_way_.size() < room_ && start(next_)) ++next_;
+  }
+
+  /// False: the system has no descriptor left for now.
+  bool start(std::size_t peer) {
+    const PeerAddress& to = peers_[peer];
+    const std::optional<SocketAddress> address = socket_address(to.ip, to.port);
+    if (!address) {
+      replies_[peer] = {Result::no_route, "'" + to.ip + "' is not an IP address"};
+      return true;
+    }
+    Socket socket = make_tcp_socket(address->family());
+    if (!socket.open()) {
+      if (!under_way_.empty()) {
+        room_ = under_way_.size();
+        return false;
+      }
+      replies_[peer] = {Result::timed_out, std::string("no socket: ") + std::strerror(errno)};
+      return true;
+    }
+    // Nothing is lost by it: it is closed when the reply is there or when none is wanted any more.
+    socket.reset_when_closed();
+    if (connect(socket.fd(), address->get(), address->length) != 0 && errno != EINPROGRESS) {
+      replies_[peer] = failure(errno);
+      return true;
+    }
+    const std::string nonce = random_id(), asked = asked_address(to.ip, to.port);
+    under_way_.push_back({.peer = peer,
+                          .socket = std::move(socket),
+                          .begun = Clock::now(),
+                          .out = proven_request(question_.token, asked, nonce, question_.kind, question_.payload),
+                          .nonce = nonce,
+                          .asked = asked,
+                          .in = {}});
+    return true;
+  }
+
+  /// Whether anything happened on any connection.
+  bool wait_and_serve() {
+    std::vector<pollfd> events;
+    events.reserve(under_way_.size());
+    for (const Exchange& exchange : under_way_) {
+      const bool sending = exchange.sent < exchange.out.size();
+      events.push_back({exchange.socket.fd(), static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), 0});
+    }
+    Clock::time_point until = deadline_;
+    if (next_ < peers_.size() && !under_way_.empty()) until = std::min(until, under_way_.front().begun + patience());
+    const auto wait = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
+    if (poll(events.data(), events.size(), static_cast<int>(std::max<std::int64_t>(wait, 1))) <= 0) return false;
+    std::vector<std::size_t> again;
+    for (std::size_t i = 0; i < under_way_.size(); ++i) {
+      Exchange& exchange = under_way_[i];
+      if (events[i].revents == 0 || go_on(exchange)) continue;
+      exchange.socket.close();
+      // Cut off by a watcher too busy to keep it, or because the process has just ended: then the next connection is
+      // refused outright.
+      if (exchange.cut && ++attempts_[exchange.peer] < kMostAttempts) again.push_back(exchange.peer);
+    }
+    std::erase_if(under_way_, [](const Exchange& exchange) { return !exchange.socket.open(); });
+    for (const std::size_t peer : again) {
+      if (!start(peer)) replies_[peer] = {Result::timed_out, "no socket left to ask again"};
+    }
+    return true;
+  }
+
+  /// On a busy host this process itself may not have run since the answers came: they lie in the kernel.
+  void take_what_came() {
+    constexpr milliseconds kMost{100};
+    const Clock::time_point end = Clock::now() + kMost;
+    while (!under_way_.empty() && Clock::now() < end && wait_and_serve()) {
+    }
+  }
+
+  /// False: it is over, and the reply says how.
+  bool go_on(Exchange& exchange) {
+    int error = 0;
+    socklen_t length = sizeof error;
+    getsockopt(exchange.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) return fail(exchange, error);
+    if (exchange.sent < exchange.out.size()) {
+      const ssize_t n = send(exchange.socket.fd(), exchange.out.data() + exchange.sent,
+                             exchange.out.size() - exchange.sent, MSG_NOSIGNAL);
+      count_watcher_bytes(n);
+      if (n > 0) exchange.sent += static_cast<std::size_t>(n);
+      if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) return fail(exchange, errno);
+    }
+    return receive(exchange);
+  }
+
+  bool receive(Exchange& exchange) {
+    PeerReply& reply = replies_[exchange.peer];
+    std::array<char, 64 * 1024> chunk;  // not cleared: recv says how much of it counts
+    const ssize_t n = recv(exchange.socket.fd(), chunk.data(), chunk.size(), 0);
+    count_watcher_bytes(n);
+    if (n < 0) {
+      return errno == EAGAIN || errno == EINTR || errno == ENOTCONN || fail(exchange, errno);
+    }
+    exchange.in.append(chunk.data(), static_cast<std::size_t>(n));
+    PeerInput input = parse_reply(exchange.in);
+    if (input.state == PeerInput::State::whole &&
+        !equal_in_constant_time(input.proof,
+                                reply_proof(question_.token, exchange.nonce, exchange.asked, input.payload))) {
+      input.state = PeerInput::State::bad;
+    }
+    if (input.state == PeerInput::State::whole) {
+      reply = {Result::ok, std::string(input.payload)};
+    } else if (n == 0) {
+      reply = {Result::refused, "it closed the connection without an answer"};
+      exchange.cut = true;
+    } else if (input.state == PeerInput::State::bad) {
+      reply = {Result::refused, "what answers there is no watcher of this job"};
+    } else {
+      return true;
+    }
+    return false;
+  }
+
+  /// Always false: it is over.
+  bool fail(Exchange& exchange, int error) {
+    replies_[exchange.peer] = failure(error);
+    exchange.cut = error == ECONNRESET || error == EPIPE;
+    return false;
+  }
+
+  void give_up(const Exchange& exchange) {
+    const bool talked = exchange.sent > 0;
+    replies_[exchange.peer] = {Result::timed_out, talked ? "connected, but no answer" : "no connection", talked};
+  }
 
   std::span<const PeerAddress> peers_;
   Question question_;
@@ -104,153 +240,6 @@ class Asking {
   std::size_t next_ = 0;  ///< the first that is not asked yet
   std::size_t room_ = kMostConnections;
 };
-
-/// How long those under way may keep others waiting: so that all get their turn, were nobody to answer.
-milliseconds Asking::patience() const {
-  const std::size_t waiting = peers_.size() - next_;
-  const auto rounds = static_cast<std::int64_t>(waiting / room_ + 2);
-  return std::chrono::duration_cast<milliseconds>(deadline_ - Clock::now()) / rounds;
-}
-
-void Asking::make_room() {
-  const Clock::time_point latest = Clock::now() - patience();
-  std::erase_if(under_way_, [&](const Exchange& exchange) {
-    if (exchange.begun > latest) return false;
-    give_up(exchange);
-    return true;
-  });
-}
-
-void Asking::start_some() {
-  if (next_ < peers_.size() && under_way_.size() >= room_) make_room();
-  while (next_ < peers_.size() && under_way_.size() < room_ && start(next_)) ++next_;
-}
-
-/// False: the system has no descriptor left for now.
-bool Asking::start(std::size_t peer) {
-  const PeerAddress& to = peers_[peer];
-  const std::optional<SocketAddress> address = socket_address(to.ip, to.port);
-  if (!address) {
-    replies_[peer] = {Result::no_route, "'" + to.ip + "' is not an IP address"};
-    return true;
-  }
-  Socket socket = make_tcp_socket(address->family());
-  if (!socket.open()) {
-    if (!under_way_.empty()) {
-      room_ = under_way_.size();
-      return false;
-    }
-    replies_[peer] = {Result::timed_out, std::string("no socket: ") + std::strerror(errno)};
-    return true;
-  }
-  // Nothing is lost by it: it is closed when the reply is there or when none is wanted any more.
-  socket.reset_when_closed();
-  if (connect(socket.fd(), address->get(), address->length) != 0 && errno != EINPROGRESS) {
-    replies_[peer] = failure(errno);
-    return true;
-  }
-  const std::string nonce = random_id(), asked = asked_address(to.ip, to.port);
-  under_way_.push_back({.peer = peer,
-                        .socket = std::move(socket),
-                        .begun = Clock::now(),
-                        .out = proven_request(question_.token, asked, nonce, question_.kind, question_.payload),
-                        .nonce = nonce,
-                        .asked = asked,
-                        .in = {}});
-  return true;
-}
-
-/// Whether anything happened on any connection.
-bool Asking::wait_and_serve() {
-  std::vector<pollfd> events;
-  events.reserve(under_way_.size());
-  for (const Exchange& exchange : under_way_) {
-    const bool sending = exchange.sent < exchange.out.size();
-    events.push_back({exchange.socket.fd(), static_cast<short>(sending ? POLLIN | POLLOUT : POLLIN), 0});
-  }
-  Clock::time_point until = deadline_;
-  if (next_ < peers_.size() && !under_way_.empty()) until = std::min(until, under_way_.front().begun + patience());
-  const auto wait = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
-  if (poll(events.data(), events.size(), static_cast<int>(std::max<std::int64_t>(wait, 1))) <= 0) return false;
-  std::vector<std::size_t> again;
-  for (std::size_t i = 0; i < under_way_.size(); ++i) {
-    Exchange& exchange = under_way_[i];
-    if (events[i].revents == 0 || go_on(exchange)) continue;
-    exchange.socket.close();
-    // Cut off by a watcher too busy to keep it, or because the process has just ended: then the next connection is
-    // refused outright.
-    if (exchange.cut && ++attempts_[exchange.peer] < kMostAttempts) again.push_back(exchange.peer);
-  }
-  std::erase_if(under_way_, [](const Exchange& exchange) { return !exchange.socket.open(); });
-  for (const std::size_t peer : again) {
-    if (!start(peer)) replies_[peer] = {Result::timed_out, "no socket left to ask again"};
-  }
-  return true;
-}
-
-/// On a busy host this process itself may not have run since the answers came: they lie in the kernel.
-void Asking::take_what_came() {
-  constexpr milliseconds kMost{100};
-  const Clock::time_point end = Clock::now() + kMost;
-  while (!under_way_.empty() && Clock::now() < end && wait_and_serve()) {
-  }
-}
-
-/// False: it is over, and the reply says how.
-bool Asking::go_on(Exchange& exchange) {
-  int error = 0;
-  socklen_t length = sizeof error;
-  getsockopt(exchange.socket.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) return fail(exchange, error);
-  if (exchange.sent < exchange.out.size()) {
-    const ssize_t n = send(exchange.socket.fd(), exchange.out.data() + exchange.sent,
-                           exchange.out.size() - exchange.sent, MSG_NOSIGNAL);
-    count_watcher_bytes(n);
-    if (n > 0) exchange.sent += static_cast<std::size_t>(n);
-    if (n < 0 && errno != EAGAIN && errno != EINTR && errno != ENOTCONN) return fail(exchange, errno);
-  }
-  return receive(exchange);
-}
-
-bool Asking::receive(Exchange& exchange) {
-  PeerReply& reply = replies_[exchange.peer];
-  std::array<char, 64 * 1024> chunk;  // not cleared: recv says how much of it counts
-  const ssize_t n = recv(exchange.socket.fd(), chunk.data(), chunk.size(), 0);
-  count_watcher_bytes(n);
-  if (n < 0) {
-    return errno == EAGAIN || errno == EINTR || errno == ENOTCONN || fail(exchange, errno);
-  }
-  exchange.in.append(chunk.data(), static_cast<std::size_t>(n));
-  PeerInput input = parse_reply(exchange.in);
-  if (input.state == PeerInput::State::whole &&
-      !equal_in_constant_time(input.proof,
-                              reply_proof(question_.token, exchange.nonce, exchange.asked, input.payload))) {
-    input.state = PeerInput::State::bad;
-  }
-  if (input.state == PeerInput::State::whole) {
-    reply = {Result::ok, std::string(input.payload)};
-  } else if (n == 0) {
-    reply = {Result::refused, "it closed the connection without an answer"};
-    exchange.cut = true;
-  } else if (input.state == PeerInput::State::bad) {
-    reply = {Result::refused, "what answers there is no watcher of this job"};
-  } else {
-    return true;
-  }
-  return false;
-}
-
-/// Always false: it is over.
-bool Asking::fail(Exchange& exchange, int error) {
-  replies_[exchange.peer] = failure(error);
-  exchange.cut = error == ECONNRESET || error == EPIPE;
-  return false;
-}
-
-void Asking::give_up(const Exchange& exchange) {
-  const bool talked = exchange.sent > 0;
-  replies_[exchange.peer] = {Result::timed_out, talked ? "connected, but no answer" : "no connection", talked};
-}
 
 std::vector<PeerReply> ask(std::span<const PeerAddress> peers, Question question, milliseconds limit) {
   (void)request_bytes(question.kind, question.token, question.token,

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <type_traits>
 
 namespace busbar {
@@ -38,15 +39,11 @@ bool begins_alike(std::string_view received, std::string_view magic) {
   return received.substr(0, n) == magic.substr(0, n);
 }
 
-PeerInput bad() {
-  PeerInput input;
-  input.state = PeerInput::State::bad;
-  return input;
-}
+constexpr PeerInput kBad{PeerInput::State::bad};
 
 PeerInput with_payload(PeerInput input, std::string_view received, std::size_t header, std::size_t length) {
   input.expected = header + length;
-  if (received.size() > input.expected) return bad();
+  if (received.size() > input.expected) return kBad;
   if (received.size() == input.expected) {
     input.state = PeerInput::State::whole;
     input.proof = received.substr(header - kTokenLength, kTokenLength);
@@ -58,13 +55,13 @@ PeerInput with_payload(PeerInput input, std::string_view received, std::size_t h
 }  // namespace
 
 PeerInput parse_request(std::string_view received) {
-  if (!begins_alike(received, kRequestMagic)) return bad();
+  if (!begins_alike(received, kRequestMagic)) return kBad;
   if (received.size() < kRequestHeader) return {};
   const auto kind = static_cast<unsigned char>(received[kKindAt]);
   const std::size_t length = length_at(received, kRequestLengthAt);
   if (kind > static_cast<unsigned char>(PeerKind::echo) || received[kKindAt + 1] != 0 || received[kKindAt + 2] != 0 ||
       length > kMaxRequest) {
-    return bad();
+    return kBad;
   }
   PeerInput input;
   input.nonce = received.substr(kNonceAt, kTokenLength);
@@ -73,10 +70,10 @@ PeerInput parse_request(std::string_view received) {
 }
 
 PeerInput parse_reply(std::string_view received) {
-  if (!begins_alike(received, kReplyMagic)) return bad();
+  if (!begins_alike(received, kReplyMagic)) return kBad;
   if (received.size() < kReplyHeader) return {};
   const std::size_t length = length_at(received, kReplyLengthAt);
-  return length > kMaxReply ? bad() : with_payload({}, received, kReplyHeader, length);
+  return length > kMaxReply ? kBad : with_payload({}, received, kReplyHeader, length);
 }
 
 std::string request_bytes(PeerKind kind, std::string_view nonce, std::string_view proof, std::string_view payload) {
@@ -166,9 +163,7 @@ std::string proof(std::string_view token, std::string text, std::string_view pay
            reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &length) == nullptr) {
     throw Error(ExitCode::internal, "libcrypto computes no HMAC-SHA256");
   }
-  std::string hex;
-  for (std::size_t i = 0; i < kTokenLength / 2; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
+  return fmt::format("{:02x}", fmt::join(std::span(digest).first(kTokenLength / 2), ""));
 }
 
 }  // namespace

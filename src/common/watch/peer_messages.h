@@ -60,9 +60,9 @@ struct PeerInput {
   State state = State::incomplete;
   std::size_t expected = 0;  ///< bytes of the message with its header; 0: not known yet
   PeerKind kind = PeerKind::message;
-  std::string_view nonce;  ///< of a request; where whole; into `received`, as the next
-  std::string_view proof;
-  std::string_view payload;
+  std::string_view nonce = {};  ///< of a request; where whole; into `received`, as the next
+  std::string_view proof = {};
+  std::string_view payload = {};
 };
 
 /// Bad as soon as the first wrong byte is there. Whether the proof is right is for the caller to see.

@@ -131,7 +131,7 @@ class Connection {
   }
 
   [[noreturn]] static void fail(std::string_view why) {
-    throw Error(ExitCode::not_possible, fmt::format("NCCL's RAS service: {}", why));
+    throw_not_possible(fmt::format("NCCL's RAS service: {}", why));
   }
 
  private:

@@ -25,10 +25,13 @@ std::optional<std::int64_t> number(std::string_view text) {
   return text.find_first_not_of(kDigits) == kNotFound ? number_of<std::int64_t>(text) : std::nullopt;
 }
 
-std::optional<int> rank_number(std::string_view text) {
-  const auto value = number(text);
-  return value && *value < (std::int64_t{1} << 30) ? std::optional(static_cast<int>(*value)) : std::nullopt;
+/// A count of ranks, or a rank; nothing where it cannot be one.
+std::optional<int> small(std::optional<std::int64_t> value) {
+  return value && *value >= 0 && *value < (std::int64_t{1} << 30) ? std::optional(static_cast<int>(*value))
+                                                                  : std::nullopt;
 }
+
+std::optional<int> rank_number(std::string_view text) { return small(number(text)); }
 
 bool has(std::string_view line, std::string_view words) { return line.find(words) != kNotFound; }
 
@@ -49,26 +52,10 @@ std::optional<CommunicatorHeading> communicator_heading(std::string_view line) {
 }
 
 /// Begins of lines that are neither headings nor numbers.
-constexpr std::string_view kInside[] = {"CUDA runtime version ",
-                                        "Process ",
-                                        "Rank ",
-                                        "The missing rank",
-                                        "Missing communicator data ",
-                                        "Communicator ranks ",
-                                        "Encountered ",
-                                        "Initialization ",
-                                        "Asynchronous ",
-                                        "No communicator data ",
-                                        "The outlier node",
-                                        "Node ",
-                                        "(total)",
-                                        "Nodes  ",
-                                        "Processes  ",
-                                        "per node",
-                                        "#  in group",
-                                        "[could not find",
-                                        "per process",
-                                        "SERVER PROTOCOL "};
+constexpr std::string_view kInside =
+    "CUDA runtime version |Process |Rank |The missing rank|Missing communicator data |Communicator ranks |Encountered |"
+    "Initialization |Asynchronous |No communicator data |The outlier node|Node |(total)|Nodes  |Processes  |per node|"
+    "#  in group|[could not find|per process|SERVER PROTOCOL ";
 
 /// "8  1  2  4  8  8  RUNNING  OK", "26 ranks have launched ...", "1 job process is considered dead ...".
 bool is_number_line(std::string_view line) {
@@ -97,7 +84,8 @@ RasPart ras_part(std::string_view line) {
   if (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT" || line.find_first_not_of('=') == kNotFound ||
       is_number_line(line) || !ras_event(line).empty())
     return RasPart::inside;
-  const bool known = std::ranges::any_of(kInside, [&](std::string_view begin) { return line.starts_with(begin); });
+  static const Words kBegins = split_text(kInside, '|');
+  const bool known = std::ranges::any_of(kBegins, [&](std::string_view begin) { return line.starts_with(begin); });
   return known ? RasPart::inside : RasPart::foreign;
 }
 
@@ -261,14 +249,11 @@ class TextReader {
   void read_of_communicator(std::string_view line, RasAnswer::Communicator& c) {
     const Words words = words_of(line);
     if (line.starts_with("The missing rank")) {
-      std::string_view list = line.substr(std::min(line.size(), line.find(':')));
-      while (!list.empty()) {
-        const std::size_t digit = list.find_first_of("0123456789");
-        if (digit == kNotFound) break;
-        list.remove_prefix(digit);
-        const std::string_view digits = list.substr(0, list.find_first_not_of("0123456789"));
+      std::string list(line.substr(std::min(line.size(), line.find(':'))));
+      std::ranges::replace_if(
+          list, [](char letter) { return kDigits.find(letter) == kNotFound; }, ' ');
+      for (const std::string_view digits : words_of(list)) {
         if (const auto rank = rank_number(digits)) c.missing.push_back(*rank);
-        list.remove_prefix(digits.size());
       }
     } else if (line.starts_with("Communicator ranks have different ") && has(line, "operation counts")) {
       part_ = Part::counts;
@@ -373,12 +358,6 @@ std::optional<std::int64_t> number(const Json& value) {
 }
 
 std::optional<std::int64_t> number(const Json& object, const char* name) { return number(value_in(object, name)); }
-
-/// A count of ranks, or a rank; nothing where it cannot be one.
-std::optional<int> small(std::optional<std::int64_t> value) {
-  return value && *value >= 0 && *value < (std::int64_t{1} << 30) ? std::optional(static_cast<int>(*value))
-                                                                  : std::nullopt;
-}
 
 std::optional<int> rank_of(const Json& rank) { return small(number(rank, "rank")); }
 

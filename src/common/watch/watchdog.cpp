@@ -154,8 +154,6 @@ PeerAddress Watchdog::nowhere() {
   return {now.rank, now.host, "", 0, full_host_name(), this_machine()};
 }
 
-std::vector<Unmet> Watchdog::try_to_meet() const { return busbar::try_to_meet(view()); }
-
 void Watchdog::set_unmet(std::vector<Unmet> unmet) {
   {
     const std::lock_guard lock(mutex_);
@@ -163,8 +161,6 @@ void Watchdog::set_unmet(std::vector<Unmet> unmet) {
   }
   observer_.note_links(view());
 }
-
-std::string Watchdog::meeting_remark() const { return busbar::meeting_remark(view()); }
 
 void Watchdog::connect(const std::string& jobid, std::vector<PeerAddress> peers) {
   const std::lock_guard lock(mutex_);

@@ -61,12 +61,10 @@ class Watchdog : public Observer {
   PeerAddress listen_on(const std::string& interface);
   /// From now on it can talk to all. `jobid`: agreed.
   void connect(const std::string& jobid, std::vector<PeerAddress> peers);
-  /// Whom this host's first process cannot reach; seconds.
-  std::vector<Unmet> try_to_meet() const;
-  /// What all of them found: whom it may never blame for its silence.
+  /// What all that tried to meet (meeting.h) found: whom it may never blame for its silence.
   void set_unmet(std::vector<Unmet> unmet);
-  /// What the header says of watchers that cannot meet; empty where all can.
-  std::string meeting_remark() const;
+  /// This process's picture of its job. Any thread.
+  JobView view() const;
 
   /// Counts the backend's operations in the record, asks it for errors, aborts it when the job is ended: as long as
   /// what it returns is held.
@@ -115,7 +113,6 @@ class Watchdog : public Observer {
   PeerAddress listen_at(const std::string& ip);
   PeerAddress nowhere();
   std::shared_ptr<FlightRecord> current_record();
-  JobView view() const;
   void postpone(double seconds);
 
   Json json_;

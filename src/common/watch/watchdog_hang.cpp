@@ -65,17 +65,14 @@ void remove_records(const JobView& view, bool of_lively) {
   std::error_code ignored;
   std::filesystem::path own;
   // There may be many of other jobs, and little time.
-  const std::string prefix = flight_file_prefix(view.jobid, view.host);
-  for (const std::filesystem::path& folder : flight_folders()) {
-    for (const std::filesystem::path& file : files_named(folder, prefix)) {
-      const std::optional<FlightState> flight = read_flight(file);
-      if (!flight || flight->jobid != view.jobid || flight->host != view.host) continue;
-      if (!of_lively && is_lively({*flight, process_state(*flight)})) continue;
-      if (flight->rank == view.rank) {
-        own = file;
-      } else {
-        std::filesystem::remove(file, ignored);
-      }
+  for (const std::filesystem::path& file : files_named(flight_folders(), flight_file_prefix(view.jobid, view.host))) {
+    const std::optional<FlightState> flight = read_flight(file);
+    if (!flight || flight->jobid != view.jobid || flight->host != view.host) continue;
+    if (!of_lively && is_lively({*flight, process_state(*flight)})) continue;
+    if (flight->rank == view.rank) {
+      own = file;
+    } else {
+      std::filesystem::remove(file, ignored);
     }
   }
   if (!own.empty()) std::filesystem::remove(own, ignored);
