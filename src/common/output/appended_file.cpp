@@ -33,8 +33,7 @@ AppendedFile::AppendedFile(const std::string& path, std::string_view option, std
   const int error = write_waiting();
   if (error == 0) return;
   ::unlink(file_.path.c_str());
-  throw Error(ExitCode::bad_config,
-              fmt::format("{} {}: cannot write '{}': {}", option, path, file_.path, std::strerror(error)));
+  throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, path, file_.path, std::strerror(error)));
 }
 
 AppendedFile::~AppendedFile() { write_waiting(); }

@@ -63,7 +63,7 @@ std::string csv_lines(const Config& config, const Collective& collective, const 
 }
 
 SamplesFile::SamplesFile(const std::string& path)
-    : file_(path, "--samples", "collective,dtype,op,root,bytes,placement,epoch,sample,time_us,skew_us\n") {}
+    : AppendedFile(path, "--samples", "collective,dtype,op,root,bytes,placement,epoch,sample,time_us,skew_us\n") {}
 
 SamplesFile::~SamplesFile() {
   try {
@@ -73,7 +73,7 @@ SamplesFile::~SamplesFile() {
 }
 
 void SamplesFile::flush() {
-  if (!kept_.empty()) file_.append(std::exchange(kept_, {}));
+  if (!kept_.empty()) append(std::exchange(kept_, {}));
 }
 
 void SamplesFile::add(const Collective& collective, const Case& c, bool in_place, int epoch,

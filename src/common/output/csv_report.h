@@ -36,12 +36,9 @@ class CsvFile : public AppendedFile {
 /// Every sample of --stat as CSV (--samples), for analyses of one's own:
 /// collective,dtype,op,root,bytes,placement,epoch, sample,time_us,skew_us. Rank 0 only. Kept back in memory and written
 /// in large pieces, or when the caller has a row to show, so that samples cost next to nothing while others are taken.
-class SamplesFile {
+class SamplesFile : public AppendedFile {
  public:
-  /// Creates the file (or `path.0`, ...) with its header. Throws Error(bad_config) if that is not possible.
   explicit SamplesFile(const std::string& path);
-  SamplesFile(const SamplesFile&) = delete;
-  SamplesFile& operator=(const SamplesFile&) = delete;
   ~SamplesFile();
 
   /// One batch: the samples of one visit to a cell. `skew_s` is as long as `time_s`, or empty where nobody knows.
@@ -51,13 +48,10 @@ class SamplesFile {
   /// Writes what is kept back.
   void flush();
 
-  /// The file that was created.
-  const std::string& path() const { return file_.path(); }
   /// Whether every sample is in the file.
-  bool complete() const { return kept_.empty() && file_.complete(); }
+  bool complete() const { return kept_.empty() && AppendedFile::complete(); }
 
  private:
-  AppendedFile file_;
   std::string kept_;
 };
 

@@ -1,27 +1,17 @@
 #include "common/output/format.h"
 
+#include "common/base/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <numeric>
 #include <set>
 #include <vector>
 
 namespace busbar {
-namespace {
-
-bool matches_at(std::string_view text, std::size_t at, std::string_view lower_word) {
-  if (text.size() - at < lower_word.size()) return false;
-  for (std::size_t i = 0; i < lower_word.size(); ++i) {
-    if (std::tolower(static_cast<unsigned char>(text[at + i])) != lower_word[i]) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 std::string fit_number(double value, std::size_t width) {
   for (int decimals : {2, 1, 0}) {
@@ -44,12 +34,10 @@ std::string memory_amount(std::int64_t nbytes) {
 }
 
 std::string without_footer_words(std::string text) {
-  static constexpr std::string_view kBandwidth = "bandwidth";
-  static constexpr std::string_view kFailed = "FAILED";
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (matches_at(text, at, kBandwidth)) text.replace(at, kBandwidth.size(), "throughput");
-    if (std::string_view(text).substr(at, kFailed.size()) == kFailed) text.replace(at, kFailed.size(), "failed");
-  }
+  static constexpr std::string_view kBandwidth = "bandwidth", kFailed = "FAILED";
+  std::size_t at = 0;
+  while ((at = lower_case(text).find(kBandwidth)) != kNotFound) text.replace(at, kBandwidth.size(), "throughput");
+  while ((at = text.find(kFailed)) != kNotFound) text.replace(at, kFailed.size(), "failed");
   return text;
 }
 

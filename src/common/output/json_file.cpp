@@ -42,11 +42,33 @@ class JsonFile::Copies {
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
   /// Leaves `path` alone.
-  ~Copies();
+  ~Copies() {
+    if (hidden_.fd < 0) return;
+    ::close(hidden_.fd);
+    ::close(shown_.fd);
+    ::unlink((path_ + ".tmp").c_str());
+  }
 
   /// Makes `head` + `list` + `tail` the file's text. `head` must be the same each time, and `list` begin with that of
   /// the last time. Returns 0 or errno; then the old text stands.
-  int write(std::string_view head, std::string_view list, std::string_view tail);
+  int write(std::string_view head, std::string_view list, std::string_view tail) {
+    if (hidden_.fd < 0) {
+      if (const int error = open_copies(); error != 0) return error;
+    }
+    Copy& copy = hidden_;
+    if (!copy.begun) {
+      if (const int error = write_at(copy.fd, head, 0); error != 0) return error;
+      copy.begun = true;
+    }
+    const std::size_t end = head.size() + list.size();
+    if (const int error = write_at(copy.fd, list.substr(copy.listed), head.size() + copy.listed); error != 0) {
+      return error;
+    }
+    copy.listed = list.size();
+    if (const int error = write_at(copy.fd, tail, end); error != 0) return error;
+    if (::ftruncate(copy.fd, static_cast<off_t>(end + tail.size())) != 0) return errno;
+    return change_names();
+  }
 
  private:
   struct Copy {
@@ -55,77 +77,48 @@ class JsonFile::Copies {
     std::size_t listed = 0;  // [bytes] of the list that it has
   };
 
-  int open_copies();
-  int change_names();
+  int open_copies() {
+    const std::string fresh = path_ + ".tmp";
+    ::unlink(fresh.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left there
+    const int shown = ::open(path_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (shown < 0) return errno;
+    const int hidden = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFileMode);
+    if (hidden < 0) {
+      const int error = errno;
+      ::close(shown);
+      return error;
+    }
+    // So that another run does not take the copy for one that a killed run left; where that cannot be, it looks at the
+    // file's age alone.
+    for (const int fd : {shown, hidden}) (void)::flock(fd, LOCK_EX | LOCK_NB);
+    shown_.fd = shown;
+    hidden_.fd = hidden;
+    return 0;
+  }
+
+  /// With a third name in between, because not every file system can exchange two.
+  int change_names() {
+    const std::string fresh = path_ + ".tmp", spare = path_ + ".tmp.old";
+    ::unlink(spare.c_str());
+    if (::link(path_.c_str(), spare.c_str()) != 0) return errno;
+    if (std::rename(fresh.c_str(), path_.c_str()) != 0) {
+      const int error = errno;
+      ::unlink(spare.c_str());
+      return error;
+    }
+    std::swap(shown_, hidden_);
+    return std::rename(spare.c_str(), fresh.c_str()) != 0 ? errno : 0;
+  }
 
   std::string path_;
   Copy shown_, hidden_;
 };
 
-JsonFile::Copies::~Copies() {
-  if (hidden_.fd < 0) return;
-  ::close(hidden_.fd);
-  ::close(shown_.fd);
-  ::unlink((path_ + ".tmp").c_str());
-}
-
-int JsonFile::Copies::open_copies() {
-  const std::string fresh = path_ + ".tmp";
-  ::unlink(fresh.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left there
-  const int shown = ::open(path_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-  if (shown < 0) return errno;
-  const int hidden = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFileMode);
-  if (hidden < 0) {
-    const int error = errno;
-    ::close(shown);
-    return error;
-  }
-  // So that another run does not take the copy for one that a killed run left; where that cannot be, it looks at the
-  // file's age alone.
-  for (const int fd : {shown, hidden}) (void)::flock(fd, LOCK_EX | LOCK_NB);
-  shown_.fd = shown;
-  hidden_.fd = hidden;
-  return 0;
-}
-
-/// With a third name in between, because not every file system can exchange two.
-int JsonFile::Copies::change_names() {
-  const std::string fresh = path_ + ".tmp", spare = path_ + ".tmp.old";
-  ::unlink(spare.c_str());
-  if (::link(path_.c_str(), spare.c_str()) != 0) return errno;
-  if (std::rename(fresh.c_str(), path_.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(spare.c_str());
-    return error;
-  }
-  std::swap(shown_, hidden_);
-  return std::rename(spare.c_str(), fresh.c_str()) != 0 ? errno : 0;
-}
-
-int JsonFile::Copies::write(std::string_view head, std::string_view list, std::string_view tail) {
-  if (hidden_.fd < 0) {
-    if (const int error = open_copies(); error != 0) return error;
-  }
-  Copy& copy = hidden_;
-  if (!copy.begun) {
-    if (const int error = write_at(copy.fd, head, 0); error != 0) return error;
-    copy.begun = true;
-  }
-  const std::size_t end = head.size() + list.size();
-  if (const int error = write_at(copy.fd, list.substr(copy.listed), head.size() + copy.listed); error != 0) {
-    return error;
-  }
-  copy.listed = list.size();
-  if (const int error = write_at(copy.fd, tail, end); error != 0) return error;
-  if (::ftruncate(copy.fd, static_cast<off_t>(end + tail.size())) != 0) return errno;
-  return change_names();
-}
-
 JsonFile::JsonFile(const std::string& path, const RunInfo& info, const Plan& plan)
     : path_(create_new_file(path, "-J").path), report_(info, plan) {
   if (const int error = rewrite(); error != 0) {
     ::unlink(path_.c_str());
-    throw Error(ExitCode::bad_config, fmt::format("-J {}: cannot write '{}': {}", path, path_, std::strerror(error)));
+    throw_bad_config(fmt::format("-J {}: cannot write '{}': {}", path, path_, std::strerror(error)));
   }
 }
 

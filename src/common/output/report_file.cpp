@@ -69,24 +69,25 @@ void remove_leftovers(const std::string& path) {
 NewFile create_new_file(const std::string& path, std::string_view option) {
   std::error_code unknown;  // then open() below has the reason
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
-    throw Error(ExitCode::bad_config,
-                fmt::format("{} {}: exists and is not a regular file; name a file", option, path));
+    throw_bad_config(fmt::format("{} {}: exists and is not a regular file; name a file", option, path));
   }
   std::string name = path;
   for (int next = 0; next < kMaxTries; ++next) {
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
     if (fd >= 0) return {name, std::unique_ptr<std::FILE, CloseFile>(::fdopen(fd, "w"))};
     if (errno != EEXIST) {
-      throw Error(ExitCode::bad_config, fmt::format("{} {}: cannot create '{}': {}; name a file in a directory that "
-                                                    "exists and that rank 0 may write",
-                                                    option, path, name, std::strerror(errno)));
+      throw_bad_config(
+          fmt::format("{} {}: cannot create '{}': {}; name a file in a directory that "
+                      "exists and that rank 0 may write",
+                      option, path, name, std::strerror(errno)));
     }
     remove_leftovers(name);
     name = fmt::format("{}.{}", path, next);
   }
-  throw Error(ExitCode::bad_config, fmt::format("{} {}: this file and {} with numbers behind it exist already; remove "
-                                                "some or choose another name",
-                                                option, path, kMaxTries - 1));
+  throw_bad_config(
+      fmt::format("{} {}: this file and {} with numbers behind it exist already; remove "
+                  "some or choose another name",
+                  option, path, kMaxTries - 1));
 }
 
 int write_at(int fd, std::string_view text, std::size_t at) {
@@ -135,8 +136,7 @@ std::string write_new_file(const std::string& path, std::string_view option, std
   const int error = replace_file(name, text);
   if (error == 0) return name;
   ::unlink(name.c_str());
-  throw Error(ExitCode::bad_config,
-              fmt::format("{} {}: cannot write '{}': {}", option, path, name, std::strerror(error)));
+  throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, path, name, std::strerror(error)));
 }
 
 int try_writing_beside(const std::string& path, std::string_view text) {

@@ -69,8 +69,8 @@ void run_history_command(std::vector<std::string> words, const std::string& path
   try {
     child = run_child(argv, {});
   } catch (const Error&) {
-    throw Error(ExitCode::not_possible,
-                fmt::format("--history needs the program {}, which is neither beside this one nor in PATH", argv[0]));
+    throw_not_possible(
+        fmt::format("--history needs the program {}, which is neither beside this one nor in PATH", argv[0]));
   } catch (const Interrupted& e) {
     // To whoever handles it in this job, which ends the process.
     ::kill(::getpid(), e.signal());

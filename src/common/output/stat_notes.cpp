@@ -12,6 +12,14 @@
 namespace busbar {
 namespace {
 
+constexpr std::size_t kMaxTableRanks = 16;  // of a cell; more are left to JSON
+
+/// What the columns of rank_table mean; once before the first.
+constexpr std::string_view kRankTableLegend =
+    "# Per rank: median of its own time in the operation, lateness after the first rank's arrival, share of samples in "
+    "which it arrived last.\n"
+    "# The straggler is the late rank: the others wait for it, so that their own times are the longer ones.\n";
+
 std::string microseconds(double time_s) { return fit_number(time_s * 1e6, 7); }
 
 std::string verdict(const CellStats& cell) {
@@ -32,12 +40,6 @@ std::vector<RankTime> latest_first(std::vector<RankTime> ranks) {
 }
 
 }  // namespace
-
-std::string rank_table_legend() {
-  return "# Per rank: median of its own time in the operation, lateness after the first rank's arrival, share of "
-         "samples in which it arrived last.\n"
-         "# The straggler is the late rank: the others wait for it, so that their own times are the longer ones.\n";
-}
 
 std::string rank_table(std::string_view cell_name, const CellStats& cell) {
   const std::vector<RankTime> ranks = latest_first(cell.ranks);
@@ -201,12 +203,11 @@ std::string StatNotes::oddity_lines() const {
 std::string StatNotes::straggler_line() const {
   if (judged_ == 0) return {};
   if (stragglers_.empty()) return fmt::format("# No straggler in any of {} cells\n", judged_);
-  std::vector<std::pair<std::size_t, std::string>> ranks;
-  for (const auto& [who, times] : stragglers_) ranks.emplace_back(times, who);
-  std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::pair<std::string, std::size_t>> ranks(stragglers_.begin(), stragglers_.end());
+  std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text = "# Stragglers:";
   for (std::size_t i = 0; i < std::min(ranks.size(), kMaxTableRanks); ++i) {
-    text += fmt::format("{} {} in {} of {} cells", i > 0 ? "," : "", ranks[i].second, ranks[i].first, judged_);
+    text += fmt::format("{} {} in {} of {} cells", i > 0 ? "," : "", ranks[i].first, ranks[i].second, judged_);
   }
   return text + "\n";
 }
@@ -214,7 +215,7 @@ std::string StatNotes::straggler_line() const {
 std::string StatNotes::text(const std::optional<Disturbance>& disturbance) const {
   if (!config_.stat) return {};
   std::string text;
-  if (!ranks_.empty()) text += "#\n" + rank_table_legend() + ranks_ + straggler_line();
+  if (!ranks_.empty()) text += fmt::format("#\n{}{}{}", kRankTableLegend, ranks_, straggler_line());
   text += "#\n" + target_lines() + oddity_lines();
   if (disturbance) text += disturbance_lines(*disturbance);
   return without_footer_words(text + "#\n");

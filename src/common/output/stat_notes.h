@@ -64,12 +64,6 @@ class StatNotes {
 /// The lines that say whether anything disturbed the run, and how much.
 std::string disturbance_lines(const Disturbance& disturbance);
 
-/// More ranks of a cell than these are left to JSON.
-inline constexpr std::size_t kMaxTableRanks = 16;
-
-/// What the columns of rank_table mean; once before the first.
-std::string rank_table_legend();
-
 /// One cell of --per-rank as `# ...` lines: who the straggler is, then the ranks, latest first. `cell_name` is like
 /// "1024 B out-of-place".
 std::string rank_table(std::string_view cell_name, const CellStats& cell);

@@ -321,9 +321,15 @@ std::string remark_lines(const std::string& remark) {
   return "# " + with_escapes(without_footer_words(remark), {{'\n', "\n# "}}) + "\n";
 }
 
-std::string device_line(const RankInfo& r) {
-  return fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}\n", r.rank, r.group, r.pid,
-                     r.hostname, r.device.device, r.device.id, r.device.name);
+std::string job_lines(const RunInfo& info) {
+  std::string text = "#\n# Using devices\n";
+  for (const RankInfo& r : info.ranks) {
+    text += fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}\n", r.rank, r.group, r.pid,
+                        r.hostname, r.device.device, r.device.id, r.device.name);
+  }
+  text += calls_line(info);
+  for (const std::string& remark : info.remarks) text += remark_lines(remark);
+  return text + "#\n";
 }
 
 std::string table_header(const RunInfo& info) {
@@ -333,12 +339,7 @@ std::string table_header(const RunInfo& info) {
   text += fmt::format("# Collective test starting: {}\n", info.program);
   text += parameters_line(info.config);
   text += mode_lines(info);
-  text += stat_header(info);
-  text += "#\n# Using devices\n";
-  for (const RankInfo& rank : info.ranks) text += device_line(rank);
-  text += calls_line(info);
-  for (const std::string& remark : info.remarks) text += remark_lines(remark);
-  return text + "#\n" + column_titles(info.config);
+  return text + stat_header(info) + job_lines(info) + column_titles(info.config);
 }
 
 std::string table_footer(const RunInfo& info, const Summary& summary) {

@@ -19,9 +19,11 @@ std::string table_header(const RunInfo& info);
 /// Of the header: how the library is called, as one `# ...` line.
 std::string calls_line(const RunInfo& info);
 
-/// Of the header: one rank's place, and a remark of ours as `# ...` lines.
-std::string device_line(const RankInfo& rank);
+/// A remark of ours as `# ...` lines.
 std::string remark_lines(const std::string& remark);
+
+/// Of the header: each rank's place, calls_line(), the remarks.
+std::string job_lines(const RunInfo& info);
 
 /// One row. Halves that were not measured print 0.00 and N/A, because readers drop rows with other than 13 tokens; only
 /// with --stat the one that --placement leaves out has no columns. The options alone decide how many there are.

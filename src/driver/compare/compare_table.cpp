@@ -299,11 +299,8 @@ std::string compare_header(const RunInfo& info, double delta) {
         kLooks.back(), fmt::join(kLooks, ", "), format_duration(info.config.max_time_s),
         format_duration(info.config.cell_time_s));
   }
-  text += "#\n# Using devices\n";
-  for (const RankInfo& rank : info.ranks) text += device_line(rank);
-  text += calls_line(info);
-  for (const std::string& remark : info.remarks) text += remark_lines(remark);
-  text += "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n";
+  text += job_lines(info) +
+          "# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n";
   text += fmt::format(
       "# '<', '>': confidently faster, slower by more than {0} %; '=': within {0} %; '?': undecided. Where an interval "
       "is\n"

@@ -263,11 +263,7 @@ std::string lives_header(const RunInfo& info) {
       c.warmup_iters);
   text += fmt::format("# Operation: all_reduce of {} bytes; each step after a barrier, as its slowest rank took it\n",
                       c.sizes.empty() ? kSmallOperationBytes : c.sizes.front());
-  text += "#\n# Using devices\n";
-  for (const RankInfo& rank : info.ranks) text += device_line(rank);
-  text += calls_line(info);
-  for (const std::string& remark : info.remarks) text += remark_lines(remark);
-  text += "#\n";
+  text += job_lines(info);
   text += "# " + line(c, "step", "stop", "first", "median", "+-CI%", "min", "max", "samples").substr(2);
   text += "# " + line(c, "", "", "(us)", "(us)", "(%)", "(us)", "(us)", "").substr(2);
   return text;
