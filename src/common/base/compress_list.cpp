@@ -1,11 +1,12 @@
 #include "common/base/compress_list.h"
 
+#include "common/base/sequences.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
-#include <set>
+#include <functional>
 #include <utility>
 
 namespace busbar {
@@ -47,13 +48,10 @@ struct NumberedName {
 
 NumberedName split_name(const std::string& name) {
   const std::size_t last = name.find_last_of(kDigits);
-  if (last == std::string::npos) return {name, {}, {}, 0};
-  const std::size_t before = name.find_last_not_of(kDigits, last);
-  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-  if (last + 1 - begin > kMostDigits) return {name, {}, {}, 0};
-  NumberedName parts{name.substr(0, begin), name.substr(begin, last + 1 - begin), name.substr(last + 1), 0};
-  parts.number = std::strtol(parts.digits.c_str(), nullptr, 10);
-  return parts;
+  const std::size_t begin = name.find_last_not_of(kDigits, last) + 1;  // 0 where only digits are before
+  if (last == std::string::npos || last + 1 - begin > kMostDigits) return {name, {}, {}, 0};
+  const std::string digits = name.substr(begin, last + 1 - begin);
+  return {name.substr(0, begin), digits, name.substr(last + 1), std::strtol(digits.c_str(), nullptr, 10)};
 }
 
 /// Whether `next` is written as counting on from `one` writes it: "9" "10", "09" "10", not "9" "010".
@@ -61,14 +59,14 @@ bool follows(const NumberedName& one, const NumberedName& next) {
   return next.number == one.number + 1 && next.digits == fmt::format("{:0{}}", next.number, one.digits.size());
 }
 
-std::string ranges(const std::vector<NumberedName>& names) {
+std::string ranges(const std::vector<const NumberedName*>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size();) {
     std::size_t j = i;
-    while (j + 1 < names.size() && follows(names[j], names[j + 1])) ++j;
+    while (j + 1 < names.size() && follows(*names[j], *names[j + 1])) ++j;
     const std::size_t end = j - i >= 2 ? j : i;  // two neighbours are not a range: "14,15"
-    text += fmt::format("{}{}", text.empty() ? "" : ",", names[i].digits);
-    if (end > i) text += "-" + names[end].digits;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", names[i]->digits);
+    if (end > i) text += "-" + names[end]->digits;
     i = end + 1;
   }
   return text;
@@ -77,24 +75,13 @@ std::string ranges(const std::vector<NumberedName>& names) {
 }  // namespace
 
 std::string compress_hosts(const std::vector<std::string>& hosts) {
-  using Key = std::pair<std::string, std::string>;
-  std::vector<Key> order;
-  std::map<Key, std::vector<NumberedName>> groups;
-  std::set<std::string> seen;
-  for (const std::string& host : hosts) {
-    if (!seen.insert(host).second) continue;
-    NumberedName parts = split_name(host);
-    Key key{parts.before, parts.after};
-    if (!groups.contains(key)) order.push_back(key);
-    groups[key].push_back(std::move(parts));
-  }
+  const std::vector<NumberedName> parts =
+      mapped(grouped(hosts, std::identity{}), [](const auto& host) { return split_name(host.first); });
   std::string text;
-  for (const Key& key : order) {
-    std::vector<NumberedName>& names = groups[key];
-    std::ranges::stable_sort(names, {}, [](const NumberedName& n) { return std::pair(n.number, n.digits.size()); });
-    const std::string numbers = ranges(names);
+  for (auto& [key, names] : grouped(parts, [](const NumberedName& n) { return std::pair(n.before, n.after); })) {
+    std::ranges::stable_sort(names, {}, [](const NumberedName* n) { return std::pair(n->number, n->digits.size()); });
     text += fmt::format(fmt::runtime(names.size() == 1 ? "{}{}{}{}" : "{}{}[{}]{}"), text.empty() ? "" : ",", key.first,
-                        numbers, key.second);
+                        ranges(names), key.second);
   }
   return text;
 }

@@ -16,11 +16,9 @@ std::string random_id() {
   std::array<unsigned char, 16> bytes{};
   // At most 256 bytes come in one piece once the kernel's pool is ready (getrandom(2)).
   while (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
-    if (errno != EINTR) throw Error(ExitCode::not_possible, fmt::format("no random bits: {}", std::strerror(errno)));
+    if (errno != EINTR) throw_not_possible(fmt::format("no random bits: {}", std::strerror(errno)));
   }
-  std::string id;
-  for (const unsigned char byte : bytes) id += fmt::format("{:02x}", byte);
-  return id;
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 std::uint64_t seed_or_drawn(std::uint64_t asked) {

@@ -1,6 +1,7 @@
 #include "common/base/suggest.h"
 
 #include "collectives/collective.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>
@@ -49,9 +50,7 @@ std::string nearest_choice(std::string_view word, const std::vector<std::string>
 }
 
 std::vector<std::string> collective_names() {
-  std::vector<std::string> names;
-  for (const CollectiveId id : kAllCollectives) names.emplace_back(collective(id).name);
-  return names;
+  return mapped(kAllCollectives, [](CollectiveId id) { return std::string(collective(id).name); });
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& choices) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <thread>
 #include <utility>
@@ -9,11 +10,15 @@
 namespace busbar {
 namespace {
 
+/// Clocks as this file takes them: seconds since a moment of their own.
+using ReadSeconds = std::function<double()>;
+
 constexpr double kPing = 1;
 constexpr double kEnd = 0;
 
-}  // namespace
-
+/// One offset by the SKaMPI envelope: a reply's time stamp lies between our two clock readings around it, so each of up
+/// to 100 round trips bounds the offset from both sides (Worsch, Reussner & Augustin, EuroPVM/MPI 2002). The process
+/// `reference` must be in serve_offsets at the time.
 PairOffset measure_offset(const Comm& comm, int reference, const ReadSeconds& own) {
   constexpr int kMost = 100;
   constexpr int kLeast = 8;
@@ -41,11 +46,15 @@ PairOffset measure_offset(const Comm& comm, int reference, const ReadSeconds& ow
   return {(start + end) / 2, (at_least + at_most) / 2, std::abs(at_most - at_least) / 2};
 }
 
+/// Ends `reference`'s serve_offsets.
 void end_offsets(const Comm& comm, int reference) { comm.send(reference, kEnd); }
 
+/// Replies to `client`'s measure_offset with this process's clock, until its end_offsets.
 void serve_offsets(const Comm& comm, int client, const ReadSeconds& own) {
   while (comm.receive(client) != kEnd) comm.send(client, own());
 }
+
+}  // namespace
 
 ClockModel fit_clock(std::span<const PairOffset> offsets) {
   const auto weight = [](const PairOffset& o) {

@@ -20,7 +20,6 @@
 #include <cstring>
 #include <iterator>
 #include <optional>
-#include <sstream>
 
 namespace busbar {
 namespace {
@@ -186,8 +185,7 @@ fs::path find_mpirun() {
     }
   }
   const char* path = std::getenv("PATH");
-  std::istringstream folders(path != nullptr ? path : "");
-  for (std::string folder; std::getline(folders, folder, ':');) {
+  for (const std::string_view folder : split_text(path != nullptr ? path : "", ':')) {
     dir = fs::canonical(folder, unknown);
     if (!dir.empty() && is_executable(dir / "mpirun")) return dir / "mpirun";
   }
