@@ -2,6 +2,7 @@
 // rows or an Error(bad_config) of one line; a report that reads otherwise what it wrote; control letters on a terminal.
 
 #include "common/base/error.h"
+#include "common/machine/error_counters.h"
 #include "common/machine/probe.h"
 #include "common/record/doctor_json.h"
 #include "common/record/node_report.h"

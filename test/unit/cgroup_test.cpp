@@ -3,6 +3,7 @@
 
 #include "common/machine/cgroup.h"
 
+#include "common/machine/machine_facts.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>
@@ -13,16 +14,16 @@ TEST_CASE("A group of version 2 is found with all the groups above it", "[cgroup
   FakeRoot root;
   root.cgroup_v2("/user/job").file("sys/fs/cgroup/user/job/memory.max", "1\n");
   const CgroupDirs found = cgroup_dirs("memory", root.path());
-  const auto top = root.path() / "sys/fs/cgroup";
+  const std::string top = "/sys/fs/cgroup";
   CHECK(found.version == 2);
-  CHECK(found.dirs == std::vector<std::filesystem::path>{top / "user/job", top / "user", top});
+  CHECK(found.dirs == std::vector<std::string>{top + "/user/job", top + "/user", top});
 }
 
 TEST_CASE("A container's own group, mounted as the root, is not looked for below itself", "[cgroup][cluster]") {
   FakeRoot root;
   root.cgroup_v2("/docker/abc", "/docker/abc").file("sys/fs/cgroup/memory.max", "1\n");
   const CgroupDirs found = cgroup_dirs("memory", root.path());
-  CHECK(found.dirs == std::vector<std::filesystem::path>{root.path() / "sys/fs/cgroup"});
+  CHECK(found.dirs == std::vector<std::string>{"/sys/fs/cgroup"});
 }
 
 TEST_CASE("A controller of version 1 wins over the unified hierarchy", "[cgroup][cluster]") {
@@ -38,9 +39,9 @@ TEST_CASE("A controller of version 1 wins over the unified hierarchy", "[cgroup]
   const CgroupDirs memory = cgroup_dirs("memory", root.path());
   CHECK(memory.version == 1);
   REQUIRE(memory.dirs.size() == 2);
-  CHECK(memory.dirs[0] == root.path() / "sys/fs/cgroup/memory/box");
+  CHECK(memory.dirs[0] == "/sys/fs/cgroup/memory/box");
   const CgroupDirs cpu = cgroup_dirs("cpu", root.path());
-  CHECK(cpu.dirs == std::vector<std::filesystem::path>{root.path() / "sys/fs/cgroup/cpu"});
+  CHECK(cpu.dirs == std::vector<std::string>{"/sys/fs/cgroup/cpu"});
 }
 
 TEST_CASE("Without control groups there are no directories", "[cgroup][cluster]") {
@@ -55,11 +56,12 @@ TEST_CASE("Keyed values and single numbers are read, and anything else is nothin
       .file("memory.stat", "file 7\ninactive_file 5\ntotal_inactive_file 6\n")
       .file("max", "max\n")
       .file("number", "9223372036854771712\n");
-  CHECK(read_value(root.path() / "meminfo", "MemAvailable") == 42);
-  CHECK(read_value(root.path() / "memory.stat", "inactive_file") == 5);
-  CHECK(read_value(root.path() / "memory.stat", "active_file") == std::nullopt);
-  CHECK(read_number(root.path() / "max") == std::nullopt);
-  CHECK(read_number(root.path() / "number") == 9223372036854771712LL);
-  CHECK(read_number(root.path() / "absent") == std::nullopt);
-  CHECK(read_trimmed(root.path() / "max") == "max");
+  const Probe probe = root.path();
+  CHECK(read_value(probe, "/meminfo", "MemAvailable") == 42);
+  CHECK(read_value(probe, "/memory.stat", "inactive_file") == 5);
+  CHECK(read_value(probe, "/memory.stat", "active_file") == std::nullopt);
+  CHECK(read_count(probe, "/max") == std::nullopt);
+  CHECK(read_count(probe, "/number") == 9223372036854771712LL);
+  CHECK(read_count(probe, "/absent") == std::nullopt);
+  CHECK(probe.read("/max") == "max");
 }

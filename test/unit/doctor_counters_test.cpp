@@ -1,13 +1,18 @@
 // Would catch: counters judged by what they were before the run, a reset taken for 2^64 errors, one unlucky event in a
 // short run taken for a rate, noise of healthy Ethernet taken for a fault.
 
+#include "common/machine/error_counters.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/counters.h"
 #include "driver/doctor/join_nodes.h"
+#include "golden.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <filesystem>
+#include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -171,14 +176,37 @@ TEST_CASE("Counters are read where the kernel has them", "[doctor][counters]") {
 }
 
 TEST_CASE("Every rule can fire and has words", "[doctor][counters]") {
-  for (const CounterRule& rule : counter_rules()) {
-    INFO(rule.family << "/" << rule.counter);
+  for (const auto& [name, rule] : counter_rules()) {
+    INFO(name);
     CHECK(judge_increment(rule, 1000000000, 1).outcome >= Outcome::warn);
     CHECK(judge_increment(rule, 0, 1).outcome == Outcome::pass);
     CHECK(!rule.what.empty());
     CHECK(!rule.remedy.empty());
-    CHECK(find_counter_rule(rule.family, rule.counter) == &rule);
   }
+}
+
+TEST_CASE("Every rule's counter is read, and every counter that is read has a rule", "[doctor][counters]") {
+  std::string recording = "file /proc/self/cgroup 0::/\nfile /sys/fs/cgroup/cpu.stat nr_throttled 3\n";
+  recording += "link /sys/class/infiniband/e/device/driver ../../bus/pci/drivers/efa\n";
+  const std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
+  const std::string code = read_text(root / "src/common/machine/error_counters.cpp");
+  // Whatever may be the name of a counter, where one of each family would be.
+  const std::regex word("[a-z][a-z_]+[a-z]"), of_gpu("add\\(\"([a-z_]+)\"");
+  for (std::sregex_iterator one(code.begin(), code.end(), word), end; one != end; ++one) {
+    for (const char* place :
+         {"class/infiniband/i/ports/1/counters", "class/infiniband/e/ports/1/hw_counters", "class/net/n/statistics"}) {
+      recording += "file /sys/" + std::string(place) + "/" + one->str() + " 1\n";
+    }
+  }
+  std::set<std::string> read, ruled;
+  for (const CounterReading& one : read_counters(probe_recorded(recording, "test"))) {
+    read.insert(one.name.substr(0, one.name.find('/')) + one.name.substr(one.name.rfind('/')));
+  }
+  for (std::sregex_iterator one(code.begin(), code.end(), of_gpu), end; one != end; ++one) {
+    read.insert("gpu/" + (*one)[1].str());
+  }
+  for (const auto& [name, rule] : counter_rules()) ruled.insert(name);
+  CHECK(read == ruled);
 }
 
 TEST_CASE("A quota of processor time is read with those around it", "[doctor][counters]") {

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -21,8 +20,6 @@
 namespace busbar {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct Process {
   std::string name;
   std::string parent;
@@ -30,8 +27,8 @@ struct Process {
 };
 
 /// `pid`: a number or "self".
-std::optional<Process> read_process(const fs::path& root, const std::string& pid) {
-  const std::optional<std::string> status = read_trimmed(root / "proc" / pid / "status");
+std::optional<Process> read_process(const Probe& probe, const std::string& pid) {
+  const std::optional<std::string> status = probe.read("/proc/" + pid + "/status");
   if (!status) return std::nullopt;
   const auto field = [&](std::string_view key) {
     const std::string_view value = field_of(*status, key).value_or("");
@@ -50,10 +47,10 @@ bool is_launcher(const std::string& name) {
 }
 
 /// The cores of the launcher's process above this one; empty where none is seen.
-std::set<int> launcher_cores(const fs::path& root, std::string pid) {
+std::set<int> launcher_cores(const Probe& probe, std::string pid) {
   constexpr int kMaxAncestors = 16;
   for (int i = 0; i < kMaxAncestors; ++i) {
-    const std::optional<Process> process = read_process(root, pid);
+    const std::optional<Process> process = read_process(probe, pid);
     if (!process) return {};
     if (is_launcher(process->name)) return process->cores;
     pid = process->parent;
@@ -62,17 +59,17 @@ std::set<int> launcher_cores(const fs::path& root, std::string pid) {
 }
 
 /// Cores of CPU time that the control groups grant; rounded down, because 2 busy-waiting ranks on 1.5 cores stall.
-int quota_cores(const fs::path& root) {
+int quota_cores(const Probe& probe) {
   int least = std::numeric_limits<int>::max();
-  const CgroupDirs groups = cgroup_dirs("cpu", root);
-  for (const fs::path& dir : groups.dirs) {
+  const CgroupDirs groups = cgroup_dirs("cpu", probe);
+  for (const std::string& dir : groups.dirs) {
     long long quota = -1, period = 0;
     if (groups.version == 2) {
-      std::istringstream text(read_trimmed(dir / "cpu.max").value_or("max"));
+      std::istringstream text(probe.read(dir + "/cpu.max").value_or("max"));
       if (!(text >> quota >> period)) continue;
     } else {
-      quota = read_number(dir / "cpu.cfs_quota_us").value_or(-1);
-      period = read_number(dir / "cpu.cfs_period_us").value_or(0);
+      quota = read_count(probe, dir + "/cpu.cfs_quota_us").value_or(-1);
+      period = read_count(probe, dir + "/cpu.cfs_period_us").value_or(0);
     }
     if (quota > 0 && period > 0) least = std::min(least, static_cast<int>(std::min(quota / period, 1'000'000LL)));
   }
@@ -80,11 +77,11 @@ int quota_cores(const fs::path& root) {
 }
 
 /// The cores that the control group admits; empty: all.
-std::set<int> cpuset_cores(const fs::path& root) {
-  const CgroupDirs groups = cgroup_dirs("cpuset", root);
-  for (const fs::path& dir : groups.dirs) {
+std::set<int> cpuset_cores(const Probe& probe) {
+  const CgroupDirs groups = cgroup_dirs("cpuset", probe);
+  for (const std::string& dir : groups.dirs) {
     for (const char* file : {"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"}) {
-      std::set<int> cores = parse_cpu_list(read_trimmed(dir / file).value_or(""));
+      std::set<int> cores = parse_cpu_list(probe.read(dir + "/" + file).value_or(""));
       if (!cores.empty()) return cores;
     }
   }
@@ -112,41 +109,39 @@ std::set<int> parse_cpu_list(std::string_view text) {
   return cores;
 }
 
-int job_cores(const fs::path& root) {
-  const std::optional<Process> self = read_process(root, "self");
-  std::set<int> cores = self ? launcher_cores(root, self->parent) : std::set<int>{};
-  if (cores.empty()) cores = parse_cpu_list(read_trimmed(root / "sys/devices/system/cpu/online").value_or(""));
+int job_cores(const Probe& probe) {
+  const std::optional<Process> self = read_process(probe, "self");
+  std::set<int> cores = self ? launcher_cores(probe, self->parent) : std::set<int>{};
+  if (cores.empty()) cores = parse_cpu_list(probe.read("/sys/devices/system/cpu/online").value_or(""));
   if (self) cores.insert(self->cores.begin(), self->cores.end());
-  if (const std::set<int> admitted = cpuset_cores(root); !admitted.empty()) {
+  if (const std::set<int> admitted = cpuset_cores(probe); !admitted.empty()) {
     std::erase_if(cores, [&](int core) { return !admitted.contains(core); });
   }
-  return std::max(1, std::min(static_cast<int>(cores.size()), quota_cores(root)));
+  return std::max(1, std::min(static_cast<int>(cores.size()), quota_cores(probe)));
 }
 
 namespace {
 
 /// Quotas of a control group: version 2 counts microseconds, version 1 nanoseconds (cgroup-v2.rst, sched-bwc.rst).
-double container_s(const fs::path& root) {
+double container_s(const Probe& probe) {
   double longest = 0;
-  const CgroupDirs groups = cgroup_dirs("cpu", root);
-  for (const fs::path& dir : groups.dirs) {
-    const auto usec = read_value(dir / "cpu.stat", "throttled_usec");
-    const auto nsec = read_value(dir / "cpu.stat", "throttled_time");
+  for (const std::string& dir : cgroup_dirs("cpu", probe).dirs) {
+    const auto usec = read_value(probe, dir + "/cpu.stat", "throttled_usec");
+    const auto nsec = read_value(probe, dir + "/cpu.stat", "throttled_time");
     longest =
         std::max({longest, static_cast<double>(usec.value_or(0)) / 1e6, static_cast<double>(nsec.value_or(0)) / 1e9});
   }
   return longest;
 }
 
-double heat_s(const fs::path& root) {
+double heat_s(const Probe& probe) {
   double longest = 0;
-  std::error_code missing;
-  for (const fs::directory_entry& cpu : fs::directory_iterator(root / "sys/devices/system/cpu", missing)) {
-    const std::string name = cpu.path().filename().string();
+  const std::string cpus = "/sys/devices/system/cpu/";
+  for (const std::string& name : probe.list(cpus)) {
     if (!name.starts_with("cpu") || name.size() == 3 || std::isdigit(static_cast<unsigned char>(name[3])) == 0)
       continue;
     for (const char* file : {"core_throttle_total_time_ms", "package_throttle_total_time_ms"}) {
-      const auto ms = read_number(cpu.path() / "thermal_throttle" / file);
+      const auto ms = read_count(probe, cpus + name + "/thermal_throttle/" + file);
       longest = std::max(longest, static_cast<double>(ms.value_or(0)) / 1e3);
     }
   }
@@ -157,18 +152,19 @@ double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static
 
 }  // namespace
 
-std::optional<HostCpu> host_cpu(const fs::path& root) {
-  std::ifstream in(root / "proc/stat");
+std::optional<HostCpu> host_cpu(const Probe& probe) {
+  const std::string text = probe.read("/proc/stat").value_or("");
   HostCpu cpu;
   bool found = false;
   const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
-  for (std::string line; std::getline(in, line) && line.starts_with("cpu");) {
+  for (const std::string_view line : lines_of_text(text)) {
+    if (!line.starts_with("cpu")) break;
     if (!line.starts_with("cpu ")) {
       ++cpu.cpus;
       continue;
     }
     // proc(5): user nice system idle iowait irq softirq steal guest guest_nice
-    std::istringstream fields(line.substr(4));
+    std::istringstream fields(std::string(line.substr(4)));
     double user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
     found = static_cast<bool>(fields >> user >> nice >> system >> idle);
     fields >> iowait >> irq >> softirq >> steal;
@@ -180,7 +176,7 @@ std::optional<HostCpu> host_cpu(const fs::path& root) {
   return cpu;
 }
 
-Throttling throttling(const fs::path& root) { return {container_s(root), heat_s(root)}; }
+Throttling throttling(const Probe& probe) { return {container_s(probe), heat_s(probe)}; }
 
 OwnCpu own_cpu() {
   rusage usage{};

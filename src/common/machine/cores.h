@@ -1,7 +1,8 @@
 #pragma once
 
+#include "common/machine/probe.h"
+
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -11,9 +12,8 @@ namespace busbar {
 /// Cores (hardware threads) that all of a job's ranks on this host may use together, at least 1. A launcher may bind
 /// each rank to one core, so a rank's own mask does not tell; the mask of the launcher's process on this host (the
 /// nearest ancestor of a known name) does, as `taskset mpirun` restricts it too. Where no such ancestor is visible (a
-/// container's own PID namespace), all online cores. Cut to the control group's cpuset and CPU quota. `root` is where
-/// /proc and /sys are looked for.
-int job_cores(const std::filesystem::path& root = "/");
+/// container's own PID namespace), all online cores. Cut to the control group's cpuset and CPU quota.
+int job_cores(const Probe& probe = {});
 
 /// A kernel's CPU list ("0-3,8"); empty for text that is none.
 std::set<int> parse_cpu_list(std::string_view text);
@@ -27,8 +27,8 @@ struct HostCpu {
   double interrupts_s = 0;  ///< interrupts, which are not a process's time
 };
 
-/// From /proc/stat; nothing where it cannot be read. `root` is where /proc is looked for.
-std::optional<HostCpu> host_cpu(const std::filesystem::path& root = "/");
+/// From /proc/stat; nothing where it cannot be read.
+std::optional<HostCpu> host_cpu(const Probe& probe = {});
 
 /// Time for which CPUs were held back although there was work [s], since the machine or the container started; 0 where
 /// the files are missing.
@@ -36,7 +36,7 @@ struct Throttling {
   double container_s = 0;  ///< by a CPU quota, summed over the CPUs: of the control groups above this process the worst
   double heat_s = 0;       ///< by heat: the core or package held longest (Intel only)
 };
-Throttling throttling(const std::filesystem::path& root = "/");
+Throttling throttling(const Probe& probe = {});
 
 /// CPU time of this process, all threads, to the microsecond [s], and how often a thread lost its core although it had
 /// work.

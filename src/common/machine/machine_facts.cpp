@@ -1,6 +1,7 @@
 #include "common/machine/machine_facts.h"
 
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 
@@ -41,11 +42,7 @@ std::optional<PciFunction> pci_function_of(const Probe& probe, const std::string
   return function_at(probe, *path);
 }
 
-std::vector<std::string> gpus_on_bus(const std::filesystem::path& root) {
-  std::vector<std::string> addresses;
-  for (PciFunction& gpu : gpu_functions(probe_files(root))) addresses.push_back(std::move(gpu.address));
-  return addresses;
-}
+std::vector<std::string> gpus_on_bus(const Probe& probe) { return mapped(gpu_functions(probe), &PciFunction::address); }
 
 bool has_gpus(const Probe& probe) { return !gpu_functions(probe).empty(); }
 
@@ -98,14 +95,14 @@ std::vector<std::string_view> words_of(std::string_view line) {
 std::optional<std::string_view> field_of(std::string_view text, std::string_view key) {
   for (const std::string_view line : lines_of_text(text)) {
     if (!line.starts_with(key)) continue;
-    std::string_view rest = line.substr(key.size());
-    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(" \t")));
-    if (!rest.starts_with(':')) continue;
-    rest.remove_prefix(1);
-    rest.remove_prefix(std::min(rest.size(), rest.find_first_not_of(" \t")));
-    return rest;
+    const std::string_view rest = line.substr(key.size());
+    if (rest.find_first_of(" \t:") == 0) return rest.substr(std::min(rest.size(), rest.find_first_not_of(" \t:")));
   }
   return std::nullopt;
+}
+
+std::optional<long long> read_value(const Probe& probe, const std::string& path, std::string_view key) {
+  return leading_number<long long>(field_of(probe.read(path).value_or(""), key).value_or(""));
 }
 
 std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_view key) {

@@ -3,7 +3,6 @@
 #include "common/machine/probe.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,8 +24,8 @@ struct PciFunction {
 /// whose driver is dead; empty where the bus is not visible.
 std::vector<PciFunction> gpu_functions(const Probe& probe);
 
-/// The addresses of these ("0000:18:00.0"). `root` is where /sys is looked for.
-std::vector<std::string> gpus_on_bus(const std::filesystem::path& root = "/");
+/// The addresses of these ("0000:18:00.0").
+std::vector<std::string> gpus_on_bus(const Probe& probe = {});
 
 /// What stands behind `folder`/device, a PCI function; nothing for virtual devices.
 std::optional<PciFunction> pci_function_of(const Probe& probe, const std::string& folder);
@@ -69,8 +68,12 @@ bool has_capability(const Probe& probe, int bit);
 std::vector<std::string_view> lines_of_text(std::string_view text);
 std::vector<std::string_view> words_of(std::string_view line);
 
-/// What stands behind `key` and a colon in lines such as those of /proc/meminfo; nothing where the key is not there.
+/// What stands behind `key` and a colon or blanks in lines such as those of /proc/meminfo and of a control group's
+/// memory.stat; nothing where the key is not there.
 std::optional<std::string_view> field_of(std::string_view text, std::string_view key);
+
+/// The number behind such a key of a file.
+std::optional<long long> read_value(const Probe& probe, const std::string& path, std::string_view key);
 
 /// The number of kB behind such a key, in bytes.
 std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_view key);

@@ -1,8 +1,9 @@
 #pragma once
 
+#include "common/machine/probe.h"
+
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,9 @@ struct HostMemory {
   std::string source;  ///< what decided, for the arithmetic: "MemAvailable", "cgroup limit 8.0 GiB - ..."
 };
 
-/// The least of MemAvailable and what each control group above this process leaves. `root` is where /proc and /sys are
-/// looked for. Throws Error(internal) where /proc/meminfo says nothing.
-HostMemory free_host_memory(const std::filesystem::path& root = "/");
+/// The least of MemAvailable and what each control group above this process leaves. Throws Error(internal) where
+/// /proc/meminfo says nothing.
+HostMemory free_host_memory(const Probe& probe = {});
 
 /// Physical memory that this process holds now [bytes]; 0 where /proc does not tell.
 std::int64_t resident_bytes();
@@ -32,7 +33,6 @@ struct CpuCache {
 };
 
 /// Those of one hardware thread, which stands for all, from the nearest on; empty where the kernel does not tell.
-/// `root` is where /sys is looked for.
-std::vector<CpuCache> data_caches(const std::filesystem::path& root = "/");
+std::vector<CpuCache> data_caches(const Probe& probe = {});
 
 }  // namespace busbar

@@ -181,8 +181,7 @@ std::vector<NetInterface> net_interfaces(const Probe& probe) {
   return found;
 }
 
-std::uint64_t network_bytes(const std::filesystem::path& root) {
-  const Probe probe = probe_files(root);
+std::uint64_t network_bytes(const Probe& probe) {
   std::uint64_t bytes = 0;
   for (const NetInterface& net : net_interfaces(probe)) bytes += net.loopback ? 0 : net.rx_bytes + net.tx_bytes;
   for (const RdmaPort& port : list_rdma_ports(probe)) {

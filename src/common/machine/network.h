@@ -3,7 +3,6 @@
 #include "common/machine/probe.h"
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,7 +64,7 @@ struct NetInterface {
 std::vector<NetInterface> net_interfaces(const Probe& probe);
 
 /// Bytes in and out of the host's interfaces and InfiniBand ports so far, loopback left out.
-std::uint64_t network_bytes(const std::filesystem::path& root = "/");
+std::uint64_t network_bytes(const Probe& probe = {});
 
 /// Whether an interface has the name of a bridge, or an end of one, for containers and virtual machines: every host has
 /// its own behind the same address.

@@ -231,12 +231,6 @@ std::vector<int> own_cpus(const Probe& probe) {
 
 }  // namespace
 
-Probe probe_files(const std::filesystem::path& root) {
-  Probe probe;
-  probe.root = root.string();
-  return probe;
-}
-
 Probe probe_this_machine() {
   Probe probe;
   probe.environment = own_environment();

@@ -16,7 +16,9 @@ struct RecordedFiles;
 /// The one way in which checks look at a machine, so that they are tested on recorded ones: files and links below a
 /// root, and what no file says. Reads only, and never blocks: a file that never ends (/dev/kmsg) has its own member.
 struct Probe {
-  std::string root = "/";                         ///< a folder that stands for "/"
+  Probe(const std::filesystem::path& folder = "/") : root(folder) {}
+
+  std::string root;                               ///< a folder that stands for "/"
   std::shared_ptr<const RecordedFiles> recorded;  ///< set: these instead of `root`
 
   struct Mount {
@@ -58,9 +60,6 @@ struct Probe {
   bool usable(const std::string& path) const;
   bool exists(const std::string& path) const;
 };
-
-/// Files below `root` and nothing else of a machine.
-Probe probe_files(const std::filesystem::path& root = "/");
 
 /// This machine, as this process sees it.
 Probe probe_this_machine();

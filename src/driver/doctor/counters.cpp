@@ -1,5 +1,10 @@
 #include "driver/doctor/counters.h"
 
+#include "common/base/embedded_file.h"
+#include "common/base/error.h"
+#include "common/base/text.h"
+#include "common/base/units.h"
+#include "common/base/yaml_node.h"
 #include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
@@ -12,7 +17,30 @@
 namespace busbar {
 namespace {
 
-constexpr std::uint64_t kNever = CounterRule::kNever;
+/// "4", "120 per hour".
+CounterLimit parse_limit(const std::string& text) {
+  static const std::map<std::string, double> kSeconds{{"s", 1}, {"minute", 60}, {"hour", 3600}};
+  const std::size_t per = text.find(" per ");
+  const double number = parse_double(text.substr(0, per), 0);
+  if (per == kNotFound) return {.above = static_cast<std::uint64_t>(number)};
+  const auto seconds = kSeconds.find(text.substr(per + 5));
+  if (seconds == kSeconds.end()) throw_bad_config(in_quotes(text) + " is not per s, minute or hour");
+  return {.per_s = number / seconds->second};
+}
+
+std::map<std::string, CounterRule> read_counter_rules() {
+  std::map<std::string, CounterRule> rules;
+  const auto read_rule = [&](const YamlValue& value) {
+    CounterRule& rule = rules[std::string(value.key)];
+    value.read({key_of("what", rule.what), key_of("remedy", rule.remedy), key_of("fail", rule.fail, parse_limit),
+                key_of("warn", rule.warn, parse_limit)});
+  };
+  const auto read = [&](const YamlValue& root) {
+    root.read({{"schema", check_yaml_schema}, {"counters", [&](const YamlValue& v) { v.each(read_rule); }}});
+  };
+  with_yaml("error_counters.yaml", embedded_text(embedded_rules(), "error_counters.yaml"), read, true);
+  return rules;
+}
 
 std::string rate_text(double per_s) {
   if (per_s >= 1) return fmt::format("{:g} per s", per_s);
@@ -31,6 +59,11 @@ Over is_over(double per_s, std::uint64_t increment, double seconds) {
 
 }  // namespace
 
+const std::map<std::string, CounterRule>& counter_rules() {
+  static const auto kRules = read_counter_rules();
+  return kRules;
+}
+
 double chance_of_at_least(std::uint64_t count, double mean) {
   if (count == 0) return 1;
   if (!(mean > 0)) return 0;
@@ -47,15 +80,15 @@ CounterVerdict judge_increment(const CounterRule& rule, std::uint64_t increment,
   const auto above = [](std::uint64_t limit) {
     return limit == 0 ? std::string("none is normal") : fmt::format("over {}", limit);
   };
-  if (rule.fail_above != kNever && increment > rule.fail_above) return {Outcome::fail, above(rule.fail_above)};
-  const Over fails = is_over(rule.fail_per_s, increment, seconds);
-  if (fails == Over::yes) return {Outcome::fail, fmt::format("over {}", rate_text(rule.fail_per_s))};
-  if (rule.warn_above != kNever && increment > rule.warn_above) return {Outcome::warn, above(rule.warn_above)};
-  if (is_over(rule.warn_per_s, increment, seconds) == Over::yes) {
-    return {Outcome::warn, fmt::format("over {}", rate_text(rule.warn_per_s))};
+  if (increment > rule.fail.above) return {Outcome::fail, above(rule.fail.above)};
+  const Over fails = is_over(rule.fail.per_s, increment, seconds);
+  if (fails == Over::yes) return {Outcome::fail, fmt::format("over {}", rate_text(rule.fail.per_s))};
+  if (increment > rule.warn.above) return {Outcome::warn, above(rule.warn.above)};
+  if (is_over(rule.warn.per_s, increment, seconds) == Over::yes) {
+    return {Outcome::warn, fmt::format("over {}", rate_text(rule.warn.per_s))};
   }
   if (fails == Over::perhaps) {
-    return {Outcome::warn, fmt::format("over {}, though so few may be chance", rate_text(rule.fail_per_s))};
+    return {Outcome::warn, fmt::format("over {}, though so few may be chance", rate_text(rule.fail.per_s))};
   }
   return {};
 }
@@ -87,7 +120,7 @@ void add_moved(const CounterName& name, const CounterRule& rule, std::uint64_t i
   const auto [outcome, limit] = judge_increment(rule, increment, seconds);
   rows_of(rows, name.counter, name.family, name.device)
       .judged(fmt::format("+{} in {}", increment, seconds_text(seconds)),
-              {outcome, fmt::format("{} ({})", rule.what, limit), std::string(rule.remedy)});
+              {outcome, fmt::format("{} ({})", rule.what, limit), rule.remedy});
 }
 
 /// Devices that have counters, as (family, device).
@@ -116,11 +149,11 @@ std::vector<DoctorRow> moved_counters(const Readings& before, const Readings& af
   for (const CounterReading& now : after) {
     const auto was = earlier.find(now.name);
     const CounterName name = parts_of(now.name);
-    const CounterRule* rule = find_counter_rule(name.family, name.counter);
-    if (was == earlier.end() || rule == nullptr || now.value == was->second) continue;
+    const auto rule = counter_rules().find(name.family + "/" + name.counter);
+    if (was == earlier.end() || rule == counter_rules().end() || now.value == was->second) continue;
     // A driver that was loaded anew, or a GPU that was reset, counts from 0.
     const std::uint64_t increment = now.value > was->second ? now.value - was->second : now.value;
-    if (increment > 0) add_moved(name, *rule, increment, seconds, rows);
+    if (increment > 0) add_moved(name, rule->second, increment, seconds, rows);
   }
   add_gone(before, after, rows);
   std::ranges::stable_sort(rows, [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });

@@ -1,14 +1,30 @@
 #pragma once
 
 #include "common/base/outcome.h"
-#include "common/machine/error_counters.h"
 #include "common/record/node_report.h"
 
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace busbar {
+
+/// What an increment may not exceed: in itself, or where chance is excluded.
+struct CounterLimit {
+  std::uint64_t above = std::numeric_limits<std::uint64_t>::max();
+  double per_s = std::numeric_limits<double>::infinity();
+};
+
+/// An entry of configs/rules/error_counters.yaml.
+struct CounterRule {
+  std::string what, remedy;
+  CounterLimit fail, warn;
+};
+
+/// All of them, by family and counter ("ib/symbol_error").
+const std::map<std::string, CounterRule>& counter_rules();
 
 struct CounterVerdict {
   Outcome outcome = Outcome::pass;

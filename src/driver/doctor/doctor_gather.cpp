@@ -5,6 +5,7 @@
 #include "common/base/timestamp.h"
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
+#include "common/machine/error_counters.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/launcher.h"

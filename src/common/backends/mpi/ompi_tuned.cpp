@@ -4,7 +4,6 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/machine/cgroup.h"
 #include "common/processes/mpi_group.h"
 #include "common/processes/session.h"
 
@@ -14,6 +13,8 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
 
 namespace busbar {
@@ -245,12 +246,12 @@ std::string overtaking_component() {
 void read_rules_file(TunedState& state) {
   state.rules_file = read_mpi_variable(kRulesFile).value_or("");
   if (!state.dynamic || state.rules_file.empty()) return state.rules_file.clear();
-  const std::optional<std::string> text = read_trimmed(state.rules_file);
-  if (!text) {
+  std::ifstream in(state.rules_file);
+  if (!in) {
     state.rules_ignored = "it cannot be read";
     return;
   }
-  ParsedOmpiRules parsed = parse_ompi_rules(*text);
+  ParsedOmpiRules parsed = parse_ompi_rules(std::string{std::istreambuf_iterator<char>(in), {}});
   state.rules_ignored = parsed.why_ignored;
   state.rules = std::move(parsed.rules);
 }
