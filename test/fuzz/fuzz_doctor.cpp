@@ -7,8 +7,6 @@
 #include "common/record/doctor_json.h"
 #include "common/record/node_report.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/counters.h"
-#include "driver/doctor/doctor_text.h"
 #include "driver/doctor/join_nodes.h"
 #include "fuzz_main.h"
 #include "seed_files.h"

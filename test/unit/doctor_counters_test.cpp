@@ -3,7 +3,6 @@
 
 #include "common/machine/error_counters.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/counters.h"
 #include "driver/doctor/join_nodes.h"
 #include "golden.h"
 
@@ -186,24 +185,21 @@ TEST_CASE("Every rule can fire and has words", "[doctor][counters]") {
 }
 
 TEST_CASE("Every rule's counter is read, and every counter that is read has a rule", "[doctor][counters]") {
-  std::string recording = "file /proc/self/cgroup 0::/\nfile /sys/fs/cgroup/cpu.stat nr_throttled 3\n";
-  recording += "link /sys/class/infiniband/e/device/driver ../../bus/pci/drivers/efa\n";
   const std::filesystem::path root = std::filesystem::path(__FILE__).parent_path().parent_path().parent_path();
   const std::string code = read_text(root / "src/common/machine/error_counters.cpp");
+  std::string recording =
+      "link /sys/class/infiniband/e/device/driver ../../bus/pci/drivers/efa\nfolder /sys/class/infiniband/e/ports/1\n";
+  std::set<std::string> read{"cpu/nr_throttled"}, ruled;
   // Whatever may be the name of a counter, where one of each family would be.
-  const std::regex word("[a-z][a-z_]+[a-z]"), of_gpu("add\\(\"([a-z_]+)\"");
+  const std::regex word(R"re((add\(")?\b([a-z_]+)\b)re");
   for (std::sregex_iterator one(code.begin(), code.end(), word), end; one != end; ++one) {
-    for (const char* place :
-         {"class/infiniband/i/ports/1/counters", "class/infiniband/e/ports/1/hw_counters", "class/net/n/statistics"}) {
-      recording += "file /sys/" + std::string(place) + "/" + one->str() + " 1\n";
+    if ((*one)[1].matched) read.insert("gpu/" + (*one)[2].str());
+    for (const char* place : {"infiniband/i/ports/1/counters/", "infiniband/e/hw_counters/", "net/n/statistics/"}) {
+      recording += "file /sys/class/" + (place + (*one)[2].str()) + " 1\n";
     }
   }
-  std::set<std::string> read, ruled;
   for (const CounterReading& one : read_counters(probe_recorded(recording, "test"))) {
     read.insert(one.name.substr(0, one.name.find('/')) + one.name.substr(one.name.rfind('/')));
-  }
-  for (std::sregex_iterator one(code.begin(), code.end(), of_gpu), end; one != end; ++one) {
-    read.insert("gpu/" + (*one)[1].str());
   }
   for (const auto& [name, rule] : counter_rules()) ruled.insert(name);
   CHECK(read == ruled);

@@ -46,7 +46,7 @@ Remark value_of(const char* name, const char* value, JobShape job = {8, 16}) {
 }  // namespace
 
 TEST_CASE("The table of NCCL's names is sorted, whole and has what everybody sets", "[doctor][env]") {
-  const auto names = nccl_names();
+  const auto& names = setting_rules().nccl;
   CHECK(names.size() == 306);
   CHECK(std::is_sorted(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.name < b.name; }));
   for (const char* one :

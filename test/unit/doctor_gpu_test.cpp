@@ -84,7 +84,7 @@ GpuFacts healthy_gpu(int index) {
   gpu.memory_used = 590809984ULL;
   gpu.ecc = true;
   gpu.ecc_uncorrected = gpu.sram_uncorrected = gpu.sram_corrected = gpu.dram_corrected = 0;
-  gpu.rows_remapped_corrected = gpu.rows_remapped_uncorrected = 0;
+  gpu.rows_remapped_uncorrected = 0;
   for (int link = 0; link < 18; ++link) gpu.nvlinks.push_back({link, true, 26562});
   gpu.fabric = GpuFabric{.state = 3, .status = 0, .clique = 0, .cluster = "00", .health = 0x2 | 0x8 | 0x20 | 0x80};
   gpu.p2p.assign(8, 0);
@@ -473,7 +473,6 @@ TEST_CASE("What is not a fault is not told as one", "[doctor][gpu]") {
       [](HostGpus& h) { h.gpus[2].pcie_generation = 1; },  // idle saves power
       [](HostGpus& h) { h.gpus[2].clock_reasons = 0x5; },  // idle at its cap
       [](HostGpus& h) { h.gpus[2].temperature_c = 77; },
-      [](HostGpus& h) { h.gpus[2].rows_remapped_corrected = 3; },
       [](HostGpus& h) {
         h.gpus[2].processes = {{1, 30000000, "nvidia-cuda-mps", false}};
       },

@@ -3,7 +3,6 @@
 #include "common/base/compress_list.h"
 #include "common/record/node_report.h"
 #include "doctor_fixture.h"
-#include "driver/doctor/doctor_text.h"
 #include "driver/doctor/join_nodes.h"
 
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 // of the log's own form (without a prefix) that is not read.
 
 #include "driver/doctor/checks.h"
-#include "driver/rules/xid_table.h"
+#include "driver/rules/remedies.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

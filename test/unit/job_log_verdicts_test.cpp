@@ -3,8 +3,8 @@
 // stands behind them, and a job that is fine called broken.
 
 #include "driver/diagnose/nccl_warnings.h"
+#include "driver/rules/remedies.h"
 #include "driver/rules/setting_rules.h"
-#include "driver/rules/xid_table.h"
 #include "unit/job_log_fixture.h"
 
 #include <catch2/catch.hpp>

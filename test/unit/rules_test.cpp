@@ -6,7 +6,6 @@
 #include "driver/doctor/checks.h"
 #include "driver/rules/remedies.h"
 #include "driver/rules/setting_rules.h"
-#include "driver/rules/xid_table.h"
 #include "golden.h"
 
 #include <catch2/catch.hpp>

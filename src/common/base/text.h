@@ -36,6 +36,15 @@ inline std::vector<std::string_view> split_list(std::string_view text, char sepa
   }
 }
 
+/// The words between commas, those that are not empty.
+inline std::vector<std::string> listed_words(std::string_view text) {
+  std::vector<std::string> words;
+  for (const std::string_view word : split_text(text, ',')) {
+    if (!word.empty()) words.emplace_back(word);
+  }
+  return words;
+}
+
 /// In lower case, ASCII letters only.
 inline std::string lower_case(std::string_view text) {
   std::string result(text);

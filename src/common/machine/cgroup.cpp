@@ -17,9 +17,8 @@ struct Membership {
 
 /// Lines of /proc/self/cgroup are "id:controllers:path"; the unified hierarchy's has no controllers (cgroups(7)).
 Membership find_membership(const Probe& probe, std::string_view controller) {
-  const std::string text = probe.read("/proc/self/cgroup").value_or("");
   Membership unified;
-  for (const std::string_view line : lines_of_text(text)) {
+  for (const std::string_view line : probe.lines("/proc/self/cgroup")) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == kNotFound || second == kNotFound) continue;
@@ -38,8 +37,7 @@ struct Mount {
 
 /// /proc/self/mountinfo: "id parent major:minor root point options [...] - type source superoptions" (proc(5)).
 std::optional<Mount> find_mount(const Probe& probe, int version, std::string_view controller) {
-  const std::string text = probe.read("/proc/self/mountinfo").value_or("");
-  for (const std::string_view line : lines_of_text(text)) {
+  for (const std::string_view line : probe.lines("/proc/self/mountinfo")) {
     const auto words = words_of(line);
     const auto dash = std::ranges::find(words, std::string_view("-"));
     if (dash - words.begin() < 5 || words.end() - dash < 4) continue;

@@ -153,11 +153,10 @@ double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static
 }  // namespace
 
 std::optional<HostCpu> host_cpu(const Probe& probe) {
-  const std::string text = probe.read("/proc/stat").value_or("");
   HostCpu cpu;
   bool found = false;
   const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
-  for (const std::string_view line : lines_of_text(text)) {
+  for (const std::string_view line : probe.lines("/proc/stat")) {
     if (!line.starts_with("cpu")) break;
     if (!line.starts_with("cpu ")) {
       ++cpu.cpus;

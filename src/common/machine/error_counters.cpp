@@ -45,8 +45,6 @@ constexpr auto kCounters = std::to_array<Counters>({
     {"net", Use::in_hangs, "rx_missed_errors carrier_down_count"},
 });
 
-constexpr double kGpuPatience = 30;  // [s]; without persistence mode the driver takes seconds per GPU to start
-
 /// Every counter of a family for one use, "ib/mlx5_3/1/symbol_error", from the folders in which it may be.
 void read_family(Readings& readings, const Probe& probe, std::string_view family, const std::string& device,
                  const std::vector<std::string>& folders, Use use) {
@@ -69,9 +67,8 @@ void read_quota_counters(const Probe& probe, std::vector<CounterReading>& readin
     const auto times = read_value(probe, folder + "/cpu.stat", "nr_throttled");
     if (times) sum = sum.value_or(0) + static_cast<std::uint64_t>(*times);
   };
-  const std::string text = probe.read("/proc/self/cgroup").value_or("");
   // "id:controllers:path"; the unified hierarchy's line has no controllers (cgroups(7)).
-  for (const std::string_view line : lines_of_text(text)) {
+  for (const std::string_view line : probe.lines("/proc/self/cgroup")) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == kNotFound || second == kNotFound) continue;
@@ -90,8 +87,7 @@ void read_quota_counters(const Probe& probe, std::vector<CounterReading>& readin
 
 /// The line of names and the line of values that /proc/net/snmp has per protocol.
 void count_tcp(std::map<std::string, std::uint64_t>& counters, const Probe& probe) {
-  const std::string text = probe.read("/proc/net/snmp").value_or("");
-  const auto lines = lines_of_text(text);
+  const auto lines = probe.lines("/proc/net/snmp");
   for (std::size_t i = 0; i + 1 < lines.size(); i += 2) {
     const auto names = words_of(lines[i]), values = words_of(lines[i + 1]);
     const auto at = static_cast<std::size_t>(std::ranges::find(names, std::string_view("RetransSegs")) - names.begin());
@@ -124,7 +120,7 @@ std::vector<CounterReading> read_counters(const Probe& probe) {
 
 std::vector<CounterReading> read_gpu_counters() {
   std::vector<CounterReading> readings;
-  for (const GpuFacts& gpu : read_gpus_within(kGpuPatience).gpus) {
+  for (const GpuFacts& gpu : read_gpus_within().gpus) {
     const auto add = [&](const char* name, const std::optional<std::uint64_t>& value) {
       if (value) readings.push_back({fmt::format("gpu/{}/{}", gpu.index, name), *value});
     };
@@ -148,7 +144,7 @@ std::map<std::string, std::uint64_t> error_counters(const Probe& probe) {
   Readings readings;
   std::map<std::string, std::uint64_t> counters;
   for (const NetInterface& net : net_interfaces(probe)) {
-    if (net.loopback || net.path.empty()) continue;
+    if (net.name == "lo" || net.path.empty()) continue;
     read_family(readings, probe, "net", net.name, {net.path, net.path + "/statistics"}, Use::in_hangs);
     const auto state = probe.read(net.path + "/operstate");
     if (state) counters[fmt::format("{}/{}", net.name, kDown)] = *state == "down" || *state == "lowerlayerdown" ? 1 : 0;

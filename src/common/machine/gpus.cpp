@@ -36,22 +36,14 @@ std::string text_of(const Call& call, Before... before) {
 }
 
 std::optional<std::uint64_t> number_in(const nvml::FieldValue& field) {
-  switch (field.value_type) {  // nvmlValueType_t
-    case 1:
-      return field.value.as_unsigned;
-    case 2:
-      return field.value.as_ulong;
-    case 3:
-      return field.value.as_ulonglong;
-    case 4:
-      return static_cast<std::uint64_t>(field.value.as_longlong);
-    case 5:
-      return static_cast<std::uint64_t>(field.value.as_int);
-    case 6:
-      return field.value.as_ushort;
-    default:
-      return std::nullopt;
-  }
+  const int type = field.value_type;  // nvmlValueType_t
+  if (type == 1) return field.value.as_unsigned;
+  if (type == 2) return field.value.as_ulong;
+  if (type == 3) return field.value.as_ulonglong;
+  if (type == 4) return static_cast<std::uint64_t>(field.value.as_longlong);
+  if (type == 5) return static_cast<std::uint64_t>(field.value.as_int);
+  if (type == 6) return field.value.as_ushort;
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> ask_field(const Calls& calls, NvmlDevice device, unsigned id, unsigned scope = 0) {
@@ -67,7 +59,6 @@ std::optional<std::uint64_t> ask_field(const Calls& calls, NvmlDevice device, un
 void ask_remapping(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   unsigned corrected = 0, uncorrected = 0, to_come = 0, failed = 0;
   if (calls.remapped(device, &corrected, &uncorrected, &to_come, &failed) == nvml::kSuccess) {
-    gpu.rows_remapped_corrected = corrected;
     gpu.rows_remapped_uncorrected = uncorrected;
     gpu.remap_pending = to_come != 0;
     gpu.remap_failed = failed != 0;

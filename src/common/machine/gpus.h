@@ -48,8 +48,7 @@ struct GpuFacts {
   std::optional<std::uint64_t> sram_uncorrected;      ///< ever
   std::optional<std::uint64_t> sram_corrected;        ///< ever
   std::optional<std::uint64_t> dram_corrected;        ///< ever
-  std::optional<unsigned> rows_remapped_corrected;    ///< rows of memory replaced after errors that were corrected
-  std::optional<unsigned> rows_remapped_uncorrected;  ///< ... that were not
+  std::optional<unsigned> rows_remapped_uncorrected;  ///< rows of memory replaced after errors that were not corrected
   bool remap_pending = false;
   bool remap_failed = false;
   std::optional<unsigned> pages_retired;  ///< before Ampere
@@ -106,8 +105,11 @@ HostGpus read_gpus(const std::string& library = "libnvidia-ml.so.1");
 /// may take long where a driver is sick.
 HostGpus read_gpu_health(const std::string& library = "libnvidia-ml.so.1");
 
+/// [s] Without persistence mode the driver takes seconds per GPU to start.
+inline constexpr double kGpuPatience = 30;
+
 /// read_gpus, given up after `seconds`; `problem` says so then.
-HostGpus read_gpus_within(double seconds);
+HostGpus read_gpus_within(double seconds = kGpuPatience);
 
 /// Why NVML (libnvidia-ml.so.1, which comes with the driver) does not work, in its own words; empty: it works. Asks
 /// once and lets go of the library. Never throws.
@@ -135,7 +137,7 @@ struct XidEvent {
 /// does not answer within `patience_s`, nothing is heard.
 class XidListener {
  public:
-  explicit XidListener(const std::string& library = "libnvidia-ml.so.1", double patience_s = 30);
+  explicit XidListener(const std::string& library = "libnvidia-ml.so.1", double patience_s = kGpuPatience);
 
   bool listens() const { return session_ != nullptr; }
 

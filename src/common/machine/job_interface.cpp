@@ -168,26 +168,11 @@ std::string choices(const Addresses& addresses) {
   return text.empty() ? "none" : text;
 }
 
-std::vector<std::string> comma_list(std::string_view text) {
-  std::vector<std::string> items;
-  for (const std::string_view item : split_text(text, ',')) {
-    if (!item.empty()) items.emplace_back(item);
-  }
-  return items;
-}
-
-/// "10.0.0.0/8"; nothing where it is no such thing.
-std::optional<std::pair<std::string, int>> parse_cidr(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  if (slash == std::string::npos) return std::nullopt;
-  const std::optional<int> bits = number_of<int>(std::string_view(text).substr(slash + 1));
-  if (!bits) return std::nullopt;
-  return std::pair(text.substr(0, slash), *bits);
-}
-
-bool matches_open_mpi(const std::string& item, const InterfaceAddress& a) {
-  const auto cidr = parse_cidr(item);
-  return cidr ? same_network(a.ip, cidr->first, cidr->second) : a.name == item;
+/// "10.0.0.0/8", or a name.
+bool matches_open_mpi(std::string_view item, const InterfaceAddress& a) {
+  const std::size_t slash = item.find('/');
+  const auto bits = slash == kNotFound ? std::nullopt : number_of<int>(item.substr(slash + 1));
+  return bits ? same_network(a.ip, std::string(item.substr(0, slash)), *bits) : a.name == item;
 }
 
 /// A variable in which the user names interfaces.
@@ -214,27 +199,14 @@ const InterfaceAddress* first_of(const Addresses& addresses, const Accept& accep
 
 bool usual(const InterfaceAddress& a) { return !a.loopback && !is_loopback(a.ip) && !is_for_containers(a.name); }
 
-/// NCCL's own reading (its misc/socket.cc and utils.cc): a leading ^ turns the list around, a leading = makes prefixes
-/// whole names, and a port may follow a colon.
 const InterfaceAddress* named_for_nccl(std::string_view text, const Addresses& addresses) {
-  const bool turned = text.starts_with('^');
-  if (turned) text.remove_prefix(1);
-  const bool exact = text.starts_with('=');
-  if (exact) text.remove_prefix(1);
-  std::vector<std::string> names = comma_list(text);
-  for (std::string& name : names) name = name.substr(0, name.find(':'));
-  const auto listed = [&](const InterfaceAddress& a) {
-    return std::ranges::any_of(names,
-                               [&](const std::string& n) { return exact ? a.name == n : a.name.starts_with(n); });
-  };
-  if (turned) {
-    return first_of(addresses, [&](const InterfaceAddress& a) { return !listed(a) && usual(a); });
-  }
-  return first_of(addresses, listed);
+  const bool named = !text.starts_with('^');
+  return first_of(addresses,
+                  [&](const InterfaceAddress& a) { return list_takes(text, a.name) && (named || usual(a)); });
 }
 
 const InterfaceAddress* named_for_open_mpi(std::string_view text, const Addresses& addresses) {
-  for (const std::string& item : comma_list(text)) {
+  for (const std::string& item : listed_words(text)) {
     const auto fits = [&](const InterfaceAddress& a) { return matches_open_mpi(item, a); };
     if (const InterfaceAddress* found = first_of(addresses, fits)) return found;
   }
@@ -316,7 +288,7 @@ std::vector<std::string> uri_addresses(std::string_view uri) {
     part.remove_prefix(scheme + 3);
     const std::size_t colon = part.rfind(':');
     if (colon != std::string_view::npos) part = part.substr(0, colon);
-    for (std::string ip : comma_list(part)) {
+    for (std::string ip : listed_words(part)) {
       std::erase_if(ip, [](char c) { return c == '[' || c == ']'; });
       if (!address_bytes(ip).empty()) addresses.push_back(ip);
     }

@@ -11,8 +11,6 @@
 #include <cctype>
 #include <cerrno>
 #include <cstddef>
-#include <deque>
-#include <sstream>
 
 namespace busbar {
 namespace {
@@ -226,32 +224,28 @@ std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::
   constexpr std::size_t kMost = 4096;
   const int fd = ::open((root / "dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return {};
-  std::deque<KernelLine> kept;
   std::array<char, 8192> buffer{};
-  std::string rest;
+  std::string text;
   for (int reads = 0; reads < 200000; ++reads) {
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
     if (n < 0 && errno == EPIPE) continue;  // overwritten while it was read; the next one is there
     if (n <= 0) break;
-    std::istringstream lines(rest + std::string(buffer.data(), static_cast<std::size_t>(n)));
-    rest.clear();
-    for (std::string line; std::getline(lines, line);) {
-      if (lines.eof()) {
-        rest = line;  // a record ends with a line feed; what does not goes on with the next read
-        break;
-      }
-      const std::size_t semicolon = line.find(';');
-      const auto fields = split_list(std::string_view(line).substr(0, semicolon));
-      if (line.starts_with(' ') || fields.size() < 2 || semicolon == kNotFound) continue;
-      const auto sequence = leading_number<std::uint64_t>(fields[1]);
-      if (!sequence || *sequence < from) continue;
-      const auto microseconds = leading_number<std::uint64_t>(fields.size() > 2 ? fields[2] : "").value_or(0);
-      kept.push_back({*sequence, 1e-6 * static_cast<double>(microseconds), line.substr(semicolon + 1)});
-      if (kept.size() > kMost) kept.pop_front();
-    }
+    text.append(buffer.data(), static_cast<std::size_t>(n));
   }
   ::close(fd);
-  return {kept.begin(), kept.end()};
+  text.resize(text.rfind('\n') + 1);  // a record ends with a line feed; npos + 1 is 0
+  std::vector<KernelLine> lines;
+  for (const std::string_view line : split_text(text, '\n')) {
+    const std::size_t semicolon = line.find(';');
+    const auto fields = split_list(line.substr(0, semicolon));
+    if (line.starts_with(' ') || fields.size() < 2 || semicolon == kNotFound) continue;
+    const auto sequence = leading_number<std::uint64_t>(fields[1]);
+    if (!sequence || *sequence < from) continue;
+    const auto microseconds = leading_number<std::uint64_t>(fields.size() > 2 ? fields[2] : "").value_or(0);
+    lines.push_back({*sequence, 1e-6 * static_cast<double>(microseconds), std::string(line.substr(semicolon + 1))});
+  }
+  if (lines.size() > kMost) lines.erase(lines.begin(), lines.end() - kMost);
+  return lines;
 }
 
 std::optional<KernelMessage> parse_kernel_line(std::string_view line) {

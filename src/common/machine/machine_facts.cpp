@@ -78,8 +78,6 @@ bool has_capability(const Probe& probe, int bit) {
   return ((bits >> bit) & 1) != 0;
 }
 
-std::vector<std::string_view> lines_of_text(std::string_view text) { return split_text(text, '\n'); }
-
 std::vector<std::string_view> words_of(std::string_view line) {
   constexpr std::string_view kSpace = " \t";
   std::vector<std::string_view> words;
@@ -93,7 +91,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
 }
 
 std::optional<std::string_view> field_of(std::string_view text, std::string_view key) {
-  for (const std::string_view line : lines_of_text(text)) {
+  for (const std::string_view line : split_text(text, '\n')) {
     if (!line.starts_with(key)) continue;
     const std::string_view rest = line.substr(key.size());
     if (rest.find_first_of(" \t:") == 0) return rest.substr(std::min(rest.size(), rest.find_first_not_of(" \t:")));

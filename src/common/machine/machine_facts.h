@@ -65,7 +65,6 @@ bool is_virtual(const Probe& probe);
 /// Whether this process has a capability; `bit` as linux/capability.h has it.
 bool has_capability(const Probe& probe, int bit);
 
-std::vector<std::string_view> lines_of_text(std::string_view text);
 std::vector<std::string_view> words_of(std::string_view line);
 
 /// What stands behind `key` and a colon or blanks in lines such as those of /proc/meminfo and of a control group's

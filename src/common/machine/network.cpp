@@ -59,15 +59,13 @@ void read_port(const Probe& probe, RdmaPort& port, std::size_t nports) {
 /// Interfaces that the routing table sends to: text of /proc/net/route, name first.
 std::set<std::string> routed_interfaces(const Probe& probe) {
   std::set<std::string> names;
-  const std::string text = probe.read("/proc/net/route").value_or("");
-  const auto lines = lines_of_text(text);
+  const auto lines = probe.lines("/proc/net/route");
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto words = words_of(lines[i]);
     if (!words.empty()) names.emplace(words[0]);
   }
   // IPv6: the name is last, and every interface has fe80::/64 there and its own addresses by lo.
-  const std::string six = probe.read("/proc/net/ipv6_route").value_or("");
-  for (const std::string_view line : lines_of_text(six)) {
+  for (const std::string_view line : probe.lines("/proc/net/ipv6_route")) {
     const auto words = words_of(line);
     const bool counts =
         words.size() >= 10 && !words[0].starts_with("fe80") && !words[0].starts_with("ff") && words[9] != "lo";
@@ -111,14 +109,16 @@ struct VerbsCalls {
 /// enum ibv_mtu: 1 is 256 bytes, 5 is 4096.
 int nbytes_of(int mtu) { return mtu >= 1 && mtu <= 5 ? 128 << mtu : 0; }
 
-void ask_device(const VerbsCalls& calls, void* device, std::vector<VerbsMtu>& found) {
+void ask_device(const VerbsCalls& calls, void* device, std::map<std::string, std::string>& found) {
   void* context = calls.open(device);
   if (context == nullptr) return;
   constexpr std::uint8_t kMostPorts = 8;
   for (std::uint8_t port = 1; port <= kMostPorts; ++port) {
     PortAttributes attributes{};
     if (calls.query(context, port, &attributes) != 0) break;
-    found.push_back({calls.name(device), port, nbytes_of(attributes.active_mtu), nbytes_of(attributes.max_mtu)});
+    const std::string name = fmt::format("{}/{}", calls.name(device), port);
+    found["ib.active_mtu." + name] = std::to_string(nbytes_of(attributes.active_mtu));
+    found["ib.max_mtu." + name] = std::to_string(nbytes_of(attributes.max_mtu));
   }
   (void)calls.close(context);
 }
@@ -156,8 +156,7 @@ std::vector<RdmaPort> rdma_ports(const Probe& probe) {
 std::vector<NetInterface> net_interfaces(const Probe& probe) {
   std::vector<NetInterface> found;
   const std::set<std::string> routed = routed_interfaces(probe);
-  const std::string text = probe.read("/proc/net/dev").value_or("");
-  for (const std::string_view line : lines_of_text(text)) {
+  for (const std::string_view line : probe.lines("/proc/net/dev")) {
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) continue;
     const auto words = words_of(line.substr(0, colon));
@@ -172,8 +171,7 @@ std::vector<NetInterface> net_interfaces(const Probe& probe) {
       one.rx_bytes = count_in(counts[0]);
       one.tx_bytes = count_in(counts[8]);
     }
-    one.loopback = one.name == "lo";
-    one.of_no_use = one.loopback || is_of_no_use(probe, one.name);
+    one.of_no_use = one.name == "lo" || is_of_no_use(probe, one.name);
     one.routed = routed.contains(one.name);
     found.push_back(std::move(one));
   }
@@ -183,7 +181,7 @@ std::vector<NetInterface> net_interfaces(const Probe& probe) {
 
 std::uint64_t network_bytes(const Probe& probe) {
   std::uint64_t bytes = 0;
-  for (const NetInterface& net : net_interfaces(probe)) bytes += net.loopback ? 0 : net.rx_bytes + net.tx_bytes;
+  for (const NetInterface& net : net_interfaces(probe)) bytes += net.name == "lo" ? 0 : net.rx_bytes + net.tx_bytes;
   for (const RdmaPort& port : list_rdma_ports(probe)) {
     constexpr std::uint64_t kWord = 4;  // InfiniBand counts words of four bytes
     for (const char* counter : {"port_rcv_data", "port_xmit_data"}) {
@@ -192,6 +190,18 @@ std::uint64_t network_bytes(const Probe& probe) {
     }
   }
   return bytes;
+}
+
+bool list_takes(std::string_view list, std::string_view name) {
+  const bool all_but = list.starts_with('^');
+  if (all_but) list.remove_prefix(1);
+  const bool whole = list.starts_with('=');
+  if (whole) list.remove_prefix(1);
+  const bool found = std::ranges::any_of(split_text(list, ','), [&](std::string_view one) {
+    one = one.substr(0, one.find(':'));
+    return !one.empty() && (whole ? name == one : name.starts_with(one));
+  });
+  return found != all_but;
 }
 
 bool is_for_containers(std::string_view name) {
@@ -206,12 +216,12 @@ bool leads_nowhere(std::string_view name) {
          std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
-std::vector<VerbsMtu> ask_active_mtus(const std::string& library) {
+std::map<std::string, std::string> ask_active_mtus(const std::string& library) {
   const SharedLibrary opened = open_library(library);
   const VerbsCalls calls{opened.get()};
   const bool able = calls.devices != nullptr && calls.free_devices != nullptr && calls.name != nullptr &&
                     calls.open != nullptr && calls.close != nullptr && calls.query != nullptr;
-  std::vector<VerbsMtu> found;
+  std::map<std::string, std::string> found;
   int count = 0;
   void** devices = able ? calls.devices(&count) : nullptr;
   if (devices == nullptr) return found;

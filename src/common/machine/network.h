@@ -3,6 +3,7 @@
 #include "common/machine/probe.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,17 +37,11 @@ std::vector<RdmaPort> rdma_ports(const Probe& probe);
 /// Only device, port and path of each, in the order of their names; no driver is asked.
 std::vector<RdmaPort> list_rdma_ports(const Probe& probe);
 
-/// What one port of an RDMA device agreed on with its neighbour, which sysfs does not tell.
-struct VerbsMtu {
-  std::string device;  ///< "mlx5_3"
-  int port = 1;
-  int active_nbytes = 0;
-  int most_nbytes = 0;  ///< that the port could have
-};
-
-/// Asks libibverbs, loaded and not linked, of every device that this user may open; empty where it is not installed.
-/// Never throws; may take long where a driver is sick.
-std::vector<VerbsMtu> ask_active_mtus(const std::string& library = "libibverbs.so.1");
+/// The MTU that each port of RDMA devices agreed on with its neighbour, which sysfs does not tell, and the most that it
+/// could have, as notes of a probe: "ib.active_mtu.mlx5_3/1" and "ib.max_mtu.mlx5_3/1" [bytes]. Asks libibverbs, loaded
+/// and not linked, of every device that this user may open; empty where it is not installed. Never throws; may take
+/// long where a driver is sick.
+std::map<std::string, std::string> ask_active_mtus(const std::string& library = "libibverbs.so.1");
 
 /// A network interface of this process's network namespace.
 struct NetInterface {
@@ -54,8 +49,7 @@ struct NetInterface {
   std::string path;            ///< in sysfs; empty where /sys shows another namespace's
   std::uint64_t rx_bytes = 0;  ///< so far
   std::uint64_t tx_bytes = 0;
-  bool loopback = false;   ///< lo
-  bool of_no_use = false;  ///< of containers, virtual machines, VPNs, Wi-Fi: no link between nodes of a cluster
+  bool of_no_use = false;  ///< lo, of containers, virtual machines, VPNs, Wi-Fi: no link between nodes of a cluster
   bool routed = false;     ///< has an address with a network behind it
 };
 
@@ -65,6 +59,10 @@ std::vector<NetInterface> net_interfaces(const Probe& probe);
 
 /// Bytes in and out of the host's interfaces and InfiniBand ports so far, loopback left out.
 std::uint64_t network_bytes(const Probe& probe = {});
+
+/// Whether a list of NCCL's takes a name: "mlx5_0,mlx5_1:1" are prefixes, "=mlx5_0" whole names, "^docker" all but
+/// prefixes, "^=mlx5_2" all but whole names (NCCL, src/misc/utils.cc). A port after a colon does not count.
+bool list_takes(std::string_view list, std::string_view name);
 
 /// Whether an interface has the name of a bridge, or an end of one, for containers and virtual machines: every host has
 /// its own behind the same address.

@@ -1,5 +1,6 @@
 #include "common/machine/probe.h"
 
+#include "common/base/text.h"
 #include "common/machine/answer_within.h"
 #include "common/machine/cores.h"
 #include "common/machine/kernel_log.h"
@@ -7,7 +8,6 @@
 #include "common/machine/network.h"
 #include "common/machine/recorded_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -48,12 +48,6 @@ std::optional<std::string> real_path(const Probe& probe, const std::string& path
   return probe.root + *inside;
 }
 
-std::string without_end_blanks(std::string text) {
-  const std::size_t end = text.find_last_not_of(" \t\r\n\f\v");
-  text.erase(end == std::string::npos ? 0 : end + 1);
-  return text;
-}
-
 std::optional<std::string> read_real(const std::string& path) {
   // Not blocking: opening a pipe or a device may wait for ever, and reading them does.
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -76,13 +70,10 @@ std::optional<std::string> read_real(const std::string& path) {
 
 std::vector<std::string> list_real(const std::string& path) {
   std::vector<std::string> names;
-  DIR* folder = ::opendir(path.c_str());
-  if (folder == nullptr) return names;
-  while (const dirent* entry = ::readdir(folder)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
   }
-  ::closedir(folder);
   std::ranges::sort(names);
   return names;
 }
@@ -97,8 +88,14 @@ std::optional<std::string> Probe::read(const std::string& path) const {
   } else if (const auto at = recorded->follow(path); at && !recorded->at(*at).denied) {
     text = recorded->at(*at).text;
   }
-  if (text) text = without_end_blanks(std::move(*text));
+  if (text) text->resize(text->find_last_not_of(" \t\r\n\f\v") + 1);  // npos + 1 is 0
   return text;
+}
+
+std::vector<std::string> Probe::lines(const std::string& path) const {
+  const std::string text = read(path).value_or("");
+  const auto views = split_text(text, '\n');
+  return {views.begin(), views.end()};
 }
 
 std::vector<std::string> Probe::list(const std::string& path) const {
@@ -201,12 +198,7 @@ void add_home(Probe& probe) {
 /// No file tells the MTU of an InfiniBand port.
 void add_active_mtus(Probe& probe) {
   if (probe.list("/sys/class/infiniband_verbs").empty()) return;
-  const auto mtus = answer_within(3, [] { return ask_active_mtus(); });
-  for (const VerbsMtu& mtu : mtus.value_or(std::vector<VerbsMtu>())) {
-    const std::string port = mtu.device + "/" + std::to_string(mtu.port);
-    probe.notes["ib.active_mtu." + port] = std::to_string(mtu.active_nbytes);
-    probe.notes["ib.max_mtu." + port] = std::to_string(mtu.most_nbytes);
-  }
+  if (auto mtus = answer_within(3, [] { return ask_active_mtus(); })) probe.notes.merge(*mtus);
 }
 
 std::optional<std::vector<std::string>> read_kernel_log() {

@@ -49,6 +49,8 @@ struct Probe {
 
   /// The text of a file, at most 1 MiB, without trailing white space; nothing where it cannot be read.
   std::optional<std::string> read(const std::string& path) const;
+  /// Its lines; none where it cannot be read.
+  std::vector<std::string> lines(const std::string& path) const;
   /// Names in a folder, sorted; empty where there is none.
   std::vector<std::string> list(const std::string& path) const;
   /// The last component of where a link points; nothing where it is none.

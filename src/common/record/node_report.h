@@ -59,6 +59,7 @@ struct DoctorVerdict {
     struct Value {
       std::string value;                ///< "none" where there is no such thing
       std::vector<std::string> places;  ///< hosts, or "node17 rank 3"
+      auto operator<=>(const Value&) const = default;
     };
     std::vector<Value> values;  ///< the most common first; all others are odd, unless it is not a majority
   };

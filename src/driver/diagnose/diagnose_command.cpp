@@ -11,7 +11,7 @@
 #include "driver/diagnose/diagnosis_report.h"
 #include "driver/diagnose/log_files.h"
 #include "driver/rules/line_rules.h"
-#include "driver/rules/xid_table.h"
+#include "driver/rules/remedies.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

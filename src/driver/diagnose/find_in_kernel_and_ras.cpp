@@ -3,7 +3,7 @@
 #include "common/machine/kernel_log.h"
 #include "common/watch/ras.h"
 #include "driver/diagnose/log_findings.h"
-#include "driver/rules/xid_table.h"
+#include "driver/rules/remedies.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

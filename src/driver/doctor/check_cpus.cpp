@@ -21,8 +21,7 @@ bool in_container(const Probe& probe) {
 }
 
 bool sys_is_read_only(const Probe& probe) {
-  const std::string text = probe.read("/proc/self/mounts").value_or("");
-  for (const std::string_view line : lines_of_text(text)) {
+  for (const std::string_view line : probe.lines("/proc/self/mounts")) {
     const auto words = words_of(line);
     if (words.size() > 3 && words[1] == "/sys") return words[3] == "ro" || words[3].starts_with("ro,");
   }
@@ -34,8 +33,7 @@ void check_container(const Probe& probe, const CheckRows& check) {
   const bool nice = has_capability(probe, kCapSysNice);
   const std::string value =
       fmt::format("yes{}{}", nice ? "" : ", without CAP_SYS_NICE", sys_is_read_only(probe) ? ", /sys read-only" : "");
-  if (nice || !has_gpus(probe)) return check.ok(value);
-  check.warn(value, "no-sys-nice");
+  check.warn_unless(nice || !has_gpus(probe), value, "no-sys-nice");
 }
 
 /// PCI functions whose traffic matters: GPUs and RDMA devices.
@@ -148,17 +146,15 @@ void check_governor(const Probe& probe, const CheckRows& check) {
   std::vector<std::string> names;
   for (const auto& [name, count] : governors)
     names.push_back(governors.size() == 1 ? name : fmt::format("{} ({})", name, count));
-  const std::string value = joined_words(names, ", ");
-  if (governors.size() == 1 && governors.contains("performance")) return check.ok(value);
-  check.warn(value, "clocks-down");
+  check.warn_unless(governors.size() == 1 && governors.contains("performance"), joined_words(names, ", "),
+                    "clocks-down");
 }
 
 void check_numa_balancing(const Probe& probe, const CheckRows& check) {
   const auto value = read_count(probe, "/proc/sys/kernel/numa_balancing");
   if (!value) return check.ok("not in this kernel");
-  if (*value == 0 || numa_nodes(probe) == 1) {
-    return check.ok(*value == 0 ? "off" : "on, but there is one NUMA node");
-  }
+  if (*value == 0) return check.ok("off");
+  if (numa_nodes(probe) == 1) return check.ok("on, but there is one NUMA node");
   check.warn("on", "numa-balancing");
 }
 
@@ -185,9 +181,7 @@ void check_load(const Probe& probe, const CheckRows& check) {
   const std::optional<double> load = leading_number<double>(text);
   if (!load) return check.skip("/proc/loadavg does not tell");
   const int cpus = online_cpus(probe);
-  const std::string value = fmt::format("{:.1f} on {} CPUs", *load, cpus);
-  if (*load < 2 || *load <= cpus / 2.0) return check.ok(value);
-  check.warn(value, "busy-cpus");
+  check.warn_unless(*load < 2 || *load <= cpus / 2.0, fmt::format("{:.1f} on {} CPUs", *load, cpus), "busy-cpus");
 }
 
 }  // namespace

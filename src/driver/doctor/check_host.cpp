@@ -144,8 +144,7 @@ void check_remove_ipc(const Probe& probe, const CheckRows& check) {
     for (const std::string& name : probe.list(folder)) files.push_back(fmt::format("{}/{}", folder, name));
   }
   for (const std::string& file : files) {
-    const std::string text = probe.read(file).value_or("");
-    for (const std::string_view line : lines_of_text(text)) {
+    for (const std::string_view line : probe.lines(file)) {
       constexpr std::string_view kKey = "RemoveIPC=";
       if (line.starts_with(kKey)) setting = line.substr(kKey.size());
       // Distributions that compile in "yes" say so in a comment of the file they ship.
@@ -154,8 +153,7 @@ void check_remove_ipc(const Probe& probe, const CheckRows& check) {
   }
   const bool matters = has_gpus(probe) || has_rdma(probe);
   constexpr unsigned kFirstUser = 1000;  // system users are left alone
-  if (matters && probe.uid >= kFirstUser && setting.starts_with("yes")) return check.warn(setting, "removes-ipc");
-  check.ok(setting);
+  check.warn_unless(!matters || probe.uid < kFirstUser || !setting.starts_with("yes"), setting, "removes-ipc");
 }
 
 /// What is built in: the kernel keeps a few percent, not the same on equal nodes, so up to the next sixteenth.
@@ -171,9 +169,8 @@ void check_swap(std::string_view meminfo, const CheckRows& check) {
   if (!total || !left) return check.skip("/proc/meminfo does not tell");
   if (*total == 0) return check.ok("none");
   const std::uint64_t used = *total - std::min(*total, *left);
-  const std::string value = fmt::format("{} of {} used", format_bytes(used), format_bytes(*total));
-  if (used <= kMost) return check.ok(value);
-  check.warn(value, "swapped-out");
+  check.warn_unless(used <= kMost, fmt::format("{} of {} used", format_bytes(used), format_bytes(*total)),
+                    "swapped-out");
 }
 
 void check_memory(const Probe& probe, Rows& rows) {

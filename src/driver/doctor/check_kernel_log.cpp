@@ -2,7 +2,6 @@
 #include "common/base/units.h"
 #include "common/machine/kernel_log.h"
 #include "driver/doctor/checks.h"
-#include "driver/rules/xid_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -34,6 +33,13 @@ struct KernelTrouble {
   double since_boot_s = -1;
 };
 
+std::string times_text(int times) { return times == 1 ? "once" : fmt::format("{} times", times); }
+
+Remark xid_remark(int number, std::string_view text) {
+  const XidMeaning& xid = xid_meaning(number);
+  return {xid_outcome(xid, text), xid.meaning, xid.advice};
+}
+
 bool has(std::string_view text, std::string_view part) { return text.find(part) != kNotFound; }
 
 /// "nvidia-nvswitch2: SXid (PCI:0000:85:00.0): 12028, Non-fatal, Link 61 ..."
@@ -53,15 +59,10 @@ std::optional<KernelTrouble> read_switch(std::string_view line) {
 KernelTrouble of_event(const KernelEvent& event) {
   const std::string device(event.device);
   switch (event.what) {
-    case KernelEvent::What::xid: {
-      const XidMeaning& xid = xid_meaning(event.number);
-      return {"kernel.xid",
-              "GPU " + device,
-              fmt::format("XID {}", event.number),
-              {xid_outcome(xid, event.text), xid.meaning, xid.advice}};
-    }
-    case KernelEvent::What::nvswitch:
-      return read_switch(event.text).value_or(KernelTrouble{});
+    case KernelEvent::What::xid:
+      return {"kernel.xid", "GPU " + device, fmt::format("XID {}", event.number), xid_remark(event.number, event.text)};
+    case KernelEvent::What::nvswitch:  // read_switch has taken it
+      break;
     case KernelEvent::What::aer:
       return {"kernel.aer", device, "", remark(Outcome::fail, "pcie-uncorrected")};
     case KernelEvent::What::link_down:
@@ -175,7 +176,7 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
   bool quiet = true;
   for (const auto& [key, group] : groups) {
     const KernelTrouble& t = group.trouble;
-    const std::string times = group.times == 1 ? "once" : fmt::format("{} times", group.times);
+    const std::string times = times_text(group.times);
     const std::string value = t.check == kOutOfMemory ? killed_words(t, group.times, now_s)
                               : t.what.empty()        ? times
                                                       : fmt::format("{}, {}", t.what, times);
@@ -191,9 +192,8 @@ std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events) {
   std::vector<DoctorRow> rows;
   for (const auto& [key, count] : times) {
     const auto& [subject, number] = key;
-    const XidMeaning& xid = xid_meaning(number);
-    const std::string value = fmt::format("XID {}, {}", number, count == 1 ? "once" : fmt::format("{} times", count));
-    CheckRows(rows, "gpu.xid", subject).judged(value, {xid_outcome(xid, ""), xid.meaning, xid.advice});
+    CheckRows(rows, "gpu.xid", subject)
+        .judged(fmt::format("XID {}, {}", number, times_text(count)), xid_remark(number, ""));
   }
   std::ranges::stable_sort(rows, [](const DoctorRow& a, const DoctorRow& b) { return a.outcome > b.outcome; });
   return rows;

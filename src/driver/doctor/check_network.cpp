@@ -31,11 +31,7 @@ void check_bootstrap(const Probe& probe, const std::vector<NetInterface>& cards,
 void check_link(const Probe& probe, const NetInterface& card, const std::string& subject, Rows& rows) {
   const std::string state = text_of(probe, card, "operstate");
   const bool down = state == "down" || state == "lowerlayerdown";
-  if (down) {
-    CheckRows(rows, "net.state", card.name).warn(state, "interface-no-link");
-  } else {
-    CheckRows(rows, "net.state", card.name).ok(state.empty() ? "unknown" : state);
-  }
+  CheckRows(rows, "net.state", card.name).warn_unless(!down, state.empty() ? "unknown" : state, "interface-no-link");
   if (const std::string mtu = text_of(probe, card, "mtu"); !mtu.empty()) {
     CheckRows(rows, "net.mtu", subject).agree(mtu, Outcome::fail, "same-mtu");
   }
@@ -54,12 +50,7 @@ void check_link(const Probe& probe, const NetInterface& card, const std::string&
 void check_bonds(const Probe& probe, const std::vector<NetInterface>& cards, Rows& rows) {
   for (const NetInterface& card : cards) {
     const std::string status = text_of(probe, card, "bonding_slave/mii_status");
-    if (status.empty()) continue;
-    if (status == "up") {
-      CheckRows(rows, "net.bond", card.name).ok(status);
-    } else {
-      CheckRows(rows, "net.bond", card.name).warn(status, "bond-down");
-    }
+    if (!status.empty()) CheckRows(rows, "net.bond", card.name).warn_unless(status == "up", status, "bond-down");
   }
 }
 
@@ -98,8 +89,7 @@ std::set<unsigned> listeners(const Probe& probe, unsigned port) {
   const std::string wanted = fmt::format(":{:04X}", port);
   std::set<unsigned> found;
   for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    const std::string text = probe.read(file).value_or("");
-    for (const std::string_view line : lines_of_text(text)) {
+    for (const std::string_view line : probe.lines(file)) {
       const auto words = words_of(line);
       if (words.size() < 8 || words[3] != kListen || !words[1].ends_with(wanted)) continue;
       found.insert(leading_number<unsigned>(words[7]).value_or(0));
@@ -113,9 +103,7 @@ void check_ras(const Probe& probe, const CheckRows& check) {
   constexpr unsigned kPort = 28028;
   if (!has_gpus(probe) || probe.environment.contains("NCCL_RAS_ADDR")) return;
   for (const unsigned uid : listeners(probe, kPort)) {
-    if (uid == probe.uid) continue;
-    check.warn(fmt::format("taken by uid {}", uid), "ras-port-taken");
-    return;
+    if (uid != probe.uid) return check.warn(fmt::format("taken by uid {}", uid), "ras-port-taken");
   }
   check.ok("free, or this user's");
 }

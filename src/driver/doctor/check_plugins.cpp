@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
@@ -26,8 +25,7 @@ void add_folder(std::vector<std::string>& folders, std::string_view folder) {
 }
 
 void add_lines(const Probe& probe, std::vector<std::string>& folders, const std::string& file) {
-  const std::string text = probe.read(file).value_or("");
-  for (const std::string_view line : lines_of_text(text)) add_folder(folders, line);
+  for (const std::string_view line : probe.lines(file)) add_folder(folders, line);
 }
 
 }  // namespace
@@ -51,7 +49,7 @@ std::vector<std::string> library_folders(const Probe& probe) {
 
 std::set<std::string> mapped_files(std::string_view maps, std::string_view library) {
   std::set<std::string> files;
-  for (const std::string_view line : lines_of_text(maps)) {
+  for (const std::string_view line : split_text(maps, '\n')) {
     const std::size_t slash = line.find('/');
     if (slash == std::string_view::npos) continue;
     const std::string_view path = line.substr(slash);
@@ -78,14 +76,6 @@ struct Plugin {
   const char* without;
 };
 
-std::vector<std::string> names_in(std::string_view list) {
-  std::vector<std::string> names;
-  for (const std::string_view one : split_text(list, ',')) {
-    if (!one.empty()) names.emplace_back(one);
-  }
-  return names;
-}
-
 /// NCCL takes the variable as a library's name, or as the end of one.
 std::string find_plugin(const Probe& probe, const std::vector<std::string>& folders, const Plugin& plugin,
                         const std::string& name) {
@@ -99,7 +89,7 @@ void check_plugin(const Probe& probe, const std::vector<std::string>& folders, c
   const auto settings = nccl_settings(probe, nccl_conf_files(probe));
   const auto set = settings.find(plugin.variable);
   const std::vector<std::string> wanted =
-      set == settings.end() ? std::vector<std::string>{} : names_in(set->second.value);
+      set == settings.end() ? std::vector<std::string>{} : listed_words(set->second.value);
   for (const std::string& name : wanted) {
     if (name == "none" || name == "STATIC_PLUGIN" || !find_plugin(probe, folders, plugin, name).empty()) continue;
     return CheckRows(rows, plugin.check)
@@ -145,11 +135,9 @@ bool has_module(const Probe& probe, const std::string& name) {
 
 /// 512 for "5.12.0-generic".
 int kernel_number(std::string_view release) {
-  int major = 0, minor = 0;
-  const auto [end, error] = std::from_chars(release.data(), release.data() + release.size(), major);
-  if (error != std::errc{} || end == release.data() + release.size()) return 0;
-  std::from_chars(end + 1, release.data() + release.size(), minor);
-  return 100 * major + minor;
+  std::string_view rest;
+  const int major = leading_number<int>(release, 10, &rest).value_or(0);
+  return rest.empty() ? 0 : 100 * major + leading_number<int>(rest.substr(1)).value_or(0);
 }
 
 /// DMA-BUF for RDMA came with Linux 5.12, and needs NVIDIA's open kernel modules.
@@ -219,8 +207,7 @@ void add(Rows& rows, const char* check, std::string value, Outcome if_differs = 
 
 void check_system(const Probe& probe, Rows& rows) {
   add(rows, "version.kernel", probe.kernel);
-  const std::string release = probe.read("/etc/os-release").value_or("");
-  for (std::string_view line : lines_of_text(release)) {
+  for (std::string_view line : probe.lines("/etc/os-release")) {
     constexpr std::string_view kKey = "PRETTY_NAME=";
     if (!line.starts_with(kKey)) continue;
     line.remove_prefix(kKey.size());

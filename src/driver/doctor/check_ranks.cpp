@@ -6,7 +6,6 @@
 #include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -27,6 +26,23 @@ Launch launch_of(const Probe& probe) {
 
 bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+/// By what a check found, who found it.
+std::map<std::string, std::vector<int>> ranks_by_value(const std::vector<NodeReport>& parts, std::string_view check) {
+  std::map<std::string, std::vector<int>> ranks;
+  for (const NodeReport& part : parts) {
+    for (const DoctorRow& row : part.rows) {
+      if (row.check == check) ranks[row.value].insert(ranks[row.value].end(), part.ranks.begin(), part.ranks.end());
+    }
+  }
+  return ranks;
+}
+
+std::size_t count_ranks(const std::vector<NodeReport>& parts) {
+  std::size_t count = 0;
+  for (const NodeReport& part : parts) count += part.ranks.size();
+  return count;
 }
 
 }  // namespace
@@ -70,15 +86,9 @@ void check_own_gpu(const Probe& probe, Rows& rows) {
 }
 
 void check_shared_gpus(const Probe& probe, const std::vector<NodeReport>& parts, Rows& rows) {
-  std::map<std::string, std::vector<int>> ranks_on;
-  std::size_t nranks = 0;
-  for (const NodeReport& part : parts) {
-    nranks += part.ranks.size();
-    for (const DoctorRow& row : part.rows) {
-      if (row.check != kRankGpus || row.value == "none") continue;
-      ranks_on[row.value].insert(ranks_on[row.value].end(), part.ranks.begin(), part.ranks.end());
-    }
-  }
+  auto ranks_on = ranks_by_value(parts, kRankGpus);
+  ranks_on.erase("none");
+  const std::size_t nranks = count_ranks(parts);
   const std::size_t ngpus = gpu_functions(probe).size();
   for (const auto& [gpu, ranks] : ranks_on) {
     if (ranks.size() < 2) continue;
@@ -122,31 +132,20 @@ void check_own_cpus(const Probe& probe, Rows& rows) {
   const std::optional<PciFunction> gpu = own_gpu(probe);
   const std::set<int> local = gpu ? parse_cpu_list(gpu->local_cpus) : std::set<int>();
   const bool near = std::ranges::any_of(probe.cpus, [&](int cpu) { return local.contains(cpu); });
-  if (!gpu || local.empty() || near) return check.ok(value);
-  check.warn(value, "rank-far-from-gpu");
+  check.warn_unless(!gpu || local.empty() || near, value, "rank-far-from-gpu");
 }
 
 void check_shared_cpus(const Probe& probe, const std::vector<NodeReport>& parts, Rows& rows) {
   const CheckRows check(rows, "rank.shared_cpus");
-  std::map<std::string, std::vector<int>> ranks_on;  // one CPU -> who may run nowhere else
-  int nranks = 0;
-  for (const NodeReport& part : parts) {
-    nranks += static_cast<int>(part.ranks.size());
-    for (const DoctorRow& row : part.rows) {
-      if (row.check == kOwnCpus && is_number(row.value))
-        ranks_on[row.value].insert(ranks_on[row.value].end(), part.ranks.begin(), part.ranks.end());
-    }
-  }
+  const auto nranks = static_cast<int>(count_ranks(parts));
   const int cpus = online_cpus(probe);
-  for (const auto& [cpu, ranks] : ranks_on) {
-    if (ranks.size() < 2 || cpus == 1) continue;
+  for (const auto& [cpu, ranks] : ranks_by_value(parts, kOwnCpus)) {
+    if (ranks.size() < 2 || cpus == 1 || !is_number(cpu)) continue;  // who may run elsewhere has several
     check.fail(fmt::format("CPU {}", cpu), "ranks-on-one-cpu");
     rows.back().ranks = ranks;
     return;
   }
-  const std::string value = fmt::format("{} ranks on {} CPUs", nranks, cpus);
-  if (nranks <= cpus) return check.ok(value);
-  check.warn(value, "too-many-ranks");
+  check.warn_unless(nranks <= cpus, fmt::format("{} ranks on {} CPUs", nranks, cpus), "too-many-ranks");
 }
 
 }  // namespace busbar

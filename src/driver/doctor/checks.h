@@ -7,6 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <limits>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -70,6 +73,9 @@ class CheckRows {
   void warn(std::string value, std::string_view name, const Facts&... facts) const {
     bad(Outcome::warn, std::move(value), name, facts...);
   }
+  void warn_unless(bool good, std::string value, std::string_view name) const {
+    good ? ok(std::move(value)) : warn(std::move(value), name);
+  }
   template <class... Facts>
   void fail(std::string value, std::string_view name, const Facts&... facts) const {
     bad(Outcome::fail, std::move(value), name, facts...);
@@ -128,6 +134,34 @@ std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events);
 
 /// The node's GPUs through NVML; a SKIP where there is none. Not pure.
 void check_gpus(Rows& rows);
+
+// Counters. -----------------------------------------------------------------------------------------------------------
+
+/// What an increment may not exceed: in itself, or where chance is excluded.
+struct CounterLimit {
+  std::uint64_t above = std::numeric_limits<std::uint64_t>::max();
+  double per_s = std::numeric_limits<double>::infinity();
+};
+
+/// An entry of configs/rules/error_counters.yaml.
+struct CounterRule {
+  std::string what, remedy;
+  CounterLimit fail, warn;
+};
+
+/// All of them, by family and counter ("ib/symbol_error").
+const std::map<std::string, CounterRule>& counter_rules();
+
+/// `increment` in `seconds`; rates are not judged where `seconds` is not positive. Pure.
+Remark judge_increment(const CounterRule& rule, std::uint64_t increment, double seconds);
+
+/// The probability of `count` or more events where `mean` are expected (Poisson). Pure.
+double chance_of_at_least(std::uint64_t count, double mean);
+
+/// What counters moved between two readings `seconds` apart, judged by their rules; a counter that fell was reset and
+/// counts from 0. Pure.
+std::vector<DoctorRow> moved_counters(const std::vector<CounterReading>& before,
+                                      const std::vector<CounterReading>& after, double seconds);
 
 // Parts that several checks share. ------------------------------------------------------------------------------------
 

@@ -1,5 +1,3 @@
-#include "driver/doctor/counters.h"
-
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
@@ -32,7 +30,9 @@ std::map<std::string, CounterRule> read_counter_rules() {
   std::map<std::string, CounterRule> rules;
   const auto read_rule = [&](const YamlValue& value) {
     CounterRule& rule = rules[std::string(value.key)];
-    value.read({key_of("what", rule.what), key_of("remedy", rule.remedy), key_of("fail", rule.fail, parse_limit),
+    value.read({key_of("what", rule.what),
+                {"remedy", [&](const YamlValue& v) { rule.remedy = v.among(remedies()); }},
+                key_of("fail", rule.fail, parse_limit),
                 key_of("warn", rule.warn, parse_limit)});
   };
   const auto read = [&](const YamlValue& root) {
@@ -76,20 +76,21 @@ double chance_of_at_least(std::uint64_t count, double mean) {
   return std::max(0.0, 1 - below);
 }
 
-CounterVerdict judge_increment(const CounterRule& rule, std::uint64_t increment, double seconds) {
-  const auto above = [](std::uint64_t limit) {
-    return limit == 0 ? std::string("none is normal") : fmt::format("over {}", limit);
+Remark judge_increment(const CounterRule& rule, std::uint64_t increment, double seconds) {
+  const auto over = [&](Outcome outcome, const std::string& limit, const char* more = "") -> Remark {
+    return {outcome, fmt::format("{} (over {}{})", rule.what, limit, more), rule.remedy};
   };
-  if (increment > rule.fail.above) return {Outcome::fail, above(rule.fail.above)};
+  const auto above = [&](Outcome outcome, std::uint64_t limit) -> Remark {
+    if (limit > 0) return over(outcome, std::to_string(limit));
+    return {outcome, rule.what + " (none is normal)", rule.remedy};
+  };
+  if (increment > rule.fail.above) return above(Outcome::fail, rule.fail.above);
   const Over fails = is_over(rule.fail.per_s, increment, seconds);
-  if (fails == Over::yes) return {Outcome::fail, fmt::format("over {}", rate_text(rule.fail.per_s))};
-  if (increment > rule.warn.above) return {Outcome::warn, above(rule.warn.above)};
-  if (is_over(rule.warn.per_s, increment, seconds) == Over::yes) {
-    return {Outcome::warn, fmt::format("over {}", rate_text(rule.warn.per_s))};
-  }
-  if (fails == Over::perhaps) {
-    return {Outcome::warn, fmt::format("over {}, though so few may be chance", rate_text(rule.fail.per_s))};
-  }
+  if (fails == Over::yes) return over(Outcome::fail, rate_text(rule.fail.per_s));
+  if (increment > rule.warn.above) return above(Outcome::warn, rule.warn.above);
+  const bool warns = is_over(rule.warn.per_s, increment, seconds) == Over::yes;
+  if (warns) return over(Outcome::warn, rate_text(rule.warn.per_s));
+  if (fails == Over::perhaps) return over(Outcome::warn, rate_text(rule.fail.per_s), ", though so few may be chance");
   return {};
 }
 
@@ -117,10 +118,8 @@ CheckRows rows_of(Rows& rows, const std::string& counter, const std::string& fam
 }
 
 void add_moved(const CounterName& name, const CounterRule& rule, std::uint64_t increment, double seconds, Rows& rows) {
-  const auto [outcome, limit] = judge_increment(rule, increment, seconds);
   rows_of(rows, name.counter, name.family, name.device)
-      .judged(fmt::format("+{} in {}", increment, seconds_text(seconds)),
-              {outcome, fmt::format("{} ({})", rule.what, limit), rule.remedy});
+      .judged(fmt::format("+{} in {}", increment, seconds_text(seconds)), judge_increment(rule, increment, seconds));
 }
 
 /// Devices that have counters, as (family, device).

@@ -14,7 +14,6 @@
 #include "driver/command/subcommand.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/doctor_gather.h"
-#include "driver/doctor/doctor_text.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/formats/result_formats.h"
 
@@ -105,13 +104,12 @@ double latest(const std::vector<NodeReport>& nodes) {
 
 DoctorDifference difference(const std::string& file, const std::vector<NodeReport>& old,
                             const std::vector<NodeReport>& nodes) {
-  DoctorDifference d;
-  d.before = file;
-  d.seconds = std::max(0.0, latest(nodes) - latest(old));
-  d.changes = changed_rows(old, nodes);
-  d.gone = missing_hosts(old, nodes);
-  d.added = missing_hosts(nodes, old);
-  return d;
+  return {.before = file,
+          .seconds = std::max(0.0, latest(nodes) - latest(old)),
+          .changes = changed_rows(old, nodes),
+          .counters = {},
+          .gone = missing_hosts(old, nodes),
+          .added = missing_hosts(nodes, old)};
 }
 
 /// The nodes with what their counters did since: that counts like any other finding. Harmless ones go to `d`.

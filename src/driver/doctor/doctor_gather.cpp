@@ -13,7 +13,6 @@
 #include "common/processes/topology.h"
 #include "common/record/accept_fields.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/counters.h"
 #include "driver/doctor/doctor_command.h"
 #include "driver/doctor/join_nodes.h"
 

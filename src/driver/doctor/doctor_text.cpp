@@ -1,9 +1,8 @@
-#include "driver/doctor/doctor_text.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "driver/doctor/counters.h"
+#include "driver/doctor/checks.h"
+#include "driver/doctor/join_nodes.h"
 
 #include <fmt/format.h>
 

@@ -2,12 +2,15 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -148,33 +151,22 @@ bool told_already(const Values& values) {
 }
 
 std::vector<Unequal::Value> most_common_first(const Values& values) {
-  std::vector<const Values::value_type*> order;
-  for (const auto& item : values) order.push_back(&item);
-  std::ranges::stable_sort(order, [](const auto* a, const auto* b) { return a->second.nodes > b->second.nodes; });
-  std::vector<Unequal::Value> sorted;
-  for (const auto* item : order) sorted.push_back({item->first, item->second.names});
-  return sorted;
+  std::vector<std::pair<std::string, Places>> order(values.begin(), values.end());
+  std::ranges::stable_sort(order, std::greater<>(), [](const auto& item) { return item.second.nodes; });
+  return mapped(order, [](const auto& item) { return Unequal::Value{item.first, item.second.names}; });
 }
 
 /// Findings that differ in their subject alone as one: eight ports with the same trouble are about "mlx5_[0-7]".
 /// `key_of` tells what they have in common, `join` is called with the one that stays and each that goes.
-template <class Found, class Key, class Subject, class Join>
-std::vector<Found> join_subjects(std::vector<Found> all, Key key_of, Subject subject_of, Join join) {
+template <class Found>
+std::vector<Found> join_subjects(const std::vector<Found>& all, auto key_of, auto subject_of, auto join) {
   std::vector<Found> joined;
-  std::vector<std::vector<std::string>> subjects;
-  std::map<decltype(key_of(all.front())), std::size_t> at;
-  for (Found& one : all) {
-    const auto [found, is_new] = at.try_emplace(key_of(one), joined.size());
-    if (is_new) {
-      subjects.push_back({subject_of(one)});
-      joined.push_back(std::move(one));
-    } else {
-      subjects[found->second].push_back(subject_of(one));
-      join(joined[found->second], one);
+  for (const auto& [key, alike] : grouped(all, key_of)) {
+    Found& stays = joined.emplace_back(*alike.front());
+    for (const Found* goes : std::span(alike).subspan(1)) join(stays, *goes);
+    if (alike.size() > 1) {
+      subject_of(stays) = compress_hosts(mapped(alike, [&](const Found* one) { return subject_of(*one); }));
     }
-  }
-  for (std::size_t i = 0; i < joined.size(); ++i) {
-    if (subjects[i].size() > 1) subject_of(joined[i]) = compress_hosts(subjects[i]);
   }
   return joined;
 }
@@ -202,14 +194,9 @@ std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
     const Outcome outcome = outcome_of(row, values);
     unequal.push_back({key.first, key.second, outcome, row.remedy, most_common_first(values)});
   }
-  const auto key_of = [](const Unequal& u) {
-    std::vector<std::pair<std::string, std::vector<std::string>>> values;
-    for (const Unequal::Value& v : u.values) values.emplace_back(v.value, v.places);
-    return std::tuple(u.check, u.outcome, u.remedy, values);
-  };
   unequal = join_subjects(
-      std::move(unequal), key_of, [](Unequal& u) -> std::string& { return u.subject; },
-      [](Unequal&, const Unequal&) {});
+      unequal, [](const Unequal& u) { return std::tuple(u.check, u.outcome, u.remedy, u.values); },
+      [](auto& u) -> auto& { return u.subject; }, [](Unequal&, const Unequal&) {});
   std::ranges::stable_sort(unequal, [](const Unequal& a, const Unequal& b) { return a.outcome > b.outcome; });
   return unequal;
 }
@@ -259,12 +246,12 @@ void judge_across_nodes(std::vector<Line>& lines) {
 
 std::vector<Line> join_lines(std::vector<Line> lines) {
   lines = join_subjects(
-      std::move(lines),
+      lines,
       [](const Line& line) {
         const DoctorRow& r = line.row;
         return std::tuple(r.check, r.outcome, r.reason, r.remedy, line.hosts, r.ranks);
       },
-      [](Line& line) -> std::string& { return line.row.subject; },
+      [](auto& line) -> auto& { return line.row.subject; },
       [](Line& stays, const Line& goes) {
         note_value(stays, goes.row.value);
         stays.other_values |= goes.other_values;

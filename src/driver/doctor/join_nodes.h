@@ -2,6 +2,8 @@
 
 #include "common/record/node_report.h"
 
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace busbar {
@@ -16,5 +18,43 @@ DoctorVerdict join_nodes(const std::vector<NodeReport>& nodes);
 /// Several processes of one node as one report: a row that all of them have stands once, without ranks. Each part has
 /// one rank; host and time are the first's. Pure.
 NodeReport merge_ranks(const std::vector<NodeReport>& parts);
+
+// Against older ones, and as text. ------------------------------------------------------------------------------------
+
+/// A check that ends otherwise than it did, or whose value must agree and is another one.
+struct ChangedRow {
+  std::string host;
+  std::optional<DoctorRow> before;  ///< nothing: the row is new
+  std::optional<DoctorRow> after;   ///< nothing: the row is gone
+};
+
+/// What is otherwise on the nodes that both reports have. Values that always move (free space, load) do not count; rows
+/// that were OK and are gone, or are new and OK, only count where their value must agree. Pure.
+std::vector<ChangedRow> changed_rows(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after);
+
+/// Nodes of `one` that `other` does not have.
+std::vector<std::string> missing_hosts(const std::vector<NodeReport>& one, const std::vector<NodeReport>& other);
+
+/// The counters of `before` against those of each node of `after`, judged: as rows of that node, to be joined like any
+/// others. Nodes that only one of them has are left out. Pure.
+std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after);
+
+/// The verdict in one line, then what must agree and does not, then the findings by the nodes that have them, each with
+/// its remedy, then what could not be looked at.
+std::string doctor_text(const DoctorVerdict& verdict);
+
+/// Every row of every node: --verbose.
+std::string doctor_rows_text(const std::vector<NodeReport>& nodes);
+
+/// Two reports against each other.
+struct DoctorDifference {
+  std::string before;  ///< the older report's file
+  double seconds = 0;  ///< between them; 0: not told
+  std::vector<ChangedRow> changes;
+  std::vector<DoctorRow> counters;  ///< that moved and harm nothing; the others are among the findings
+  std::vector<std::string> gone;    ///< nodes that only the older one has
+  std::vector<std::string> added;   ///< nodes that only the newer one has
+};
+std::string doctor_difference_text(const DoctorDifference& difference);
 
 }  // namespace busbar

@@ -202,13 +202,10 @@ void judge_one(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
   judge_users(host, gpu, subject, rows);
 }
 
-// Without persistence mode the driver takes seconds per GPU to start.
-constexpr double kPatience = 30;  // [s]
-
 void add_cuda(HostGpus& host) {
   if (host.gpus.empty()) return;
   for (const CudaAbilities& able :
-       answer_within(kPatience, [] { return ask_cuda(); }).value_or(std::vector<CudaAbilities>())) {
+       answer_within(kGpuPatience, [] { return ask_cuda(); }).value_or(std::vector<CudaAbilities>())) {
     for (GpuFacts& gpu : host.gpus) {
       if (gpu.bus_id != able.bus_id) continue;
       gpu.multicast = able.multicast;
@@ -242,7 +239,7 @@ void judge_gpus(const HostGpus& host, Rows& rows) {
 }
 
 void check_gpus(Rows& rows) {
-  HostGpus host = read_gpus_within(kPatience);
+  HostGpus host = read_gpus_within();
   add_cuda(host);
   judge_gpus(host, rows);
 }

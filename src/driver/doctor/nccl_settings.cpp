@@ -3,6 +3,7 @@
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
+#include "common/machine/network.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -61,22 +62,20 @@ namespace {
 
 int newest() {
   int most = 0;
-  for (const SettingRule& one : nccl_names()) most = std::max(most, one.last);
+  for (const SettingRule& one : setting_rules().nccl) most = std::max(most, one.last);
   return most;
 }
 
 Remark judge_unknown(std::string_view bare) {
   std::vector<std::string> choices;
   // Without "NCCL_", which would make any two short names look alike.
-  for (const SettingRule& one : nccl_names()) choices.push_back(one.name.substr(5));
+  for (const SettingRule& one : setting_rules().nccl) choices.push_back(one.name.substr(5));
   const std::string nearest = nearest_choice(bare, choices);
   return remark(Outcome::warn, nearest.empty() ? "setting-unknown" : "setting-misspelt", nccl_version_text(newest()),
                 nearest);
 }
 
 }  // namespace
-
-std::span<const SettingRule> nccl_names() { return setting_rules().nccl; }
 
 Remark judge_nccl_name(std::string_view name, int version) {
   const SettingRule* known = find_setting_rule(name);
@@ -169,25 +168,16 @@ bool is_number_name(std::string_view name) {
   return std::ranges::any_of(setting_rules().number_ends, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-Remark judge_number(std::string_view text) {
+std::optional<long long> number_of(std::string_view text, Remark* odd = nullptr) {
   const std::string value(text);
   char* end = nullptr;
   const long long number = std::strtoll(value.c_str(), &end, 0);
-  if (end == value.c_str()) {
-    return remark(Outcome::warn, "not-a-number");
+  if (end != value.c_str() && *end == '\0') return number;
+  if (odd != nullptr) {
+    *odd = end == value.c_str() ? remark(Outcome::warn, "not-a-number")
+                                : remark(Outcome::fail, "number-with-unit", number, end);
   }
-  if (*end != '\0') {
-    return remark(Outcome::fail, "number-with-unit", number, end);
-  }
-  return {};
-}
-
-std::optional<long long> number_of(std::string_view text) {
-  const std::string value(text);
-  char* end = nullptr;
-  const long long number = std::strtoll(value.c_str(), &end, 0);
-  if (end == value.c_str() || *end != '\0') return std::nullopt;
-  return number;
+  return std::nullopt;
 }
 
 /// The exponent t of 4.096 us x 2^t (InfiniBand Architecture, local ACK timeout), before each of NCCL_IB_RETRY_CNT
@@ -239,8 +229,9 @@ Remark judge_nccl_value(std::string_view name, std::string_view value, int versi
   if (name == "NCCL_DEBUG_FILE") return judge_debug_file(value, job);
   if (const Remark words = judge_words(name, value); words.outcome != Outcome::pass) return words;
   if (!is_number_name(name)) return {};
-  if (const Remark odd = judge_number(value); odd.outcome != Outcome::pass) return odd;
-  const long long number = number_of(value).value_or(0);
+  Remark odd;
+  const long long number = number_of(value, &odd).value_or(0);
+  if (odd.outcome != Outcome::pass) return odd;
   if (name == "NCCL_IB_TIMEOUT") return judge_ib_timeout(number);
   if (const auto wrong = wrong_setting(name, value)) {
     return remark(name.starts_with("NCCL_IB_") ? Outcome::fail : Outcome::warn, "value-out-of-range", *wrong);
@@ -274,21 +265,8 @@ Remark judge_slow_setting(std::string_view name, std::string_view value) {
 }
 
 std::vector<std::string> taken_by_list(std::string_view list, const std::vector<std::string>& names) {
-  const bool all_but = list.starts_with('^');
-  if (all_but) list.remove_prefix(1);
-  const bool whole = list.starts_with('=');
-  if (whole) list.remove_prefix(1);
-  std::vector<std::string_view> named;
-  for (std::string_view one : split_text(list, ',')) {
-    one = one.substr(0, one.find(':'));
-    if (!one.empty()) named.push_back(one);
-  }
   std::vector<std::string> taken;
-  for (const std::string& name : names) {
-    const bool found =
-        std::ranges::any_of(named, [&](std::string_view one) { return whole ? name == one : name.starts_with(one); });
-    if (found != all_but) taken.push_back(name);
-  }
+  std::ranges::copy_if(names, std::back_inserter(taken), [&](const std::string& n) { return list_takes(list, n); });
   return taken;
 }
 

@@ -6,7 +6,6 @@
 
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,9 +45,6 @@ std::map<std::string, NcclSetting> nccl_settings(const Probe& probe, const std::
 
 // What is to be said of a setting. ------------------------------------------------------------------------------------
 
-/// All that NCCL's sources look up, by name.
-std::span<const SettingRule> nccl_names();
-
 /// What is to be said of a set variable whose name begins with NCCL_: a slip, PyTorch's, removed, deprecated, internal.
 /// `version` is that of the NCCL in use, 0 where it is not known. Pure.
 Remark judge_nccl_name(std::string_view name, int version);
@@ -69,8 +65,7 @@ Remark judge_nccl_value(std::string_view name, std::string_view value, int versi
 /// What a value takes away from NCCL's speed or safety; passes where it is nothing. CUDA's variables too. Pure.
 Remark judge_slow_setting(std::string_view name, std::string_view value);
 
-/// Of `names`, those that a list of NCCL's takes: "mlx5_0,mlx5_1:1" are prefixes, "=mlx5_0" whole names, "^docker" all
-/// but prefixes, "^=mlx5_2" all but whole names (NCCL, src/misc/utils.cc). A port after a colon does not count. Pure.
+/// Of `names`, those that a list of NCCL's takes (list_takes). Pure.
 std::vector<std::string> taken_by_list(std::string_view list, const std::vector<std::string>& names);
 
 }  // namespace busbar

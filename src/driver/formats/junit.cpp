@@ -1,5 +1,6 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/output/format.h"
 #include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
@@ -82,23 +83,15 @@ std::vector<Suite> suites_of(const AcceptResult& result, std::string_view tool) 
 std::string test_text(const Test& test) {
   const std::string start = fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"0\"",
                                         xml_text(test.classname), xml_text(test.name));
-  const auto with = [&](const char* element) {
-    return fmt::format("{}>\n      <{} type=\"{}\" message=\"{}\"/>\n    </testcase>\n", start, element,
-                       xml_text(test.type), xml_text(test.words));
+  const auto holding = [&](const std::string& element) {
+    return fmt::format("{}>\n      {}\n    </testcase>\n", start, element);
   };
-  switch (test.outcome) {
-    case Outcome::fail:
-      return with("failure");
-    case Outcome::inconclusive:
-      return with("error");
-    case Outcome::skip:
-      return fmt::format("{}>\n      <skipped message=\"{}\"/>\n    </testcase>\n", start, xml_text(test.words));
-    case Outcome::warn:
-      return fmt::format("{}>\n      <system-out>WARN: {}</system-out>\n    </testcase>\n", start,
-                         xml_text(test.words));
-    case Outcome::pass:
-      break;
-  }
+  const std::string words = xml_text(test.words);
+  const std::string more = fmt::format("type=\"{}\" message=\"{}\"/>", xml_text(test.type), words);
+  if (test.outcome == Outcome::fail) return holding("<failure " + more);
+  if (test.outcome == Outcome::inconclusive) return holding("<error " + more);
+  if (test.outcome == Outcome::skip) return holding(fmt::format("<skipped message=\"{}\"/>", words));
+  if (test.outcome == Outcome::warn) return holding(fmt::format("<system-out>WARN: {}</system-out>", words));
   return start + "/>\n";
 }
 
@@ -117,19 +110,13 @@ std::string suite_text(const Suite& suite, const AcceptResult& result, double ti
 std::string xml_text(std::string_view text) {
   // As characters the line breaks and tabs would become spaces in an attribute; XML 1.0 has no way to write the other
   // controls.
-  static const std::map<char, std::string_view> kWritten{
-      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\n', "&#10;"}, {'\t', "&#9;"}, {'\r', "&#13;"}};
-  std::string escaped;
-  for (const char c : valid_utf8(text)) {
-    const auto written = kWritten.find(c);
-    if (written != kWritten.end()) {
-      escaped += written->second;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      escaped += "\xEF\xBF\xBD";
-    } else {
-      escaped += c;
-    }
-  }
+  static const std::map<char, std::string_view> kWritten = [] {
+    std::map<char, std::string_view> written{{'&', "&amp;"},  {'<', "&lt;"},  {'>', "&gt;"},  {'"', "&quot;"},
+                                             {'\n', "&#10;"}, {'\t', "&#9;"}, {'\r', "&#13;"}};
+    for (char control = 0; control < 0x20; ++control) written.emplace(control, "\xEF\xBF\xBD");
+    return written;
+  }();
+  std::string escaped = with_escapes(valid_utf8(text), kWritten);
   // U+FFFE and U+FFFF are UTF-8 but no characters of XML.
   for (const char* none : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"}) {
     for (std::size_t at = 0; (at = escaped.find(none, at)) != std::string::npos;)

@@ -1,11 +1,12 @@
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cctype>
 #include <map>
 
@@ -15,29 +16,20 @@ namespace {
 constexpr std::size_t kMostLines = 60;  // of a table
 
 std::string joined(const std::vector<std::string>& words, const char* separator) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : separator) + markdown_field(word);
-  return text;
+  return joined_words(mapped(words, markdown_field), separator);
 }
 
 /// A table of at most kMostLines lines.
 class Table {
  public:
-  Table(std::string title, const std::vector<std::string>& columns) {
-    text_ = fmt::format("\n### {}\n\n|", std::move(title));
-    std::string rule = "|";
-    for (const std::string& column : columns) {
-      text_ += fmt::format(" {} |", column);
-      rule += " --- |";
-    }
-    text_ += fmt::format("\n{}\n", rule);
+  Table(std::string_view title, const std::vector<std::string>& columns) {
+    text_ = fmt::format("\n### {}\n\n| {} |\n|", title, fmt::join(columns, " | "));
+    for (std::size_t i = 0; i < columns.size(); ++i) text_ += " --- |";
+    text_ += '\n';
   }
 
   void add(const std::vector<std::string>& fields) {
-    if (++lines_ > kMostLines) return;
-    text_ += '|';
-    for (const std::string& field : fields) text_ += fmt::format(" {} |", field);
-    text_ += '\n';
+    if (++lines_ <= kMostLines) text_ += fmt::format("| {} |\n", fmt::join(fields, " | "));
   }
 
   /// Empty where it has no lines.

@@ -1,8 +1,10 @@
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/output/format.h"
 #include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <cmath>
@@ -133,11 +135,9 @@ std::string run_text(const AcceptResult& result, std::string_view tool, const st
 }  // namespace
 
 std::string prometheus_labels(const Labels& labels) {
-  std::string text;
-  for (const auto& [name, value] : labels) {
-    text += fmt::format("{}{}=\"{}\"", text.empty() ? "{" : ",", name, escaped(value));
-  }
-  return text.empty() ? text : text + '}';
+  const auto written =
+      mapped(labels, [](const auto& l) { return fmt::format("{}=\"{}\"", l.first, escaped(l.second)); });
+  return written.empty() ? "" : fmt::format("{{{}}}", fmt::join(written, ","));
 }
 
 std::string prometheus_text(const AcceptResult& result, std::string_view tool, std::int64_t end_s) {

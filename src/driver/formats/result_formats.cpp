@@ -76,19 +76,11 @@ constexpr std::size_t kMostReasons = 8;  // of one check, in one field of a file
 struct CheckSum {
   CriterionResult criterion;
   std::vector<std::string> found;
-  std::size_t left_out = 0;
 
   void judge(Outcome outcome) { criterion.outcome = worse(criterion.outcome, outcome); }
   void remedy(const std::string& text) {
     std::string& all = criterion.reason;
     if (all.find(text) == std::string::npos) all += (all.empty() ? "do: " : "; ") + text;
-  }
-  void add(const std::string& text) {
-    if (found.size() < kMostReasons) {
-      found.push_back(text);
-    } else {
-      ++left_out;
-    }
   }
   void blame(const std::vector<std::string>& names) {
     for (const std::string& place : names) {
@@ -163,7 +155,7 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
   for (const DoctorVerdict::Unequal& unequal : verdict.unequal) {
     CheckSum& sum = sum_of(sums, unequal.check);
     sum.judge(unequal.outcome);
-    sum.add(unequal_text(unequal));
+    sum.found.push_back(unequal_text(unequal));
     sum.remedy(unequal.remedy);
     for (const auto& odd : odd_values(unequal)) sum.blame(odd.places);
   }
@@ -172,16 +164,17 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
     sum.judge(line.row.outcome);
     // Why something was skipped on one node says nothing where another's failed.
     if (line.row.outcome == Outcome::skip && sum.criterion.outcome != Outcome::skip) continue;
-    sum.add(line_text(line));
+    sum.found.push_back(line_text(line));
     if (line.row.outcome == Outcome::skip) continue;
     sum.blame(line.hosts);
     sum.remedy(line.row.remedy);
   }
   for (CheckSum& sum : sums) {
     CriterionResult& c = result.criteria.emplace_back(std::move(sum.criterion));
-    const std::string text = joined_words(sum.found, "; ");
+    const std::size_t left_out = sum.found.size() - std::min(sum.found.size(), kMostReasons);
+    sum.found.resize(sum.found.size() - left_out);
     (c.outcome == Outcome::skip ? c.reason : c.found) =
-        sum.left_out > 0 ? fmt::format("{}; and {} more", text, sum.left_out) : text;
+        joined_words(sum.found, "; ") + (left_out > 0 ? fmt::format("; and {} more", left_out) : "");
   }
   return result;
 }

@@ -1,7 +1,12 @@
 #include "driver/rules/remedies.h"
 
 #include "common/base/embedded_file.h"
+#include "common/base/units.h"
 #include "common/base/yaml_node.h"
+
+#include <fmt/format.h>
+
+#include <array>
 
 namespace busbar {
 namespace {
@@ -42,5 +47,64 @@ const std::string& remedy(std::string_view name) { return remedies().at(std::str
 const std::map<std::string, RemarkTexts>& all_remark_texts() { return remedies_file().remarks; }
 
 const RemarkTexts& remark_texts(std::string_view name) { return all_remark_texts().at(std::string(name)); }
+
+namespace {
+
+/// The words of an action, and how bad that is.
+constexpr std::array<std::string_view, 8> kActions{"stated", "ignore", "monitor", "restart",
+                                                   "reset",  "reboot", "isolate", "vendor"};
+constexpr std::array kOutcomes{Outcome::warn, Outcome::pass, Outcome::warn, Outcome::warn,
+                               Outcome::fail, Outcome::fail, Outcome::fail, Outcome::fail};
+
+XidMeaning read_xid(const YamlValue& map) {
+  XidMeaning xid;
+  bool has_action = false;
+  map.read({key_of("meaning", xid.meaning),
+            key_of("by-program", xid.by_program, parse_switch),
+            {"remedy", [&](const YamlValue& v) { xid.advice = v.among(remedies()); }},
+            {"action", [&](const YamlValue& v) {
+               const std::size_t action = v.word(kActions);
+               xid.outcome = kOutcomes[action];
+               xid.stated = action == 0;
+               has_action = true;
+             }}});
+  if (xid.meaning.empty() || xid.advice.empty() || !has_action) map.fail("an XID needs meaning, remedy and action");
+  return xid;
+}
+
+/// XID 154 says itself what is to be done: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
+/// Required)".
+Outcome outcome_of_stated(std::string_view text) {
+  if (text.empty()) return Outcome::warn;
+  const std::size_t to = text.rfind(" to ");
+  const bool none = to != std::string_view::npos && text.find("(None)", to) != std::string_view::npos;
+  return none ? Outcome::pass : Outcome::fail;
+}
+
+}  // namespace
+
+std::map<int, XidMeaning> read_xids(std::string_view text, const std::string& file_name) {
+  std::map<int, XidMeaning> xids;
+  const auto add_xid = [&](const YamlValue& v) {
+    int number = 0;
+    v.checked([&] { number = parse_int(v.key, 1); });
+    if (!xids.emplace(number, read_xid(v)).second) v.fail(fmt::format("{}: is given twice", v.key));
+  };
+  with_yaml(file_name, text, [&](const YamlValue& root) {
+    root.read({{"schema", check_yaml_schema}, {"xids", [&](const YamlValue& v) { v.each(add_xid); }}});
+  });
+  return xids;
+}
+
+const XidMeaning& xid_meaning(int number) {
+  static const std::map<int, XidMeaning> xids = read_xids(embedded_text(embedded_rules(), "xid.yaml"), "xid.yaml");
+  static const XidMeaning unknown{"not in the table", "NVIDIA's XID catalogue; nvidia-bug-report.sh"};
+  const auto found = xids.find(number);
+  return found == xids.end() ? unknown : found->second;
+}
+
+Outcome xid_outcome(const XidMeaning& xid, std::string_view text) {
+  return xid.stated ? outcome_of_stated(text) : xid.outcome;
+}
 
 }  // namespace busbar
