@@ -27,7 +27,7 @@ std::span<const EmbeddedFile> embedded_plans();
 std::span<const EmbeddedFile> embedded_rules();
 std::span<const EmbeddedFile> embedded_line_rules();
 
-/// configs/help: what is too long for --help.
+/// configs/help: what --help of subcommands prints, and what is too long for it.
 std::span<const EmbeddedFile> embedded_help();
 
 /// What the HTML report is made of: the charting library, style, script.

@@ -112,16 +112,9 @@ AcceptOptions read_accept_options(int argc, const char* const* argv) {
 std::string accept_help() {
   AcceptOptions unused;
   const std::vector<OwnOption> own = own_options(unused);
-  return fmt::format(
-      "usage: mpirun -n N busbar accept PLAN.yaml [options]\n"
-      "       busbar accept PLAN.yaml --launch \"mpirun -n {{ranks}} --hostfile hosts {{cmd}}\" --ranks N [options]\n\n"
-      "Is this cluster good, and if not, where is it bad? Does what the plan says, judges every criterion, and on "
-      "FAIL\n"
-      "looks for the node or link by itself. Shipped plans, by name: {}.\n\n{}\n"
-      "Of the benchmarks' options those that hold for every cell: --backend -T --inject --paranoid -g -t --seed\n"
-      "--mpi-threads --dry-run (steps and time), -J FILE (results; busbar-accept.json as a rule).\n\n"
-      "Exit codes: 0 PASS or WARN, 7 FAIL, 8 INCONCLUSIVE; else that of what failed (docs/accept.md).\n",
-      fmt::join(shipped_plans(), " "), own_options_help(std::span(own).first(own.size() - kHidden)));
+  std::string text = help_of("accept", std::span(own).first(own.size() - kHidden));
+  constexpr std::string_view kPlace = "{plans}";
+  return text.replace(text.find(kPlace), kPlace.size(), joined_words(shipped_plans()));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "driver/command/subcommand.h"
 
+#include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
@@ -47,6 +48,12 @@ std::string own_options_help(std::span<const OwnOption> own) {
     text += fmt::format("{:<{}}{}\n", left, kHelpColumn, option.help);
   }
   return text;
+}
+
+std::string help_of(std::string_view subcommand, std::span<const OwnOption> own) {
+  constexpr std::string_view kPlace = "{options}\n";
+  std::string text(embedded_text(embedded_help(), fmt::format("{}.txt", subcommand)));
+  return text.replace(text.find(kPlace), kPlace.size(), own_options_help(own));
 }
 
 void refuse_shared_options(const CommandLine& line, std::string_view subcommand, std::string_view but) {

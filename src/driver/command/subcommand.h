@@ -65,6 +65,9 @@ double parse_below_half(std::string_view text, std::string_view wanted);
 /// The lines of a help text for a subcommand's own options, as --help of the benchmarks lays them out.
 std::string own_options_help(std::span<const OwnOption> own);
 
+/// What --help prints: configs/help/SUBCOMMAND.txt, with these lines in the place of its "{options}".
+std::string help_of(std::string_view subcommand, std::span<const OwnOption> own);
+
 /// Becomes busbar-ranks, the half of busbar that is linked with MPI, beside this executable: argv[0] is the
 /// subcommand's name. Returns an exit code, after one message from one rank, where it is not there or where MPI is not.
 int become_ranks_program(int argc, char** argv);

@@ -154,33 +154,7 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
 
 std::string compare_help() {
   CompareOptions unused;
-  return "usage: mpirun -n N busbar compare COLLECTIVE[,COLLECTIVE] [benchmark options] --vary NAME=V1,V2 [--vary "
-         "...]\n"
-         "\n"
-         "Measures settings of the library against its own choice, in one job and in the same seconds: which is "
-         "faster\n"
-         "at which size, by how much, and with what certainty.\n"
-         "\n" +
-         own_options_help(own_options(unused)) +
-         "\n"
-         "What can be varied in one job: ompi.algorithm=all or names, ompi.segmentsize; mpich.algorithm;\n"
-         "gloo.algorithm (--backend gloo); NCCL_ALGO, NCCL_PROTO, NCCL_NET and other variables that NCCL reads for\n"
-         "each communicator, nccl.ctas (channels), nccl.cgaClusterSize, nccl.CTAPolicy, nccl.nvlsCTAs, nccl.netName;\n"
-         "device=0,1,2 (as -D, with -R 2 -V). Anything else: --launch.\n"
-         "Options of the benchmarks (all_reduce_perf --help) that apply: --backend, -b -e -f -i --sizes, -d -o -r,\n"
-         "-t -g -R -x -V -T -J --csv --history, --placement out|in --cadence --buffers --mpi-threads --seed,\n"
-         "--pattern --window --pairs (pingpong), --max-time (of the whole, 120 s) --cell-time (of one size, 20 s),\n"
-         "--config (the same names as keys; collectives: [..], vary: {NAME: [..]}), -c 0 (no check), --dry-run.\n"
-         "\n"
-         "  mpirun -n 4 busbar compare all_reduce -b 8 -e 64M -f 2 --vary NCCL_ALGO=Ring,Tree --vary "
-         "NCCL_PROTO=LL,Simple\n"
-         "  mpirun -n 4 busbar compare all_reduce,broadcast -b 8 -e 16M -f 4 --vary ompi.algorithm=all\n"
-         "  busbar compare all_reduce --launch \"mpirun -n 16 --hostfile hosts\" -b 1M -e 64M -f 4 --vary "
-         "NCCL_BUFFSIZE=4M,8M\n"
-         "\n"
-         "Exit code 7: a variant gave wrong data; with --verify also: a file slows down or changes nothing; 8: "
-         "--verify\n"
-         "could not decide.\n";
+  return help_of("compare", own_options(unused));
 }
 
 /// What --launch would make of these options is not for ranks of a job.

@@ -62,24 +62,6 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
            [&](std::string_view text) { options.days = parse_int(text, 1, 36500); }}};
 }
 
-std::string history_help() {
-  HistoryOptions unused;
-  return "usage: busbar history list --history FILE\n"
-         "       busbar history show RUN --history FILE\n"
-         "       busbar history trend [COLLECTIVE] --history FILE\n"
-         "       busbar history compare RUN [RUN] --history FILE\n\n"
-         "Results of earlier runs, which --history FILE keeps. RUN is a number, a date as in 2026-07-04 (its last\n"
-         "run), last or last-1. trend: each cell over time, setups apart. compare: the second run against the\n"
-         "first; one run alone against the median of the days before it. What launches differ by anyhow is\n"
-         "estimated from the history.\n\n" +
-         own_options_help(own_options(unused)) +
-         "  -b, -e, --sizes, -d, -o, --placement  only these cells: from -b to -e, or exactly --sizes\n"
-         "  -J, --output_file FILE.json         also write it as JSON; an existing file is kept, FILE.json.0 is "
-         "written\n"
-         "\nExit codes of compare: 0: no cell slower by more than --delta; 7: some are, or data are wrong; 8: cannot "
-         "tell.\n";
-}
-
 HistoryOptions read_options(int argc, char** argv) {
   HistoryOptions options;
   CommandLine line = scan_arguments(argc, argv, own_options(options));
@@ -275,7 +257,8 @@ int history(int argc, char** argv, bool is_root) {
   const HistoryOptions options = read_options(argc, argv);
   if (!is_root) return 0;
   if (options.help) {
-    fmt::print("{}", history_help());
+    HistoryOptions unused;
+    fmt::print("{}", help_of("history", own_options(unused)));
     return 0;
   }
   const std::vector<std::string> actions{"list", "show", "trend", "compare", "init", "add"};

@@ -145,23 +145,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
 
 std::string locate_help() {
   LocateArguments unused;
-  return "usage: mpirun -n N busbar locate [options]\n"
-         "\n"
-         "Names the slow node, link, direction or rank: hosts (or ranks, on one host) exchange data in pairs, all "
-         "pairs\n"
-         "of a round at once, in partners drawn at random; who is slow with all partners, and again with others that\n"
-         "are good, is to blame. Start as many processes on each host as it has NICs or GPUs.\n"
-         "\n" +
-         own_options_help(own_options(unused)) +
-         "\n"
-         "Of the benchmarks' options (all_reduce_perf --help): -b SIZE (the message; else chosen by what the links "
-         "do),\n"
-         "--backend, --seed, -T, -J FILE, --dry-run, --topology, --inject, --config FILE (the same names as keys).\n"
-         "\n"
-         "  mpirun -n 64 busbar locate --direction --rail\n"
-         "  mpirun -n 16 busbar locate --backend mpi --full -J pairs.json\n"
-         "\n"
-         "Exit code 0: PASS or WARN; 7: FAIL; 8: INCONCLUSIVE, or SKIP: nothing could be compared.\n";
+  return help_of("locate", own_options(unused));
 }
 
 /// Below the verdict: what ran.

@@ -330,17 +330,6 @@ std::vector<OwnOption> own_options(double& launch_cost_s) {
            into(launch_cost_s, parse_duration)}};
 }
 
-std::string merge_help(std::span<const OwnOption> own) {
-  return "usage: busbar merge FILE.json FILE.json ... [-J OUT.json]\n\n"
-         "Combines launches of the same benchmark, each written by --stat -J: the median over launches with the\n"
-         "interval that only launches can give, what varies between and within them, and whether the machine was the\n"
-         "same.\n\n" +
-         own_options_help(own) +
-         "  -J, --output_file FILE.json         also write it as JSON; an existing file is kept, FILE.json.0 is "
-         "written\n"
-         "\nExit code 7: wrong data in a launch.\n";
-}
-
 int merge(int argc, char** argv, bool is_root) {
   double launch_cost_s = 2;
   const std::vector<OwnOption> own = own_options(launch_cost_s);
@@ -348,7 +337,7 @@ int merge(int argc, char** argv, bool is_root) {
   const std::string output_file = only_output_file(line, "merge");
   if (!is_root) return 0;
   if (line.asks_help()) {
-    fmt::print("{}", merge_help(own));
+    fmt::print("{}", help_of("merge", own));
     return 0;
   }
   const auto read = [](const std::string& file) { return read_run(read_file(file, "the run file"), file); };

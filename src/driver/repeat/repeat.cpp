@@ -57,19 +57,6 @@ std::vector<OwnOption> own_options(RepeatOptions& o) {
        into(o.timeout_s, parse_duration)}};
 }
 
-std::string repeat_help() {
-  RepeatOptions unused;
-  return "usage: busbar repeat [-n N] [options] -- mpirun ... all_reduce_perf ...\n\n"
-         "One number for a paper or a ticket: launches the command again and again, each with a -J of its own, and\n"
-         "prints every row once, with the interval that only launches can give, which launch was odd, and why.\n"
-         "\"{json}\" in the command is replaced by the name of that file; without it \"-J FILE\" is added at the "
-         "end.\n\n" +
-         own_options_help(own_options(unused)) +
-         "  -J, --output_file FILE.json         also write the result as JSON; an existing file is kept, FILE.json.0 "
-         "is written\n"
-         "\nExit codes: 0; 7: wrong data in a launch; that of a launch that failed.\n";
-}
-
 RepeatOptions read_options(int argc, char** argv) {
   RepeatOptions options;
   const auto dashes = std::find_if(argv, argv + argc, [](const char* word) { return std::strcmp(word, "--") == 0; });
@@ -263,7 +250,8 @@ class Series {
 int repeat(const Launch& launch, int argc, char** argv) {
   const RepeatOptions options = read_options(argc, argv);
   if (options.help) {
-    if (launch.rank <= 0) fmt::print("{}", repeat_help());
+    RepeatOptions unused;
+    if (launch.rank <= 0) fmt::print("{}", help_of("repeat", own_options(unused)));
     return static_cast<int>(ExitCode::good);
   }
   if (launch.launched()) throw_bad_config("repeat launches by itself: start it once, without mpirun or srun");

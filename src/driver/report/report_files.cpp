@@ -272,22 +272,11 @@ struct ReportOptions {
 };
 
 std::vector<OwnOption> own_options(ReportOptions& options) {
-  return {{"output", "OUT.html", "the file to write, - for stdout; report.html as a rule. An existing file is",
+  return {{"output", "OUT.html",
+           "the file to write, - for stdout; report.html as a rule. An existing file is\n"
+           "                                      kept, OUT.html.0 is written",
            [&](std::string_view text) { options.output = text; }, 'o'},
           {"title", "TEXT", "the report's heading", [&](std::string_view text) { options.title = text; }}};
-}
-
-std::string report_help() {
-  ReportOptions unused;
-  std::string options = own_options_help(own_options(unused));
-  options.insert(options.find("\n") + 1, std::string(38, ' ') + "kept, OUT.html.0 is written\n");
-  return "usage: busbar report FILE.json... [-o OUT.html] [--title TEXT]\n\n"
-         "Makes one HTML file that needs no network: verdict, bandwidth and latency over size, the pairs' heat map, "
-         "every\nrank's lateness, doctor's findings, what was run. FILE: what -J of the benchmarks, of compare, merge, "
-         "locate or\ndoctor wrote, or accept's results. Several files share the charts, and equal cells are compared "
-         "with the first file's:\nbefore and after, cluster A and B.\n\n" +
-         options +
-         "\nThe exit code does not judge: 0 when the report was written, 255 for files that are none of these.\n";
 }
 
 ReportOptions read_options(int argc, char** argv) {
@@ -315,7 +304,8 @@ int report(int argc, char** argv, bool is_root) {
   const ReportOptions options = read_options(argc, argv);
   if (!is_root) return 0;
   if (options.help) {
-    fmt::print("{}", report_help());
+    ReportOptions unused;
+    fmt::print("{}", help_of("report", own_options(unused)));
     return 0;
   }
   std::vector<ResultFile> files;
