@@ -60,18 +60,7 @@ std::vector<OwnOption> own_options(DiagnoseOptions& o) {
 
 std::string diagnose_help() {
   DiagnoseOptions unused;
-  return "usage: busbar diagnose PATH... [--flight FOLDER] [options]\n\n"
-         "Tells what is wrong with a job that hung, failed or is slow, from what it left: NCCL_DEBUG logs of any "
-         "program\n"
-         "(NCCL 2.4 to 2.30; one file per rank or all in one, in folders, with any launcher's decoration, cut or "
-         "mixed\n"
-         "up), the output of PyTorch's watchdog, dumps of its Flight Recorder as JSON, lines of NCCL's\n"
-         "Inspector, kernel logs, answers of NCCL's RAS service, busbar's flight records and hang-JOBID.json. What a\n"
-         "file is, is recognised by its content. \"-\": a log on standard input.\n\n" +
-         own_options_help(own_options(unused)) +
-         "\nExit codes: 0 OK; 3 HW_FAULT, HOST_UNREACHABLE, PROCESS_DEAD, RESOURCE, CONFIG; 4 PROCESS_STOPPED,\n"
-         "INIT_NOT_JOINED, INIT_STUCK, ARG_MISMATCH, ORDER_MISMATCH, RANK_LAGGING, STUCK_INSIDE; 7 SLOW_NOT_HUNG;\n"
-         "6 UNKNOWN; 255 bad use.\n";
+  return help_of("diagnose", own_options(unused));
 }
 
 DiagnoseOptions read_options(int argc, char** argv) {

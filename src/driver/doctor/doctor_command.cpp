@@ -68,22 +68,13 @@ DoctorOptions read_doctor_options(int argc, char** argv) {
   return options;
 }
 
+namespace {
+
 std::string doctor_help() {
   DoctorOptions unused;
   const std::vector<OwnOption> own = own_options(unused);
-  return "usage: mpirun -n N ... busbar doctor [options]      every node of a job\n"
-         "       busbar doctor [options]                      this node, no MPI needed\n"
-         "       busbar doctor --merge FILE.json ...          what nodes wrote with --local -J FILE.json\n\n"
-         "Looks at what makes jobs slow or hang before one runs: limits, /dev/shm, GPUs, network ports, NUMA, "
-         "versions,\n"
-         "environment. Values that must agree are compared over the nodes. Needs no root, changes nothing.\n\n" +
-         own_options_help(std::span(own).first(own.size() - kHidden)) +
-         "  -J, --output_file FILE.json         write all values as JSON; an existing file is kept, FILE.json.0 is "
-         "written\n"
-         "\nExit codes: 0 OK or WARN; 7 FAIL, with --strict WARN too; 255 bad use.\n";
+  return help_of("doctor", std::span(own).first(own.size() - kHidden));
 }
-
-namespace {
 
 /// --junit and the like. Looking takes seconds, so that they are opened only here.
 void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {

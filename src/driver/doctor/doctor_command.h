@@ -27,8 +27,6 @@ struct DoctorOptions {
 /// Throws Error(bad_config).
 DoctorOptions read_doctor_options(int argc, char** argv);
 
-std::string doctor_help();
-
 /// Joins, prints, writes -J and compares with --diff; returns the process's exit code. Throws Error. For one process.
 int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>& nodes);
 

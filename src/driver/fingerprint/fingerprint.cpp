@@ -157,12 +157,7 @@ std::vector<OwnOption> own_options(Arguments& a) {
 std::string help() {
   Arguments unused;
   const std::vector<OwnOption> own = own_options(unused);
-  return "usage: busbar fingerprint COLLECTIVE [-b SIZE | --sizes LIST] [options]\n\n"
-         "Tells which of Open MPI's algorithms runs, from the messages and bytes that each rank sends per call, "
-         "counted\n"
-         "by Open MPI itself in launches of its own: not by time. Start it without a launcher.\n\n" +
-         own_options_help(std::span(own).first(own.size() - 1)) +
-         "\nOf the benchmarks' options: -b -e -f -i --sizes -d -o -r, and -J FILE for JSON. 64 KiB without any size.\n";
+  return help_of("fingerprint", std::span(own).first(own.size() - 1));
 }
 
 const Collective* collective_of(const std::vector<std::string>& words) {
