@@ -86,6 +86,11 @@ double parse_below_half(std::string_view text, std::string_view wanted) {
   return fraction;
 }
 
+int run_alone(const std::function<int()>& work) {
+  const Launch launch = detect_launch();
+  return run_before_session(launch, [&] { return launch.rank <= 0 ? work() : 0; });
+}
+
 namespace {
 
 /// What glibc's loader says that the program lacks here; empty: nothing. Asked before exec, after which only the loader

@@ -3,6 +3,7 @@
 #include "common/base/options.h"
 #include "common/base/yaml_node.h"
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -61,6 +62,9 @@ auto into(Value& field, Value (*parse)(std::string_view)) {
 /// A file's name, which is not empty, and a fraction below a half, which is `wanted`. Throw Error(bad_config).
 std::string parse_file_name(std::string_view text);
 double parse_below_half(std::string_view text, std::string_view wanted);
+
+/// What needs no ranks and may be started as some: rank 0 does it, the others leave with 0. Returns the exit code.
+int run_alone(const std::function<int()>& work);
 
 /// The lines of a help text for a subcommand's own options, as --help of the benchmarks lays them out.
 std::string own_options_help(std::span<const OwnOption> own);

@@ -8,11 +8,9 @@
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
-#include "common/job/before_session.h"
 #include "common/output/format.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
-#include "common/processes/launcher.h"
 #include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
@@ -301,9 +299,6 @@ std::string merged_text(const MergedRuns& merged) {
 
 std::string merged_json(const MergedRuns& merged) {
   const RunFile& first = merged.runs.front();
-  Json launches = Json::array(), cells = Json::array();
-  for (const RunFile& run : merged.runs) launches.push_back(launch_json(run));
-  for (const MergedCell& cell : merged.cells) cells.push_back(cell_json(cell));
   Envelope envelope{"merge", "", {}, own_command()};
   for (const RunFile& run : merged.runs) {
     for (const std::string& host : run.hosts) add_once(envelope.where, host);
@@ -317,9 +312,9 @@ std::string merged_json(const MergedRuns& merged) {
                    {"cadence", first.cadence},
                    {"estimand", first.estimand},
                    {"confidence", 0.95},
-                   {"launches", launches},
+                   {"launches", json_list(merged.runs, launch_json)},
                    {"warnings", merged.warnings},
-                   {"cells", cells}});
+                   {"cells", json_list(merged.cells, cell_json)}});
   return dump_document(document);
 }
 
@@ -330,12 +325,11 @@ std::vector<OwnOption> own_options(double& launch_cost_s) {
            into(launch_cost_s, parse_duration)}};
 }
 
-int merge(int argc, char** argv, bool is_root) {
+int merge(int argc, char** argv) {
   double launch_cost_s = 2;
   const std::vector<OwnOption> own = own_options(launch_cost_s);
   const CommandLine line = scan_arguments(argc, argv, own);
   const std::string output_file = only_output_file(line, "merge");
-  if (!is_root) return 0;
   if (line.asks_help()) {
     fmt::print("{}", help_of("merge", own));
     return 0;
@@ -353,8 +347,7 @@ int merge(int argc, char** argv, bool is_root) {
 }  // namespace
 
 int run_merge(int argc, char** argv) {
-  const Launch launch = detect_launch();
-  return run_before_session(launch, [&] { return merge(argc, argv, launch.rank <= 0); });
+  return run_alone([&] { return merge(argc, argv); });
 }
 
 }  // namespace busbar
