@@ -9,7 +9,6 @@
 #include "driver/compare/compare_reporter.h"
 #include "driver/history/history_judge.h"
 #include "driver/history/history_output.h"
-#include "driver/history/history_setup.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"
@@ -63,19 +62,32 @@ HistoryRun history_run(double median_s, const std::string& time = "2026-07-04 10
   return run;
 }
 
-void sqlite(const std::string& path, const std::string& sql) {
-  sqlite3* database = nullptr;
-  REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
-  CHECK(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK);
-  sqlite3_close(database);
-}
+/// Another program that has the file open.
+struct SqliteFile {
+  explicit SqliteFile(const std::string& path) {
+    REQUIRE(sqlite3_open(path.c_str(), &database) == SQLITE_OK);
+    sqlite3_busy_timeout(database, 30000);
+  }
+  SqliteFile(const SqliteFile&) = delete;
+  ~SqliteFile() { sqlite3_close(database); }
 
-void check_whole(const std::string& path) {
-  Database database(path, Database::Mode::existing);
-  Statement check(database, "PRAGMA integrity_check");
-  REQUIRE(check.step());
-  CHECK(check.text() == "ok");
-}
+  /// The last answer's first column.
+  std::string run(const std::string& sql) const {
+    std::string answer;
+    const auto take = [](void* into, int, char** columns, char**) {
+      *static_cast<std::string*>(into) = columns[0];
+      return 0;
+    };
+    CHECK(sqlite3_exec(database, sql.c_str(), take, &answer, nullptr) == SQLITE_OK);
+    return answer;
+  }
+
+  sqlite3* database = nullptr;
+};
+
+void sqlite(const std::string& path, const std::string& sql) { SqliteFile(path).run(sql); }
+
+void check_whole(const std::string& path) { CHECK(SqliteFile(path).run("PRAGMA integrity_check") == "ok"); }
 
 std::vector<HistoryRun> runs_of(const std::string& path) { return History(path, History::Mode::read).runs(); }
 
@@ -144,10 +156,7 @@ TEST_CASE("A run comes back as it was added", "[history][unit]") {
   CHECK(back.criteria[3].reason == "too noisy <\x01\xEF\xBF\xBD>");
   history.read_cells({&back, 1}, "broadcast");
   CHECK(back.cells.empty());
-  Database file(path, Database::Mode::existing);
-  Statement epochs(file, "SELECT epochs_s FROM cells");
-  REQUIRE(epochs.step());
-  CHECK(epochs.text() == "1.25e-06 1.75e-06");
+  CHECK(SqliteFile(path).run("SELECT epochs_s FROM cells LIMIT 1") == "1.25e-06 1.75e-06");
 }
 
 TEST_CASE("A run on its way to a history keeps all of a cell, and names nothing that it does not tell",
@@ -295,7 +304,7 @@ TEST_CASE("A history that another process keeps to itself is an error", "[histor
   const TempDir dir;
   const std::string path = dir.file("h.db");
   check_history(path);
-  Database holder(path, Database::Mode::existing);
+  const SqliteFile holder(path);
   holder.run("BEGIN EXCLUSIVE");
   for (const auto mode : {History::Mode::add, History::Mode::read}) {
     CHECK_THROWS_WITH(History(path, mode, 0.01), Contains("h.db") && Contains("locked") && Contains("fuser"));

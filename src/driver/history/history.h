@@ -1,16 +1,18 @@
 #pragma once
 
 #include "common/record/history_run.h"
-#include "driver/history/database.h"
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace busbar {
+
+class Database;
 
 /// Results of many runs in one SQLite file. Several runs may add to it at once, on a network file system too (a
 /// rollback journal and locks, no write-ahead log); a run that is killed leaves it as it was. What fails throws
@@ -23,6 +25,7 @@ class History {
   /// is none and a history of a newer version are errors and stay as they are. `patience_s`: how long to wait for
   /// others.
   History(const std::string& path, Mode mode, double patience_s = 30);
+  ~History();
 
   /// Writes and removes as much as a run may need, so that a full disk shows now.
   void check_room();
@@ -40,7 +43,7 @@ class History {
   void read_criteria(HistoryRun& run);
 
  private:
-  Database database_;
+  std::unique_ptr<Database> database_;
 };
 
 /// At the start of a run: creates the history or sees that it is one, and that there is room for the run. Throws

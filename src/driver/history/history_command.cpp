@@ -1,4 +1,3 @@
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
@@ -7,14 +6,12 @@
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
-#include "common/job/before_session.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "driver/command/subcommand.h"
 #include "driver/history/history.h"
 #include "driver/history/history_judge.h"
 #include "driver/history/history_output.h"
-#include "driver/history/history_setup.h"
 
 #include <fmt/format.h>
 
@@ -45,21 +42,21 @@ struct HistoryOptions {
 };
 
 std::vector<OwnOption> own_options(HistoryOptions& options) {
-  return {{"history", "FILE", "the SQLite file that --history of the benchmarks and of busbar wrote",
-           [&](std::string_view text) { options.file = text; }},
-          {"kind", "KIND", "only runs of this kind: perf compare accept locate doctor",
-           [&](std::string_view text) {
-             if (!contains(split_list(kKinds, ' '), text)) {
-               throw_bad_config(fmt::format("{} is not a kind; choose from: {}", in_quotes(text), kKinds));
-             }
-             options.kind = text;
-           }},
-          {"last", "N", "only the last N runs",
-           [&](std::string_view text) { options.last = static_cast<std::size_t>(parse_int(text, 1)); }},
-          {"delta", "X%", "compare: slower by no more than this is not a change; 5% as a rule",
-           [&](std::string_view text) { options.delta = parse_fraction(text); }},
-          {"days", "N", "compare RUN: against the runs of so many days before it; 30 as a rule",
-           [&](std::string_view text) { options.days = parse_int(text, 1, 36500); }}};
+  return {
+      {"history", "FILE", "the SQLite file that --history of the benchmarks and of busbar wrote", into(options.file)},
+      {"kind", "KIND", "only runs of this kind: perf compare accept locate doctor",
+       [&](std::string_view text) {
+         if (!contains(split_list(kKinds, ' '), text)) {
+           throw_bad_config(fmt::format("{} is not a kind; choose from: {}", in_quotes(text), kKinds));
+         }
+         options.kind = text;
+       }},
+      {"last", "N", "only the last N runs",
+       [&](std::string_view text) { options.last = static_cast<std::size_t>(parse_int(text, 1)); }},
+      {"delta", "X%", "compare: slower by no more than this is not a change; 5% as a rule",
+       into(options.delta, parse_fraction)},
+      {"days", "N", "compare RUN: against the runs of so many days before it; 30 as a rule",
+       [&](std::string_view text) { options.days = parse_int(text, 1, 36500); }}};
 }
 
 HistoryOptions read_options(int argc, char** argv) {
@@ -196,15 +193,14 @@ std::vector<HistoryRun> recent_runs(const std::vector<HistoryRun>& runs, const H
   const auto other_library = [&](const HistoryRun& run) { return run.library != after.library; };
   if (!std::ranges::all_of(recent, other_library)) std::erase_if(recent, other_library);
   if (!recent.empty()) return recent;
-  throw Error(ExitCode::not_possible,
-              fmt::format("no other run within {} days before {} measured alike ({}): name one, or more --days", days,
-                          run_words(after), measured_alike(after)));
+  throw_not_possible(fmt::format("no other run within {} days before {} measured alike ({}): name one, or more --days",
+                                 days, run_words(after), measured_alike(after)));
 }
 
 void check_alike(const HistoryRun& before, const HistoryRun& after) {
   if (measured_alike(before) == measured_alike(after)) return;
-  throw Error(ExitCode::not_possible, fmt::format("{} and {} did not measure the same: {}; and {}", run_words(before),
-                                                  run_words(after), measured_alike(before), measured_alike(after)));
+  throw_not_possible(fmt::format("{} and {} did not measure the same: {}; and {}", run_words(before), run_words(after),
+                                 measured_alike(before), measured_alike(after)));
 }
 
 int compare(History& history, const HistoryOptions& options) {
@@ -230,7 +226,7 @@ int compare(History& history, const HistoryOptions& options) {
     read_wanted_cells(history, list, options);
   const HistoryComparison comparison = compare_with_history(after, before, others, options.delta);
   if (comparison.cells.empty()) {
-    throw Error(ExitCode::not_possible, fmt::format("{} has no cell that the earlier run has too", run_words(after)));
+    throw_not_possible(fmt::format("{} has no cell that the earlier run has too", run_words(after)));
   }
   write_out(options, compare_text(comparison, after, before, options.delta),
             [&] { return history_comparison_json(comparison, after, before, options.delta); });
@@ -253,9 +249,8 @@ int write(const std::string& action, const HistoryOptions& options) {
   return 0;
 }
 
-int history(int argc, char** argv, bool is_root) {
+int history(int argc, char** argv) {
   const HistoryOptions options = read_options(argc, argv);
-  if (!is_root) return 0;
   if (options.help) {
     HistoryOptions unused;
     fmt::print("{}", help_of("history", own_options(unused)));
@@ -279,8 +274,7 @@ int history(int argc, char** argv, bool is_root) {
 }  // namespace
 
 int run_history(int argc, char** argv) {
-  const Launch launch = detect_launch();
-  return run_before_session(launch, [&] { return history(argc, argv, launch.rank <= 0); });
+  return run_alone([&] { return history(argc, argv); });
 }
 
 }  // namespace busbar

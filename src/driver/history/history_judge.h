@@ -4,15 +4,34 @@
 #include "common/statistics/paired.h"
 #include "common/statistics/trend.h"
 
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace busbar {
+
+/// What must be alike for two runs' times to mean the same thing, in words: backend, device, ranks, hosts, what a time
+/// is. Names of hosts, versions and settings are not part of it.
+std::string measured_alike(const HistoryRun& run);
+
+/// measured_alike() and the library: runs whose differences are those between launches.
+std::string setup(const HistoryRun& run);
+
+/// What else differs from run `a` to run `b`, a sentence each: library, hosts, version, variables.
+std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b);
+
+/// The run that a user names, in `runs` (oldest first): its number, "last", "last-1" for the one before, or the start
+/// of its date ("2026-07-04", then the latest of those). Throws Error(bad_config) saying what there is.
+const HistoryRun& find_run(std::span<const HistoryRun> runs, std::string_view word);
+
+/// "run 12 (2026-07-04 10:20:30)".
+std::string run_words(const HistoryRun& run);
 
 /// How one cell of a run stands to earlier runs.
 struct CellAgainstHistory {
@@ -26,8 +45,9 @@ struct CellAgainstHistory {
   Verdict verdict = Verdict::undecided;
 };
 
-/// "WRONG", "slower", "undecided", "equivalent", "faster".
-const char* name(CellAgainstHistory::Verdict verdict);
+constexpr EnumWords<5> words_of(CellAgainstHistory::Verdict) {
+  return {"WRONG", "slower", "undecided", "equivalent", "faster"};
+}
 
 /// A run held against one earlier run or several.
 struct HistoryComparison {

@@ -7,7 +7,7 @@
 #include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "driver/history/history_setup.h"
+#include "driver/history/history_judge.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -261,16 +261,6 @@ namespace {
 
 Json new_document(std::string_view what) { return envelope_json({what, local_timestamp(), {}, own_command()}); }
 
-}  // namespace
-
-std::string runs_json(std::span<const HistoryRun> runs) {
-  Json document = new_document("history-runs");
-  document["runs"] = json_list(runs, run_json);
-  return dump_document(document);
-}
-
-namespace {
-
 Json point_json(const CellTrend::Point& point) {
   return {{"run", point.run},
           {"time", point.time},
@@ -311,6 +301,12 @@ Json compared_json(const CellAgainstHistory& c) {
 }
 
 }  // namespace
+
+std::string runs_json(std::span<const HistoryRun> runs) {
+  Json document = new_document("history-runs");
+  document["runs"] = json_list(runs, run_json);
+  return dump_document(document);
+}
 
 std::string trends_json(std::span<const CellTrend> trends) {
   Json document = new_document("history-trends");
