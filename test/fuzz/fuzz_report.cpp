@@ -4,8 +4,8 @@
 #include "common/base/error.h"
 #include "common/record/read_run.h"
 #include "driver/merge/merged_runs.h"
-#include "driver/report/report_files.h"
 #include "driver/report/report_html.h"
+#include "driver/report/report_parts.h"
 #include "fuzz_main.h"
 #include "seed_files.h"
 

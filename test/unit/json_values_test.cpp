@@ -15,7 +15,7 @@
 #include "common/watch/hang_json.h"
 #include "common/watch/ras_answer.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/report/report_files.h"
+#include "driver/report/report_parts.h"
 #include "hang_fixture.h"
 #include "report_fixture.h"
 

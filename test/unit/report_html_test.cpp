@@ -6,7 +6,6 @@
 #include "common/base/error.h"
 #include "common/record/doctor_json.h"
 #include "driver/doctor/join_nodes.h"
-#include "driver/report/report_files.h"
 #include "driver/report/report_parts.h"
 
 #include <catch2/catch.hpp>

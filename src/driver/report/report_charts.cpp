@@ -1,3 +1,4 @@
+#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/record/json_fields.h"
@@ -11,7 +12,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <set>
 #include <string_view>
 
 namespace busbar {
@@ -32,12 +32,8 @@ constexpr std::array<ChartPart, 6> kLabel{&ReportSeries::source,    &ReportSerie
 
 /// The different texts of a part, as they first appear.
 std::vector<std::string> texts_of(const Lines& lines, ChartPart part) {
-  std::vector<std::string> texts;
-  std::set<std::string_view> known;
-  for (const ReportSeries* line : lines) {
-    if (known.insert(line->*part).second) texts.push_back(line->*part);
-  }
-  return texts;
+  const auto groups = grouped(lines, [part](const ReportSeries* line) { return line->*part; });
+  return mapped(groups, [](const auto& group) { return group.first; });
 }
 
 void divide(const Lines& lines, std::vector<Lines>& charts) {
@@ -160,8 +156,7 @@ Json matrix_json(const ReportMatrix& matrix, int most_squares) {
     names.push_back(first == last ? matrix.units[first]
                                   : fmt::format("{} to {}", matrix.units[first], matrix.units[last]));
   }
-  const bool one_way =
-      std::any_of(matrix.cells.begin(), matrix.cells.end(), [](const PairCell& c) { return c.one_way; });
+  const bool one_way = std::ranges::any_of(matrix.cells, &PairCell::one_way);
   return {{"names", std::move(names)},
           {"median", number(matrix.median_bandwidth / 1e9)},
           {"threshold", number(matrix.threshold)},

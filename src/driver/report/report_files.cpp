@@ -1,15 +1,11 @@
-#include "driver/report/report_files.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/job/before_session.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
-#include "common/processes/launcher.h"
 #include "common/record/accept_result.h"
 #include "common/record/doctor_json.h"
 #include "common/record/envelope.h"
@@ -24,7 +20,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -33,10 +28,10 @@ namespace busbar {
 namespace {
 
 [[noreturn]] void fail_unknown(const std::string& what) {
-  throw Error(ExitCode::bad_config,
-              fmt::format("{}; a report is made of JSON files that busbar wrote: a benchmark's -J (all_reduce_perf, "
-                          "...), or that of `busbar accept`, `compare`, `doctor`, `locate`, `merge`",
-                          what));
+  throw_bad_config(
+      fmt::format("{}; a report is made of JSON files that busbar wrote: a benchmark's -J (all_reduce_perf, "
+                  "...), or that of `busbar accept`, `compare`, `doctor`, `locate`, `merge`",
+                  what));
 }
 
 Json parse_result(const ResultFile& file) {
@@ -95,28 +90,17 @@ void add_doctor(ReportData& data, const ResultFile& file, const std::string& sou
   data.runs.push_back(std::move(run));
 }
 
-/// What reads a document of ours into a report.
-using Add = void (*)(ReportData&, const JsonPlace&, const ResultFile&, const std::string& source);
-
-constexpr std::array<std::pair<std::string_view, Add>, 5> kReaders{{
-    {"compare",
-     [](auto& data, auto& json, auto& file, auto& source) { add_comparisons(data, json, file.name, source); }},
-    {"merge", [](auto& data, auto& json, auto& file, auto& source) { add_merged(data, json, file.name, source); }},
-    {"locate", [](auto& data, auto& json, auto& file, auto& source) { add_locate(data, json, file.name, source); }},
-    {"accept", [](auto& data, auto&, auto& file,
-                  auto& source) { add_accept(data, read_accept_json(file.text, file.name), source); }},
-    {"doctor", [](auto& data, auto&, auto& file, auto& source) { add_doctor(data, file, source); }},
-}};
-
 void add_file(ReportData& data, const ResultFile& file, const std::string& source) {
   const Json document = parse_result(file);
   const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
   if (!document.is_object()) fail_unknown(it("is not a JSON object"));
   const std::string what = document_of(document, file.name);
-  const auto reader = std::ranges::find(kReaders, what, &std::pair<std::string_view, Add>::first);
-  if (reader != kReaders.end()) {
-    return reader->second(data, JsonPlace(document, "", file.name), file, source);
-  }
+  const JsonPlace json(document, "", file.name);
+  if (what == "compare") return add_comparisons(data, json, file.name, source);
+  if (what == "merge") return add_merged(data, json, file.name, source);
+  if (what == "locate") return add_locate(data, json, file.name, source);
+  if (what == "accept") return add_accept(data, read_accept_json(file.text, file.name), source);
+  if (what == "doctor") return add_doctor(data, file, source);
   if (!who_reads(what).empty()) {
     throw_bad_config(fmt::format("{}: this is `{}`, not a result{}", file.name, what, who_reads(what)));
   }
@@ -220,7 +204,7 @@ void order_skews(std::vector<ReportSkew>& skews) {
 void add_changes(ReportData& data) {
   std::vector<std::string> sources;
   for (const ReportSeries& s : data.series) {
-    if (std::find(sources.begin(), sources.end(), s.source) == sources.end()) sources.push_back(s.source);
+    add_once(sources, s.source);
   }
   for (std::size_t i = 1; i < sources.size(); ++i) {
     ReportTable table;
@@ -275,8 +259,8 @@ std::vector<OwnOption> own_options(ReportOptions& options) {
   return {{"output", "OUT.html",
            "the file to write, - for stdout; report.html as a rule. An existing file is\n"
            "                                      kept, OUT.html.0 is written",
-           [&](std::string_view text) { options.output = text; }, 'o'},
-          {"title", "TEXT", "the report's heading", [&](std::string_view text) { options.title = text; }}};
+           into(options.output), 'o'},
+          {"title", "TEXT", "the report's heading", into(options.title)}};
 }
 
 ReportOptions read_options(int argc, char** argv) {
@@ -285,9 +269,9 @@ ReportOptions read_options(int argc, char** argv) {
   options.files = std::move(line.words);
   options.help = line.asks_help();
   refuse_shared_options(line, "report");
-  if (options.output.empty()) throw Error(ExitCode::bad_config, "--output: an empty name");
+  if (options.output.empty()) throw_bad_config("--output: an empty name");
   if (!options.help && options.files.empty()) {
-    throw Error(ExitCode::bad_config, "report: of which result files? `busbar report --help` tells more");
+    throw_bad_config("report: of which result files? `busbar report --help` tells more");
   }
   return options;
 }
@@ -300,9 +284,8 @@ void write_report(const std::string& path, const std::string& text) {
   write_stdout(fmt::format("wrote {}\n", write_new_file(path, "--output", text)));
 }
 
-int report(int argc, char** argv, bool is_root) {
+int report(int argc, char** argv) {
   const ReportOptions options = read_options(argc, argv);
-  if (!is_root) return 0;
   if (options.help) {
     ReportOptions unused;
     fmt::print("{}", help_of("report", own_options(unused)));
@@ -319,8 +302,7 @@ int report(int argc, char** argv, bool is_root) {
 }  // namespace
 
 int run_report(int argc, char** argv) {
-  const Launch launch = detect_launch();
-  return run_before_session(launch, [&] { return report(argc, argv, launch.rank <= 0); });
+  return run_alone([&] { return report(argc, argv); });
 }
 
 }  // namespace busbar

@@ -1,14 +1,125 @@
 #include "driver/report/report_html.h"
 
 #include "common/base/embedded_file.h"
+#include "common/base/text.h"
+#include "common/output/format.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <vector>
 
 namespace busbar {
+namespace {
+
+/// Longer cells may be broken into lines.
+constexpr std::size_t kShortCell = 22;
+
+bool like_a_number(std::string_view text) {
+  constexpr std::size_t kLongest = 14;  // "-12.3 GB/s"; not "301 GB/s [299, 303]"
+  if (text.size() > kLongest) return false;
+  if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
+  return !text.empty() && text[0] >= '0' && text[0] <= '9';
+}
+
+/// "number", "short" or "text", per column: the same for all its cells; "empty" where none has a text.
+std::vector<std::string_view> column_classes(const ReportTable& table) {
+  std::vector<std::string_view> classes;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    bool number = false, other = false, brief = true;
+    for (const ReportTable::Row& row : table.rows) {
+      if (column >= row.cells.size() || row.cells[column].empty()) continue;
+      const std::string& cell = row.cells[column];
+      (like_a_number(cell) ? number : other) = true;
+      brief = brief && cell.size() <= kShortCell;
+    }
+    classes.push_back(!number && !other ? "empty" : !brief ? "text" : number && !other ? "number" : "short");
+  }
+  return classes;
+}
+
+std::string open_tag(std::string_view tag, std::string_view style, std::string_view more = "") {
+  return style.empty() ? fmt::format("<{}{}>", tag, more) : fmt::format("<{} class=\"{}\"{}>", tag, style, more);
+}
+
+/// "FAIL" in the colours of its kind.
+std::string html_outcome(Outcome outcome) {
+  return fmt::format("<span class=\"outcome {}\">{}</span>", lower_case(name(outcome)), name(outcome));
+}
+
+}  // namespace
+
+std::string html_text(std::string_view text, std::size_t most) {
+  static const std::map<char, std::string_view> kWritten{
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+  std::string result;
+  result.reserve(text.size() + text.size() / 8);
+  for (std::size_t i = 0; i < text.size();) {
+    if (i >= most) return result + "\u2026";
+    const Character c = first_character(text.substr(i));
+    if (c.code == kNoCharacter || (is_misleading(c.code) && c.code != '\n' && c.code != '\t')) {
+      result += "\uFFFD";
+    } else {
+      result += with_escapes(text.substr(i, c.nbytes), kWritten);
+    }
+    i += c.nbytes;
+  }
+  return result;
+}
+
+std::string three_digits(double value) {
+  if (!std::isfinite(value)) return "?";
+  if (value == 0) return "0";
+  const double size = std::abs(value);
+  if (size < 1e-3 || size >= 1e9) return fmt::format("{:.2e}", value);
+  const int before = static_cast<int>(std::floor(std::log10(size)));
+  return fmt::format("{:.{}f}", value, before >= 2 ? 0 : 2 - before);
+}
+
+std::string time_words(double time_s) {
+  if (time_s >= 0.9995) return three_digits(time_s) + " s";
+  if (time_s >= 0.9995e-3) return three_digits(time_s * 1e3) + " ms";
+  return three_digits(time_s * 1e6) + " µs";
+}
+
+std::string html_table(const ReportTable& table, std::size_t most) {
+  const std::size_t shown = std::min(most, table.rows.size());
+  const bool judged = std::ranges::any_of(table.rows, [](const auto& row) { return row.outcome.has_value(); });
+  const auto classes = column_classes(table);
+  std::string text;
+  if (!table.caption.empty()) text += fmt::format("<p class=\"caption\">{}</p>\n", html_text(table.caption));
+  if (table.rows.empty()) return text;
+  const bool has_text = std::find(classes.begin(), classes.end(), "text") != classes.end();
+  text += fmt::format("<div class=\"scroll{}{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
+                      shown > 16 ? " long" : "", has_text ? " stacked" : "", html_text(table.title, 200));
+  if (judged) text += "<th scope=\"col\">outcome</th>";
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (classes[i] == "empty") continue;
+    text += open_tag("th", classes[i], " scope=\"col\"") + html_text(table.columns[i]) + "</th>";
+  }
+  text += "</tr></thead>\n<tbody>\n";
+  for (std::size_t r = 0; r < shown; ++r) {
+    const ReportTable::Row& row = table.rows[r];
+    text += "<tr>";
+    if (judged) text += "<td>" + (row.outcome ? html_outcome(*row.outcome) : "") + "</td>";
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      if (classes[i] == "empty") continue;
+      const std::string label = has_text ? fmt::format(" data-label=\"{}\"", html_text(table.columns[i])) : "";
+      text += open_tag("td", classes[i], label) + (i < row.cells.size() ? html_text(row.cells[i]) : "") + "</td>";
+    }
+    text += "</tr>\n";
+  }
+  text += "</tbody></table></div>\n";
+  if (shown < table.rows.size()) {
+    text +=
+        fmt::format("<p class=\"caption\">{} more rows are only in the result file.</p>\n", table.rows.size() - shown);
+  }
+  return text;
+}
+
 namespace {
 
 /// Mail servers and ticket systems take it.
@@ -30,16 +141,10 @@ Room smaller(const Room& room) {
           half(room.tables), half(room.lines)};
 }
 
-std::string_view embedded(std::string_view name) {
-  const auto files = embedded_report();
-  const auto found = std::ranges::find(files, name, &EmbeddedFile::name);
-  return found == files.end() ? std::string_view() : found->text;
-}
-
 /// The template of that name in html/: {name} in it stands for `fmt::arg("name", text)`, which is HTML already.
 template <typename... Args>
 std::string fill(std::string_view name, const Args&... args) {
-  return fmt::vformat(embedded(name), fmt::make_format_args(args...));
+  return fmt::vformat(embedded_text(embedded_report(), name), fmt::make_format_args(args...));
 }
 
 /// The charting library, whatever its file was called, then our own scripts in the order of their names.
@@ -122,7 +227,7 @@ std::string fact_lines(const ReportRun::Fact& fact, std::size_t most) {
 /// Outcome, headline, lines.
 std::string verdict_section(const ReportData& data, std::size_t most_lines) {
   std::string text = fmt::format("<section class=\"verdict {}\" aria-label=\"Verdict\">\n",
-                                 data.outcome ? outcome_class(*data.outcome) : "none");
+                                 data.outcome ? lower_case(name(*data.outcome)) : "none");
   if (data.outcome) text += fmt::format("<p class=\"word\">{}</p>\n", name(*data.outcome));
   if (!data.headline.empty()) text += fmt::format("<p class=\"headline\">{}</p>\n", html_text(data.headline));
   if (!data.verdict.empty()) {
@@ -292,9 +397,9 @@ std::string page(const ReportData& data, const Charts& charts, const Room& room)
   const std::string title = html_text(data.title.empty() ? "busbar report" : data.title, 300);
   // The page's policy holds whatever a text may smuggle in: nothing is ever fetched.
   return fill("page.html", fmt::arg("version", BUSBAR_VERSION), fmt::arg("title", title),
-              fmt::arg("style", embedded("report.css")), fmt::arg("verdict", verdict_section(data, room.lines)),
-              fmt::arg("links", links), fmt::arg("parts", sections), fmt::arg("data", json),
-              fmt::arg("scripts", script_text()));
+              fmt::arg("style", embedded_text(embedded_report(), "report.css")),
+              fmt::arg("verdict", verdict_section(data, room.lines)), fmt::arg("links", links),
+              fmt::arg("parts", sections), fmt::arg("data", json), fmt::arg("scripts", script_text()));
 }
 
 }  // namespace

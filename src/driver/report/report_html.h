@@ -30,12 +30,6 @@ std::string three_digits(double value);
 /// rest counted. Columns whose cells all begin like numbers stand to the right.
 std::string html_table(const ReportTable& table, std::size_t most = 400);
 
-/// "FAIL" in the colours of its kind.
-std::string html_outcome(Outcome outcome);
-
-/// Name of the style's class for an outcome: "fail".
-const char* outcome_class(Outcome outcome);
-
 // What its charts are.
 
 /// One pair of charts, bandwidth and time over size.

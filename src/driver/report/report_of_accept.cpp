@@ -1,5 +1,6 @@
 #include "common/backends/backend.h"
 #include "common/base/compress_list.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/record/culprit.h"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 namespace busbar {
@@ -37,28 +39,19 @@ std::string counts_words(const std::vector<CriterionResult>& criteria) {
 }
 
 /// Worst first; equals in the plan's order. Skips are not findings.
-std::vector<const CriterionResult*> not_passed(const std::vector<CriterionResult>& criteria) {
-  std::vector<const CriterionResult*> rows;
-  for (const CriterionResult& c : criteria) {
-    if (c.outcome > Outcome::pass) rows.push_back(&c);
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) { return a->outcome > b->outcome; });
+std::vector<CriterionResult> not_passed(const std::vector<CriterionResult>& criteria) {
+  std::vector<CriterionResult> rows = worst_first(criteria);
+  std::erase_if(rows, [](const CriterionResult& c) { return c.outcome <= Outcome::pass; });
   return rows;
 }
 
 /// Skips for one reason are one row.
 void add_skips(ReportTable& table, const std::vector<CriterionResult>& criteria) {
-  std::vector<std::pair<const CriterionResult*, std::size_t>> kinds;
-  for (const CriterionResult& c : criteria) {
-    if (c.outcome != Outcome::skip) continue;
-    const auto same = [&](const auto& k) { return k.first->criterion == c.criterion && k.first->reason == c.reason; };
-    const auto at = std::find_if(kinds.begin(), kinds.end(), same);
-    if (at == kinds.end())
-      kinds.emplace_back(&c, 1);
-    else
-      ++at->second;
-  }
-  for (const auto& [c, times] : kinds) {
+  const auto kind_of = [](const CriterionResult& c) { return std::tuple(c.outcome, c.criterion, c.reason); };
+  for (const auto& [kind, alike] : grouped(criteria, kind_of)) {
+    const CriterionResult* const c = alike.front();
+    const std::size_t times = alike.size();
+    if (c->outcome != Outcome::skip) continue;
     const std::string cell = times == 1 ? c->cell : fmt::format("{} of them", times);
     table.rows.push_back(
         {Outcome::skip,
@@ -74,12 +67,12 @@ ReportTable::Row row_of(const CriterionResult& c) {
 ReportTable criteria_table(const AcceptResult& result, const std::string& source) {
   ReportTable table{.title = titled(source, "Criteria"),
                     .columns = {"criterion", "cell", "on", "size", "found", "wanted", "why"}};
-  for (const CriterionResult* c : not_passed(result.criteria)) {
-    std::string why = c->reason;
-    if (!c->hosts.empty() && why.find(c->hosts.front()) == std::string::npos) {
-      why += (why.empty() ? "" : "; ") + compress_hosts(c->hosts);
+  for (const CriterionResult& c : not_passed(result.criteria)) {
+    std::string why = c.reason;
+    if (!c.hosts.empty() && why.find(c.hosts.front()) == std::string::npos) {
+      why += (why.empty() ? "" : "; ") + compress_hosts(c.hosts);
     }
-    table.rows.push_back(row_of(*c));
+    table.rows.push_back(row_of(c));
     table.rows.back().cells.push_back(why);
   }
   add_skips(table, result.criteria);
@@ -175,9 +168,9 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
     for (const Culprit& c : verdict.culprits) lines.push_back(describe(c, result.located->units));
     for (const auto& slow : result.located->slow_ranks) lines.push_back(slow.text);
   }
-  for (const CriterionResult* c : not_passed(result.criteria)) {
-    if (lines.size() >= kMostPlanLines || c->outcome < Outcome::inconclusive) break;
-    lines.push_back(verdict_line(*c));
+  for (const CriterionResult& c : not_passed(result.criteria)) {
+    if (lines.size() >= kMostPlanLines || c.outcome < Outcome::inconclusive) break;
+    lines.push_back(verdict_line(c));
   }
   const std::string& plan = result.plan.title_or_file();
   std::string headline = counts_words(result.criteria);

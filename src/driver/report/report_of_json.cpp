@@ -79,10 +79,10 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   common.type = type_words(c.at("dtype").text(), c.at("op").text());
   common.placement = placement_words(c.at("in_place").truth());
   common.scope = ranks_words(nranks_of(c), static_cast<std::size_t>(c.at("nnodes").whole(1, kMostRanks)));
-  ReportTable table;
-  table.title = titled(source, "Fastest settings of " + common.collective);
-  table.caption = "A winner is faster than the library's own choice beyond doubt, and none is faster than it.";
-  table.columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"};
+  ReportTable table{
+      .title = titled(source, "Fastest settings of " + common.collective),
+      .caption = "A winner is faster than the library's own choice beyond doubt, and none is faster than it.",
+      .columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"}};
   LineBook book;
   c.at("sizes").each([&](const JsonPlace& size) {
     const auto nbytes = static_cast<std::uint64_t>(size.at("nbytes").whole(0));
@@ -218,10 +218,9 @@ void add_say(ReportData& data, const RunFile& run, const std::string& source) {
   if (!run.end_time.empty()) lines.insert(lines.end(), run.errors.begin(), run.errors.end());
   add_verdict(data, wrong > 0 ? std::optional(Outcome::fail) : std::nullopt, headline, lines, source);
   if (run.wrong_texts.empty()) return;
-  ReportTable table;
-  table.title = titled(source, "Wrong data");
-  table.caption = fmt::format("{} reports of ranks.", run.wrong_texts.size());
-  table.columns = {"who held what"};
+  ReportTable table{.title = titled(source, "Wrong data"),
+                    .caption = fmt::format("{} reports of ranks.", run.wrong_texts.size()),
+                    .columns = {"who held what"}};
   for (std::size_t i = 0; i < std::min(run.wrong_texts.size(), kMostWrongTexts); ++i) {
     table.rows.push_back({Outcome::fail, {run.wrong_texts[i]}});
   }

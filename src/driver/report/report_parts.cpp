@@ -15,11 +15,11 @@
 namespace busbar {
 namespace {
 
-template <class Get>
-std::vector<double> values_of(const std::vector<const ReportPoint*>& points, Get get) {
+std::vector<double> values_of(const std::vector<const ReportPoint*>& points,
+                              std::optional<double> ReportPoint::*value) {
   std::vector<double> values;
   for (const ReportPoint* p : points) {
-    if (const std::optional<double> value = get(*p)) values.push_back(*value);
+    if (p->*value) values.push_back(*(p->*value));
   }
   return values;
 }
@@ -33,8 +33,8 @@ std::optional<Interval> range_of(const std::vector<double>& values) {
 ReportPoint one_of(const std::vector<const ReportPoint*>& points) {
   if (points.size() == 1) return *points.front();
   ReportPoint joined = *points.front();
-  const auto busbw = values_of(points, [](const ReportPoint& p) { return p.busbw; });
-  const auto time_s = values_of(points, [](const ReportPoint& p) { return p.time_s; });
+  const auto busbw = values_of(points, &ReportPoint::busbw);
+  const auto time_s = values_of(points, &ReportPoint::time_s);
   if (!busbw.empty()) joined.busbw = median(busbw);
   if (!time_s.empty()) joined.time_s = median(time_s);
   joined.busbw_interval = range_of(busbw);
@@ -177,10 +177,10 @@ void add_matrices(ReportData& data, ReportMatrix pairs) {
 }
 
 ReportTable doctor_table(const DoctorVerdict& verdict, const std::string& what) {
-  ReportTable table;
-  table.title = what;
-  table.caption = fmt::format("{} looked at, {} checks were OK.", counted(verdict.nodes, "node"), verdict.ok);
-  table.columns = {"check", "about", "where", "found", "why", "what to do"};
+  ReportTable table{
+      .title = what,
+      .caption = fmt::format("{} looked at, {} checks were OK.", counted(verdict.nodes, "node"), verdict.ok),
+      .columns = {"check", "about", "where", "found", "why", "what to do"}};
   for (const DoctorVerdict::Unequal& unequal : verdict.unequal) {
     for (const auto& value : unequal.values) {
       const bool first = &value == &unequal.values.front();
