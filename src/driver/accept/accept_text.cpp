@@ -188,18 +188,15 @@ std::string measured_text(const AcceptResult& result) {
 
 constexpr std::size_t kMostShown = 12;  // groups of rows of one outcome
 
-std::size_t count(const AcceptResult& result, Outcome outcome) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(result.criteria, [&](const CriterionResult& c) { return c.outcome == outcome; }));
-}
-
 /// "2 of 41 criteria failed, 3 warn, 1 inconclusive, 12 skipped".
 std::string headline(const AcceptResult& result) {
-  const std::size_t skipped = count(result, Outcome::skip);
+  const auto counts = count_outcomes(result.criteria);
+  const auto count = [&](Outcome outcome) { return counts[static_cast<std::size_t>(outcome)]; };
+  const std::size_t skipped = count(Outcome::skip);
   const std::size_t judged = result.criteria.size() - skipped;
   std::vector<std::string> parts;
   const auto add = [&](Outcome outcome, const char* what) {
-    if (const std::size_t n = count(result, outcome)) parts.push_back(fmt::format("{} {}", n, what));
+    if (const std::size_t n = count(outcome)) parts.push_back(fmt::format("{} {}", n, what));
   };
   add(Outcome::fail, "failed");
   add(Outcome::inconclusive, "inconclusive");

@@ -46,10 +46,7 @@ void judge_failures(const AcceptResult& result, CriterionResults& criteria) {
         failure.exit_code != 0 ? fmt::format("{} (exit code {})", failure.verdict, failure.exit_code) : failure.verdict;
     c.wanted = "the stage ends by itself";
     c.hosts = failure.hosts;
-    for (int rank : failure.ranks) {
-      const std::string host = host_of(result, rank);
-      if (!host.empty() && !contains(c.hosts, host)) c.hosts.push_back(host);
-    }
+    for (int rank : failure.ranks) add_once(c.hosts, host_of(result, rank));
     criteria.push_back(std::move(c));
   }
 }

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <set>
 
 namespace busbar {
@@ -91,9 +92,7 @@ void read_root(const YamlValue& root, Platform& p) {
 
 Platform read_platform(std::string_view text, const std::string& file_name) {
   Platform platform;
-  const std::size_t slash = file_name.rfind('/');
-  const std::string base = slash == std::string::npos ? file_name : file_name.substr(slash + 1);
-  platform.name = base.substr(0, base.rfind('.'));
+  platform.name = std::filesystem::path(file_name).stem().string();
   with_yaml(file_name, text, [&](const YamlValue& root) { read_root(root, platform); });
   return platform;
 }
