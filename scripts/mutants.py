@@ -26,9 +26,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 ROOMS = {
     "statistics": ("src/common/statistics/*.cpp", "[statistics]"),
     "judges": ("src/driver/accept/judge_*.cpp src/driver/doctor/judge_*.cpp", "[accept],[judge],[doctor]"),
-    "locate": ("src/driver/locate/conclude.cpp src/driver/locate/pairing.cpp src/driver/locate/plan_rounds.cpp "
-               "src/driver/locate/score_pairs.cpp src/driver/locate/search.cpp src/driver/locate/slow_ranks.cpp",
-               "[locate]"),
+    "locate": ("src/driver/locate/conclude.cpp src/driver/locate/pairing.cpp src/driver/locate/score_pairs.cpp "
+               "src/driver/locate/search.cpp src/driver/locate/slow_ranks.cpp", "[locate]"),
     "kernels": ("src/kernels/diagnose.cpp", "[kernels]"),
     "collectives": ("src/collectives/*.cpp", "[collectives],[alltoallv],[kernels]"),
 }

@@ -1,7 +1,7 @@
 // Catches: a matrix that blames the receiver for the sender, marks on the wrong side of a bound, a heat map that hides
 // a slow row, and JSON that says less than the screen.
 
-#include "driver/locate/locate_text.h"
+#include "driver/locate/locate_run.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

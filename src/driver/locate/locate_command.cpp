@@ -1,4 +1,3 @@
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
@@ -20,7 +19,6 @@
 #include "driver/formats/output_options.h"
 #include "driver/formats/result_formats.h"
 #include "driver/locate/locate_run.h"
-#include "driver/locate/locate_text.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -73,24 +71,21 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
       {"halving", "", "from 8 hosts on screen by halves: faults that only large groups show",
        [&](Text) { search.halving = true; }},
       {"soak", "TIME", "repeat matchings for so long: faults that come and go; 15min",
-       [&](Text t) { search.soak_s = parse_duration(t); }},
+       into(search.soak_s, parse_duration)},
       {"matchings", "N", "random matchings, 4 as a rule", [&](Text t) { search.matchings = parse_int(t, 1, 1000); }},
       {"confirmations", "N", "of each suspect, with partners that were good; 3 as a rule",
        [&](Text t) { search.confirmations = parse_int(t, 1, 100); }},
       {"looks", "N", "at who would FAIL: who is busy for a while is a WARN; 3 as a rule, 1: at once",
        [&](Text t) { search.looks = parse_int(t, 1, kMostLooks); }},
       {"looks-apart", "TIME", "before the second look, twice that before the third; 60 s",
-       [&](Text t) { search.looks_apart_s = parse_duration(t); }},
-      {"warn", "SHARE", "slower than this share of the median is a WARN; 0.9",
-       [&](Text t) { search.warn = parse_share(t); }},
-      {"fail", "SHARE", "slower than this share of the median is a FAIL; 0.8",
-       [&](Text t) { search.fail = parse_share(t); }},
+       into(search.looks_apart_s, parse_duration)},
+      {"warn", "SHARE", "slower than this share of the median is a WARN; 0.9", into(search.warn, parse_share)},
+      {"fail", "SHARE", "slower than this share of the median is a FAIL; 0.8", into(search.fail, parse_share)},
       {"expected", "GB/S", "what a healthy pair reaches: then two units can be compared",
-       [&](Text t) { search.expected_bandwidth = parse_bandwidth(t); }},
+       into(search.expected_bandwidth, parse_bandwidth)},
       {"unit", "host|rank", "what may be slow; hosts as a rule, ranks where there is one host",
-       [&](Text t) { a.options.unit = parse_unit(t); }},
-      {"round-time", "TIME", "of the measurement in each round; 1 s",
-       [&](Text t) { a.options.round_s = parse_duration(t); }},
+       into(a.options.unit, parse_unit)},
+      {"round-time", "TIME", "of the measurement in each round; 1 s", into(a.options.round_s, parse_duration)},
       {"repetitions", "N", "of each pair's exchange in a round, instead of --round-time",
        [&](Text t) { a.options.repetitions = parse_int(t, 3, 100000); }},
       {"no-rank-probes", "", "leave out the search for ranks that are slow by themselves",
@@ -236,25 +231,21 @@ int run(const Launch& launch, int argc, char** argv) {
 AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
   const AcceptResult::Located& located = run.located;
   AcceptResult result = result_of_locate(located.unit, located.units, located.finding, located.matrix);
-  for (const SlowRank& slow : run.ranks.slow) {
-    CriterionResult criterion;
-    criterion.criterion = Criterion::slow_rank;
+  const auto add = [&](Criterion what, std::string scope, Outcome outcome, std::string found, std::string host) {
+    CriterionResult& criterion = result.criteria.emplace_back();
+    criterion.criterion = what;
     criterion.stage = Stage::pairs;
-    criterion.scope = fmt::format("rank {}", slow.rank);
-    criterion.outcome = slow.outcome;
-    criterion.found = describe(slow);
-    criterion.hosts = {slow.host};
-    result.criteria.push_back(std::move(criterion));
+    criterion.scope = std::move(scope);
+    criterion.outcome = outcome;
+    criterion.found = std::move(found);
+    criterion.hosts = {std::move(host)};
+  };
+  for (const SlowRank& slow : run.ranks.slow) {
+    add(Criterion::slow_rank, fmt::format("rank {}", slow.rank), slow.outcome, describe(slow), slow.host);
   }
   for (const DoctorRow& row : run.counters) {
-    CriterionResult criterion;
-    criterion.criterion = Criterion::counters;
-    criterion.stage = Stage::pairs;
-    criterion.scope = row.subject;
-    criterion.outcome = row.outcome;
-    criterion.found = fmt::format("{} {}: {}", row.check, row.value, row.reason);
-    criterion.hosts = {row.subject.substr(0, row.subject.find(' '))};
-    result.criteria.push_back(std::move(criterion));
+    add(Criterion::counters, row.subject, row.outcome, fmt::format("{} {}: {}", row.check, row.value, row.reason),
+        row.subject.substr(0, row.subject.find(' ')));
   }
   result.version = info.version;
   result.start_time = info.start_time;

@@ -20,7 +20,6 @@
 #include "common/statistics/interval.h"
 #include "common/watch/watchdog.h"
 #include "driver/doctor/doctor_gather.h"
-#include "driver/locate/locate_text.h"
 
 #include <fmt/format.h>
 
@@ -255,9 +254,8 @@ std::uint64_t capacity_for(const Comm& world, const Backend& baseline, const Loc
   if (options.nbytes == 0) return std::clamp<std::uint64_t>(most / 4, 1 << 16, kMostBytes);
   collectively(world, "choosing the message", [&] {
     if (options.nbytes <= most) return;
-    throw Error(ExitCode::not_possible,
-                fmt::format("-b {}: a rank may use {} for two buffers ({})", format_bytes(options.nbytes),
-                            format_bytes(limit.bytes_per_rank), limit.arithmetic));
+    throw_not_possible(fmt::format("-b {}: a rank may use {} for two buffers ({})", format_bytes(options.nbytes),
+                                   format_bytes(limit.bytes_per_rank), limit.arithmetic));
   });
   return options.nbytes;
 }
@@ -390,7 +388,7 @@ struct SearchJob {
       ranks.look();  // the last one's
       wait.wait(round.wait_s, names_of(round.again), round.look + 1, run.options.search.looks);
     }
-    job.set_step(fmt::format("round {}, {}", number, kind_word(round.kind)));
+    job.set_step(fmt::format("round {}, {}", number, name(round.kind)));
     const Clock::time_point begin = Clock::now();
     MeasuredRound result;
     result.measured = probe.measure(round, run.shape, job.step());
@@ -412,7 +410,7 @@ struct SearchJob {
     if (now < next_told) return;
     next_told = now + kTellEvery;
     const std::string of = number <= planned ? fmt::format(" of about {}", planned) : "";
-    tell(fmt::format("round {}{}, {}: {}", number, of, kind_word(result.round.kind), round_words(result)));
+    tell(fmt::format("round {}{}, {}: {}", number, of, name(result.round.kind), round_words(result)));
   }
 
   void keep(MeasuredRound measured) {
@@ -454,7 +452,7 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   const WrapGroup wrap = [&](std::unique_ptr<Backend> backend) { return job.injector().around(std::move(backend)); };
   const Clock::time_point begin = Clock::now();
   collectively(world, "looking at the ranks", [&] {
-    if (const auto why = why_no_search(baseline)) throw Error(ExitCode::not_possible, *why);
+    if (const auto why = why_no_search(baseline)) throw_not_possible(*why);
   });
   job.begin(Phase::initialization, "choosing the message");
   const LocateUnits units = agree_on_units(world, options.unit);

@@ -2,6 +2,7 @@
 
 #include "common/backends/backend.h"
 #include "common/base/config.h"
+#include "common/base/error.h"
 #include "common/job/job.h"
 #include "common/measure/result.h"
 #include "common/record/accept_result.h"
@@ -64,5 +65,20 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
 
 /// What was found as accept and doctor tell it, for the files that all three write.
 AcceptResult result_of_run(const RunInfo& info, const LocateRun& run);
+
+/// "61.9 MB/s", "412 GB/s", in powers of 1000.
+std::string bandwidth_text(double bytes_per_s);
+
+/// What `locate` prints: the verdict first, then who is to blame with counts, what counters moved, the matrix and how
+/// it was measured; `# ` before everything but the verdict's block.
+std::string locate_text(const LocateRun& run);
+
+/// Pairs as shares of the median: numbers for up to 16 units, a heat map for up to 32, else the suspects' rows and how
+/// often which share was seen. One-way measurements in a matrix of their own, whose rows send. Lines start with `# `.
+std::string matrix_text(const AcceptResult::Located& located);
+
+/// A whole document (schema_version 1): how it was measured, the verdict with its culprits, every round, the matrix.
+/// `code`: nothing before the end; the document then has no verdict.
+std::string locate_json(const RunInfo& info, const LocateRun& run, std::optional<ExitCode> code);
 
 }  // namespace busbar

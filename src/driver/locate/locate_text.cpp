@@ -1,5 +1,3 @@
-#include "driver/locate/locate_text.h"
-
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/json_report.h"
@@ -8,6 +6,7 @@
 #include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 #include "common/statistics/interval.h"
+#include "driver/locate/locate_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,6 +28,11 @@ void visit_fields(auto&& visit, SearchOptions& s) {
 namespace {
 
 using Kind = LocateRound::Kind;
+
+const char* side_word(Culprit::Side side) {
+  constexpr const char* kWords[] = {"-", "both ways", "transmit", "receive"};
+  return kWords[static_cast<int>(side)];
+}
 
 std::string rails_text(const Culprit& culprit) {
   if (!culprit.slow_rails.empty()) return fmt::format("{}", fmt::join(culprit.slow_rails, ","));
@@ -59,7 +63,7 @@ std::string rounds_text(const LocateRun& run) {
   std::map<Kind, int> counts;
   for (const MeasuredRound& round : run.rounds) ++counts[round.round.kind];
   std::vector<std::string> texts;
-  for (const auto& [kind, count] : counts) texts.push_back(fmt::format("{} {}", count, kind_word(kind)));
+  for (const auto& [kind, count] : counts) texts.push_back(fmt::format("{} {}", count, name(kind)));
   return joined_words(texts, ", ");
 }
 
@@ -107,17 +111,6 @@ std::string bandwidth_text(double bytes_per_s) {
     ++unit;
   }
   return fmt::format("{:.3g} {}", bytes_per_s, kUnits[unit]);
-}
-
-const char* kind_word(Kind kind) {
-  constexpr const char* kWords[] = {"calibration", "matching", "confirmation", "full", "retest",
-                                    "direction",   "rail",     "halving",      "alone"};
-  return kWords[static_cast<int>(kind)];
-}
-
-const char* side_word(Culprit::Side side) {
-  constexpr const char* kWords[] = {"-", "both ways", "transmit", "receive"};
-  return kWords[static_cast<int>(side)];
 }
 
 std::string locate_text(const LocateRun& run) {
@@ -313,7 +306,7 @@ Json round_json(const MeasuredRound& m) {
     group.update(fields_json(m.measured[g]));
     groups.push_back(std::move(group));
   }
-  return {{"kind", kind_word(m.round.kind)},
+  return {{"kind", name(m.round.kind)},
           {"one_way", m.round.one_way},
           {"rail", m.round.rail < 0 ? Json(nullptr) : Json(m.round.rail)},
           {"time_s", json_number(m.time_s)},

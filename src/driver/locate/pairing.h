@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/enum_words.h"
 #include "common/base/packed_fields.h"
 
 #include <cstdint>
@@ -34,6 +35,10 @@ struct LocateRound {
   int look = 0;                 ///< 0: the first
   std::vector<int> again = {};  ///< units that look slow so far, where it begins a further look
 };
+
+constexpr EnumWords<9> words_of(LocateRound::Kind) {
+  return {"calibration", "matching", "confirmation", "full", "retest", "direction", "rail", "halving", "alone"};
+}
 
 void visit_fields(auto&& visit, LocateRound& r) {
   BUSBAR_ALL_FIELDS(visit, r, kind, groups, one_way, rail, wait_s, look, again);

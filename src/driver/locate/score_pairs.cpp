@@ -67,10 +67,7 @@ Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double thres
   screen.score = scores(pairs, nends);
   screen.state.assign(static_cast<std::size_t>(nends), Screen::State::unknown);
   if (pairs.empty()) return screen;
-  const auto both_good = [&](const MeasuredPair& pair) {
-    return screen.state[static_cast<std::size_t>(pair.a)] == Screen::State::good &&
-           screen.state[static_cast<std::size_t>(pair.b)] == Screen::State::good;
-  };
+  const auto both_good = [&](const MeasuredPair& pair) { return screen.good(pair.a) && screen.good(pair.b); };
   // First who is good against a rough idea of normal, then normal from those who are good; scores are the best of
   // several and a little high, and so is a rough idea made of them.
   screen.reference = few ? best_quartile(pairs) : median_score(screen.score);
@@ -94,8 +91,6 @@ Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double thres
 }
 
 namespace {
-
-bool good(const Screen& screen, int end) { return screen.state[static_cast<std::size_t>(end)] == Screen::State::good; }
 
 /// The screen's pairs, two-way or one-way, each once: the median of its measurements, each divided by the factor of its
 /// round (1 where there is none).
@@ -131,7 +126,7 @@ std::vector<double> round_factors(std::span<const PairResult> results, bool one_
   for (const PairResult& result : results) {
     const bool loaded = result.kind != LocateRound::Kind::alone && result.kind != LocateRound::Kind::rail;
     if (result.one_way != one_way || !loaded || result.tested != PairResult::kNothing) continue;
-    if (!good(screen, first_end(result)) || !good(screen, second_end(result, nunits))) continue;
+    if (!screen.good(first_end(result)) || !screen.good(second_end(result, nunits))) continue;
     if (of_round.size() <= result.round) of_round.resize(result.round + std::size_t{1});
     of_round[result.round].push_back(static_cast<double>(result.bandwidth));
   }
@@ -176,7 +171,7 @@ class PairScoring {
   }
 
  private:
-  bool good(int end) const { return evidence_.screen.state[at(end)] == Screen::State::good; }
+  bool good(int end) const { return evidence_.screen.good(end); }
   static std::size_t at(int end) { return static_cast<std::size_t>(end); }
   double ratio(const PairResult& result) const {
     const double factor = result.round < factors_.size() ? factors_[result.round] : 1;

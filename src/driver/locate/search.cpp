@@ -3,7 +3,6 @@
 #include "common/base/lists.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/random.h"
-#include "driver/locate/plan_rounds.h"
 #include "driver/locate/search_record.h"
 
 #include <algorithm>
@@ -143,14 +142,10 @@ struct Search::Impl {
     constexpr int kMostRounds = 4;
     for (const bool one_way : {false, true}) {
       const PairEvidence evidence = record.score(one_way);
-      std::vector<EndEvidence> ends;
-      std::vector<LinkEvidence> links;
-      for (const EndEvidence& end : evidence.ends) {
-        if (end.slow()) ends.push_back(end);
-      }
-      for (const LinkEvidence& link : evidence.links) {
-        if (link.always_slow() && link.measurements.measured >= 3) links.push_back(link);
-      }
+      std::vector<EndEvidence> ends = evidence.ends;
+      std::vector<LinkEvidence> links = evidence.links;
+      std::erase_if(ends, [](const EndEvidence& end) { return !end.slow(); });
+      std::erase_if(links, [](const LinkEvidence& l) { return !l.always_slow() || l.measurements.measured < 3; });
       push(plan_alone(evidence, ends, links, record.nunits, kMostRounds, random));
     }
   }
@@ -174,13 +169,12 @@ struct Search::Impl {
 
   void plan_rails_again() {
     if (record.options.rails <= 0) return;
-    std::vector<int> rails;
     const std::vector<int> units = units_for_rails();
+    std::set<int> slow;
     for (const int unit : units) {
-      for (const int rail : slow_rails(record, unit)) rails.push_back(rail);
+      for (const int rail : slow_rails(record, unit)) slow.insert(rail);
     }
-    std::ranges::sort(rails);
-    rails.erase(std::unique(rails.begin(), rails.end()), rails.end());
+    const std::vector<int> rails(slow.begin(), slow.end());
     push(plan_rails(record.score(false), units, rails, record.nunits, random));
   }
 
@@ -227,14 +221,12 @@ struct Search::Impl {
   /// A few repeats tell the noise to a third of it. All pairs of good units tell more: they spread by the noise and by
   /// what differs between them, so the noise is the less of the two.
   void sharpen_noise() {
-    const PairEvidence evidence = record.score(false);
-    const auto good = [&](int end) {
-      return evidence.screen.state[static_cast<std::size_t>(end)] == Screen::State::good;
-    };
+    const Screen screen = record.score(false).screen;
     std::vector<double> bandwidths;
     for (const PairResult& result : record.results) {
       const bool once = !result.one_way && of_screen(result) && result.kind != Kind::calibration;
-      if (once && good(result.a) && good(result.b)) bandwidths.push_back(static_cast<double>(result.bandwidth));
+      if (once && screen.good(result.a) && screen.good(result.b))
+        bandwidths.push_back(static_cast<double>(result.bandwidth));
     }
     const double spread = spread_of_pairs(bandwidths);
     if (!(spread < record.noise)) return;
@@ -315,7 +307,6 @@ struct Search::Impl {
 
 Search::Search(int nunits, const SearchOptions& options) : impl_(std::make_unique<Impl>(nunits, options)) {}
 Search::Search(Search&&) noexcept = default;
-Search& Search::operator=(Search&&) noexcept = default;
 Search::~Search() = default;
 
 std::optional<LocateRound> Search::next(double elapsed_s) {

@@ -35,7 +35,6 @@ class Search {
  public:
   Search(int nunits, const SearchOptions& options);
   Search(Search&&) noexcept;
-  Search& operator=(Search&&) noexcept;
   ~Search();
 
   /// The next round; nothing when the search is over. `elapsed_s` since the start, for soak_s.
