@@ -178,7 +178,6 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   const auto deadline =
       std::chrono::steady_clock::now() +
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(bound_s));
-  const InterruptsHeld held;  // one between two launches must find the folder
   const LaunchFolder folder;
   std::optional<RunInfo> info;
   std::optional<CompareReporter> reporter;

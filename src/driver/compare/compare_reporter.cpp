@@ -7,7 +7,7 @@
 #include "common/output/json_report.h"
 #include "common/output/run_history.h"
 #include "common/output/table.h"
-#include "common/record/json_values.h"
+#include "common/record/json_fields.h"
 #include "common/statistics/distributions.h"
 #include "driver/history/history.h"
 
@@ -84,14 +84,10 @@ Json cell_json(const VariantCell& cell, const std::string& label) {
 }
 
 Json case_json(const Comparison& comparison, const ComparedCase& compared) {
-  const auto label = [&](int v) { return comparison.variants[static_cast<std::size_t>(v)].label; };
+  const auto label = [&](auto v) { return comparison.variants[static_cast<std::size_t>(v)].label; };
   Json cells = Json::array();
   for (std::size_t v = 0; v < compared.variants.size(); ++v) {
     cells.push_back(cell_json(compared.variants[v], comparison.variants[v].label));
-  }
-  Json leading = Json::array();
-  for (std::size_t v : leaders(compared, comparison.delta, comparison.between_launches)) {
-    leading.push_back(comparison.variants[v].label);
   }
   return {{"nbytes", compared.row_case.nbytes},
           {"count", compared.row_case.problem.count},
@@ -99,7 +95,8 @@ Json case_json(const Comparison& comparison, const ComparedCase& compared) {
           {"out_of_time", compared.out_of_time},
           {"winner", compared.winner < 0 ? Json(nullptr) : Json(label(compared.winner))},
           {"fastest_by_estimate", label(compared.fastest)},
-          {"not_slower_than_the_fastest", std::move(leading)},
+          {"not_slower_than_the_fastest",
+           json_list(leaders(compared, comparison.delta, comparison.between_launches), label)},
           {"regret", compared.winner < 0 ? Json(nullptr) : json_number(compared.regret)},
           {"variants", std::move(cells)}};
 }
@@ -122,15 +119,13 @@ Json variants_json(const Comparison& comparison) {
 }
 
 Json crossovers_json(const Comparison& comparison) {
-  Json list = Json::array();
-  for (const NamedCrossover& c : named_crossovers(comparison)) {
-    list.push_back({{"below", comparison.variants[c.below].label},
-                    {"above", comparison.variants[c.above].label},
-                    {"low_bytes", c.crossover.low},
-                    {"high_bytes", c.crossover.high},
-                    {"regret", json_number(c.crossover.regret)}});
-  }
-  return list;
+  return json_list(named_crossovers(comparison), [&](const NamedCrossover& c) {
+    return Json{{"below", comparison.variants[c.below].label},
+                {"above", comparison.variants[c.above].label},
+                {"low_bytes", c.crossover.low},
+                {"high_bytes", c.crossover.high},
+                {"regret", json_number(c.crossover.regret)}};
+  });
 }
 
 Json comparison_json(const Comparison& comparison) {
@@ -145,11 +140,10 @@ Json comparison_json(const Comparison& comparison) {
                  {"root", shown_root(*comparison.collective, first.row_case.root)},
                  {"in_place", first.in_place}});
   }
-  Json sizes = Json::array();
-  for (const ComparedCase& compared : comparison.cases) sizes.push_back(case_json(comparison, compared));
+  const auto of_size = [&](const ComparedCase& compared) { return case_json(comparison, compared); };
   const CellCounts counts = count_cells(comparison);
   json.update({{"variants", variants_json(comparison)},
-               {"sizes", std::move(sizes)},
+               {"sizes", json_list(comparison.cases, of_size)},
                {"crossovers", crossovers_json(comparison)},
                {"cells",
                 {{"compared", counts.measured},
@@ -172,9 +166,7 @@ std::string comparisons_json(const RunInfo& info, double delta, std::span<const 
                {"looks", kLooks},
                {"look_z", json_number(normal_quantile(1 - kLookLevel / 2))},
                {"look_level", kLookLevel}});
-  Json list = Json::array();
-  for (const Comparison& comparison : comparisons) list.push_back(comparison_json(comparison));
-  json["comparisons"] = std::move(list);
+  json["comparisons"] = json_list(comparisons, comparison_json);
   json["exit_code"] = code ? Json(static_cast<int>(*code)) : Json(nullptr);
   return dump_document(json);
 }

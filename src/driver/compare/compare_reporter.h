@@ -87,10 +87,4 @@ std::string cell_text(const VariantCell& cell);
 /// "ring", "ring or rabenseifner", "tie"; "-" where nothing was compared.
 std::string winner_text(const Comparison& comparison, const ComparedCase& compared);
 
-/// "ring overtakes recursive_doubling and default between 8 KiB and 16 KiB", one per line.
-std::vector<std::string> crossover_lines(const Comparison& comparison);
-
-/// "all_reduce float sum, out of place, 4 ranks": what a comparison is of.
-std::string title(const Comparison& comparison);
-
 }  // namespace busbar

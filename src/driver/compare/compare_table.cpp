@@ -221,6 +221,42 @@ std::string worst_regret_line(const Comparison& comparison) {
   return hint.empty() ? text : text + fmt::format("# {}\n", hint);
 }
 
+/// "ring overtakes recursive_doubling and default between 8 KiB and 16 KiB", one per line.
+std::vector<std::string> crossover_lines(const Comparison& comparison) {
+  const std::vector<NamedCrossover> all = named_crossovers(comparison);
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < all.size();) {
+    // One line for all that the same variant passes in the same place.
+    std::vector<std::string> passed;
+    double regret = 0;
+    std::size_t end = i;
+    for (; end < all.size() && all[end].above == all[i].above && all[end].crossover.low == all[i].crossover.low &&
+           all[end].crossover.high == all[i].crossover.high;
+         ++end) {
+      passed.push_back(comparison.variants[all[end].below].label);
+      regret = std::max(regret, all[end].crossover.regret);
+    }
+    lines.push_back(
+        fmt::format("{} overtakes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
+                    comparison.variants[all[i].above].label, fmt::join(passed, " and "),
+                    format_bytes(all[i].crossover.low), format_bytes(all[i].crossover.high), percent(regret)));
+    i = end;
+  }
+  return lines;
+}
+
+/// "all_reduce float sum, out of place, 4 ranks": what a comparison is of.
+std::string title(const Comparison& comparison) {
+  std::string text(comparison.collective->name);
+  if (comparison.cases.empty()) return text;
+  const Case& first = comparison.cases.front().row_case;
+  text += fmt::format(" {}", name(first.dtype));
+  if (first.op) text += fmt::format(" {}", name(*first.op));
+  text += root_words(*comparison.collective, first.root);
+  return text + fmt::format(", {}, {} ranks on {}", comparison.cases.front().in_place ? "in place" : "out of place",
+                            comparison.nranks, counted(comparison.nnodes, "node"));
+}
+
 }  // namespace
 
 std::string cell_text(const VariantCell& cell) {
@@ -252,40 +288,6 @@ std::string winner_text(const Comparison& comparison, const ComparedCase& compar
   const std::string named = fmt::format("{} or {}", text, others.front());
   if (others.size() == 1 && named.size() <= kWinnerWidth) return named;
   return fmt::format("{} or {} more", text, others.size());
-}
-
-std::vector<std::string> crossover_lines(const Comparison& comparison) {
-  const std::vector<NamedCrossover> all = named_crossovers(comparison);
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i < all.size();) {
-    // One line for all that the same variant passes in the same place.
-    std::vector<std::string> passed;
-    double regret = 0;
-    std::size_t end = i;
-    for (; end < all.size() && all[end].above == all[i].above && all[end].crossover.low == all[i].crossover.low &&
-           all[end].crossover.high == all[i].crossover.high;
-         ++end) {
-      passed.push_back(comparison.variants[all[end].below].label);
-      regret = std::max(regret, all[end].crossover.regret);
-    }
-    lines.push_back(
-        fmt::format("{} overtakes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
-                    comparison.variants[all[i].above].label, fmt::join(passed, " and "),
-                    format_bytes(all[i].crossover.low), format_bytes(all[i].crossover.high), percent(regret)));
-    i = end;
-  }
-  return lines;
-}
-
-std::string title(const Comparison& comparison) {
-  std::string text(comparison.collective->name);
-  if (comparison.cases.empty()) return text;
-  const Case& first = comparison.cases.front().row_case;
-  text += fmt::format(" {}", name(first.dtype));
-  if (first.op) text += fmt::format(" {}", name(*first.op));
-  text += root_words(*comparison.collective, first.root);
-  return text + fmt::format(", {}, {} ranks on {}", comparison.cases.front().in_place ? "in place" : "out of place",
-                            comparison.nranks, counted(comparison.nnodes, "node"));
 }
 
 std::string compare_header(const RunInfo& info, double delta) {

@@ -35,10 +35,11 @@ constexpr std::array<std::string_view, 10> kInTable{
     "NCCL_ALGO",          "NCCL_PROTO",         "nccl.ctas",     "nccl.minCTAs",  "nccl.maxCTAs",
     "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"};
 
+/// `why`, of the first of the names that is not in the list; empty where all are.
 template <class List>
-std::string first_not_in(const List& list, std::span<const std::string> names) {
+std::string why_not_all(const List& list, std::span<const std::string> names, std::string_view why) {
   const auto found = std::ranges::find_if(names, [&](const std::string& name) { return !contains(list, name); });
-  return found == names.end() ? std::string{} : *found;
+  return found == names.end() ? std::string{} : fmt::format(fmt::runtime(why), *found);
 }
 
 /// The variants that a rule may name at this case: as good as the winner, and confidently better than the library.
@@ -198,18 +199,15 @@ TunerTable tuner_rules(std::span<const Comparison> comparisons) {
 }
 
 std::string why_no_ompi_rules(std::span<const std::string> varied_names) {
-  const std::string odd = first_not_in(kInRules, varied_names);
-  if (odd.empty()) return {};
-  return fmt::format(
-      "Open MPI's rules files hold algorithms and segment sizes, not {}; vary ompi.algorithm, or use --emit-env", odd);
+  return why_not_all(
+      kInRules, varied_names,
+      "Open MPI's rules files hold algorithms and segment sizes, not {}; vary ompi.algorithm, or use --emit-env");
 }
 
 std::string why_no_tuner_table(std::span<const std::string> varied_names) {
-  const std::string odd = first_not_in(kInTable, varied_names);
-  if (odd.empty()) return {};
-  return fmt::format(
-      "NCCL's tuners choose algorithm, protocol and channels, not {}; vary NCCL_ALGO and NCCL_PROTO, or use --emit-env",
-      odd);
+  return why_not_all(kInTable, varied_names,
+                     "NCCL's tuners choose algorithm, protocol and channels, not {}; vary NCCL_ALGO and NCCL_PROTO, or "
+                     "use --emit-env");
 }
 
 std::string why_no_environment(std::span<const std::string> varied_names) {

@@ -68,7 +68,7 @@ Case case_of(const Collective& collective, const Cell& cell, const RunFile& run)
   const std::optional<DType> dtype = parse_dtype(cell.dtype);
   const std::optional<Op> op = cell.op == "none" ? std::nullopt : parse_op(cell.op);
   if (!dtype || (cell.op != "none" && !op)) {
-    throw Error(ExitCode::not_possible, fmt::format("{}: unknown type or operation {} {}", file, cell.dtype, cell.op));
+    throw_not_possible(fmt::format("{}: unknown type or operation {} {}", file, cell.dtype, cell.op));
   }
   Case c;
   c.dtype = *dtype;
@@ -91,8 +91,7 @@ bool same_table(const Case& a, const Case& b) { return a.dtype == b.dtype && a.o
 std::vector<Comparison> compare_runs(const Collective& collective, std::span<const LaunchedVariant> variants,
                                      double delta, bool in_place) {
   if (variants.empty() || variants.front().runs.empty()) {
-    throw Error(ExitCode::not_possible,
-                "no launch without settings measured anything: there is nothing to compare with");
+    throw_not_possible("no launch without settings measured anything: there is nothing to compare with");
   }
   const RunFile& first = variants.front().runs.front();
   Comparison empty;
@@ -107,8 +106,7 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
     for (const RunFile& run : of.runs) {
       const std::string what = difference(first, run);
       if (what.empty()) continue;
-      throw Error(
-          ExitCode::not_possible,
+      throw_not_possible(
           fmt::format("the launches did not measure the same: {}; see that the launch command starts all alike", what));
     }
   }
@@ -179,7 +177,7 @@ std::vector<std::string> launch_words(const LaunchSeries& series, const Launched
                                       const std::string& results, int number) {
   constexpr int kMostSeed = 1'000'000'000;
   std::vector<std::string> command = variant.prefix;
-  command.push_back(benchmark_program(*series.collective));
+  command.push_back(program_beside(fmt::format("{}_perf", series.collective->name)).string());
   for (std::string& word : benchmark_arguments(series.config)) command.push_back(std::move(word));
   command.push_back(fmt::format("--max-time={:.3g}", series.measure_s));
   command.push_back(fmt::format("--cell-time={:.3g}", series.measure_s));
@@ -187,10 +185,6 @@ std::vector<std::string> launch_words(const LaunchSeries& series, const Launched
   command.emplace_back("--show-algo");
   command.push_back("--output_file=" + results);
   return launch_command(series.launch, series.nranks, command);
-}
-
-std::string benchmark_program(const Collective& collective) {
-  return program_beside(fmt::format("{}_perf", collective.name)).string();
 }
 
 std::size_t planned_cells(const Config& config, const Collective& collective) {

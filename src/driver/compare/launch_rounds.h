@@ -59,9 +59,6 @@ void run_series(LaunchSeries& series, const LaunchFolder& folder);
 std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,
                                       const std::string& results, int number);
 
-/// The benchmark's executable, beside this one.
-std::string benchmark_program(const Collective& collective);
-
 /// Cells that a launch measures, as far as is known before.
 std::size_t planned_cells(const Config& config, const Collective& collective);
 

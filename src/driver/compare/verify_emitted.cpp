@@ -284,7 +284,6 @@ EnvironmentSettings read_user_environment() {
 ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Config& config,
                         const EnvironmentSettings& user_environment) {
   if (detect_launch().launched()) release_binding();
-  const InterruptsHeld held;
   const LaunchFolder folder;
   ExitCode worst = ExitCode::good;
   for (const Emitted& file : files) {

@@ -1,4 +1,3 @@
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"

@@ -155,8 +155,6 @@ std::vector<std::string> reasons_of(const std::vector<RunFile>& runs, std::size_
   return reasons;
 }
 
-}  // namespace
-
 std::vector<OddLaunch> find_odd_launches(const std::vector<RunFile>& runs, const std::vector<MergedCell>& cells) {
   std::vector<std::size_t> left(runs.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
@@ -173,6 +171,8 @@ std::vector<OddLaunch> find_odd_launches(const std::vector<RunFile>& runs, const
   for (OddLaunch& one : removed) one.reasons = reasons_of(runs, one.launch);
   return removed;
 }
+
+}  // namespace
 
 bool RepeatedRuns::within(double relative_half_width) const {
   for (std::size_t i = 0; i < means.size(); ++i) {

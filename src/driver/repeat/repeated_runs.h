@@ -34,7 +34,6 @@ struct OddLaunch {
   double ratio = 1;                  ///< its times by the others', the median over the rows
   std::vector<std::string> reasons;  ///< what was recorded that would explain it
 };
-std::vector<OddLaunch> find_odd_launches(const std::vector<RunFile>& runs, const std::vector<MergedCell>& cells);
 
 /// Launches of one command as one result.
 struct RepeatedRuns {
