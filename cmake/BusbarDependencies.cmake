@@ -71,6 +71,13 @@ if(NOT TARGET PkgConfig::re2)
   list(APPEND missing "RE2 (through pkg-config)")
 endif()
 
+if(PkgConfig_FOUND)
+  pkg_check_modules(libarchive QUIET IMPORTED_TARGET libarchive)
+endif()
+if(NOT TARGET PkgConfig::libarchive)
+  list(APPEND missing "libarchive (through pkg-config)")
+endif()
+
 find_package(OpenSSL QUIET)
 if(NOT TARGET OpenSSL::Crypto)
   list(APPEND missing "libcrypto (OpenSSL's, with headers)")

@@ -33,6 +33,7 @@ class Busbar(CMakePackage):
     depends_on("nlohmann-json@3.11:")
     depends_on("boost@1.74:+math", type="build")
     depends_on("re2@2022-06-01:")
+    depends_on("libarchive@3.6:")
     depends_on("sqlite@3.24:")
     depends_on("openssl@3:")
     depends_on("cuda@12:", when="+cuda")

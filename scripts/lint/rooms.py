@@ -15,6 +15,7 @@ DOORS = {
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|simt)/",
     r"nvtx3/.*": r"src/common/backends/nccl/cuda/|src/common/measure/",
     r"re2/.*": "src/driver/rules/|test/",
+    r"archive(_entry)?\.h": r"src/driver/diagnose/input_file\.cpp$|test/",
     r"yaml-cpp/.*": r"src/(common/base|driver/[a-z]+)/.*\.cpp$|test/",
     r"boost/.*": r"src/common/statistics/distributions\.cpp$",  # it takes five seconds to compile
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",

@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 77000, "src files": 533, "benchmark lines": 40450, "test lines": 66550}
+MOST = {"src lines": 77300, "src files": 535, "benchmark lines": 40450, "test lines": 66790}
 
 
 def lines_of(path):

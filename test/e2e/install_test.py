@@ -109,8 +109,9 @@ class Installed(suite.Case):
     def test_licenses_name_what_is_linked(self):
         told = self.ok(suite.execute([BUSBAR, "--licenses"])).out
         self.assertTrue(told.startswith("Copyright (c) 2026, the busbar authors"))
-        known = {"fmt": "{fmt}", "yaml-cpp": "yaml-cpp", "crypto": "OpenSSL", "sqlite3": "SQLite", "re2": "RE2", "hwloc": "hwloc",
-                 "stdc++": "GCC", "gcc_s": "GCC", "mpi": "the MPI", "mpich": "MPICH", "gloo": "Gloo"}
+        known = {"fmt": "{fmt}", "yaml-cpp": "yaml-cpp", "crypto": "OpenSSL", "sqlite3": "SQLite", "re2": "RE2",
+                 "archive": "libarchive", "hwloc": "hwloc", "stdc++": "GCC", "gcc_s": "GCC", "mpi": "the MPI",
+                 "mpich": "MPICH", "gloo": "Gloo"}
         module = os.path.join(suite.BUILD, "libbusbar_gloo.so")
         for program in (BUSBAR, os.path.join(suite.BUILD, "busbar-ranks" + suite.SUFFIX), suite.program("all_reduce"),
                         *([module] if os.path.exists(module) else [])):

@@ -195,7 +195,7 @@ std::string complaint_about_file(Random& random) {
     std::string line = some_line(random);
     if (below(random, 8) == 0) line += std::string(below(random, 3u << 20), 'x');
     while (!line.empty() && line[0] == '\0') line.erase(0, 1);
-    for (char& c : line) c = c == '\n' ? ' ' : c;
+    for (char& c : line) c = c == '\n' || c == '\r' ? ' ' : c;
     const bool ended = left > 1 || below(random, 2) == 0;
     text += line + (ended ? "\n" : "");
     if (ended || !line.empty()) want.push_back(line.substr(0, LineReader::kMaxLine));

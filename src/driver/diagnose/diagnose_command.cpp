@@ -164,7 +164,7 @@ int diagnose(int argc, char** argv, bool is_root) {
     fmt::print("{}", explain_rule(options.explain));
     return static_cast<int>(ExitCode::good);
   }
-  DiagnoseInputs inputs = sort_inputs(find_log_files(options.paths));
+  DiagnoseInputs inputs = sort_inputs(unpacked(find_log_files(options.paths)));
   const bool has_evidence = std::ranges::any_of(inputs.others, &DiagnoseInputs::OtherFile::is_evidence);
   if (!inputs.others.empty() && !has_evidence && inputs.logs.empty() && options.flight_folder.empty()) {
     const DiagnoseInputs::OtherFile& wrong = inputs.others.front();

@@ -44,32 +44,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kHead = 16 << 10;
 constexpr std::uint64_t kLargestFlight = 64 << 10;
-
-struct Piece {
-  std::string text;
-  std::uint64_t size = 0;  ///< of the whole file
-};
-
-/// A regular file's first `most` bytes, and its size; nothing where it is not a regular file or cannot be read. Of a
-/// pipe without a writer opening it alone would hold us up.
-std::optional<Piece> read_piece(const fs::path& path, std::uint64_t most) {
-  std::error_code unknown;
-  Piece piece;
-  if (!fs::is_regular_file(path, unknown)) return std::nullopt;
-  piece.size = fs::file_size(path, unknown);
-  std::ifstream file(path, std::ios::binary);
-  if (unknown || !file) return std::nullopt;
-  piece.text.resize(static_cast<std::size_t>(std::min(piece.size, most)));
-  file.read(piece.text.data(), static_cast<std::streamsize>(piece.text.size()));
-  piece.text.resize(static_cast<std::size_t>(file.gcount()));
-  return piece;
-}
 
 /// The answers of RAS in a file that holds nothing else; none where it does.
 std::vector<std::string> only_ras(const fs::path& path) {
-  const std::string text = read_piece(path, kMostFileBytes).value_or(Piece{}).text;
+  const std::string text = read_piece(path, kMostFileBytes).text;
   RasBlocks blocks;
   for (const std::string_view line : split_text(text, '\n')) {
     const bool colours = line.find('\x1b') != std::string_view::npos;
@@ -92,9 +71,8 @@ void read_answers(std::span<const std::string> answers, std::string& before, std
 
 /// Returns what is wrong with the report; empty: it was read.
 std::string read_hang(const fs::path& path, DiagnoseInputs& inputs) {
-  const auto whole = read_piece(path, kMostFileBytes);
   try {
-    inputs.hangs.push_back(read_hang_json(whole ? whole->text : "", "a hang report that is not read"));
+    inputs.hangs.push_back(read_hang_json(read_piece(path, kMostFileBytes).text, "a hang report that is not read"));
     return {};
   } catch (const Error& error) {
     return error.what();
@@ -103,36 +81,37 @@ std::string read_hang(const fs::path& path, DiagnoseInputs& inputs) {
 
 }  // namespace
 
-DiagnoseInputs sort_inputs(std::span<const fs::path> files) {
+DiagnoseInputs sort_inputs(std::span<const InputFile> files) {
   DiagnoseInputs inputs;
   std::string ras_before;
-  for (const fs::path& path : files) {
-    const auto head = path == "-" ? std::nullopt : read_piece(path, kHead);
+  for (const InputFile& given : files) {
+    const InputFile file = plain_text(given, false);
+    const Piece head = read_piece(file.opens, kHead);
     const auto other = [&](const std::string& what, bool is_evidence = true) {
-      inputs.others.push_back({path, what, head->size, is_evidence});
+      inputs.others.push_back({file.path, what, head.size, is_evidence});
     };
-    const auto is = [&](std::string_view list) { return builtin_line_rules().has(list, head->text); };
-    if (!head || looks_like_torch_dump(head->text)) {
-      inputs.logs.push_back(path);
-    } else if (is("hang-reports") && head->size <= kMostFileBytes) {
-      const std::string wrong = read_hang(path, inputs);
+    const auto is = [&](std::string_view list) { return builtin_line_rules().has(list, head.text); };
+    if (looks_like_torch_dump(head.text)) {
+      inputs.logs.push_back(given);
+    } else if (is("hang-reports") && head.size <= kMostFileBytes) {
+      const std::string wrong = read_hang(file.opens, inputs);
       other(wrong.empty() ? "hang report" : wrong, wrong.empty());
     } else if (is("results")) {
       other("results, which `busbar report` reads", false);
     } else if (std::vector<std::string> answers;
-               head->size <= kMostFileBytes && is("ras-files") && !mentions(head->text, "NCCL INFO") &&
-               !mentions(head->text, "NCCL WARN") && !(answers = only_ras(path)).empty()) {
+               head.size <= kMostFileBytes && is("ras-files") && !mentions(head.text, "NCCL INFO") &&
+               !mentions(head.text, "NCCL WARN") && !(answers = only_ras(file.opens)).empty()) {
       const std::size_t before = inputs.ras.size();
       read_answers(answers, ras_before, inputs.ras);
-      for (std::size_t i = before; i < inputs.ras.size(); ++i) inputs.ras[i].host = path.filename().string();
+      for (std::size_t i = before; i < inputs.ras.size(); ++i) inputs.ras[i].host = file.path.filename().string();
       other("answer of NCCL's RAS service");
-    } else if (std::optional<FlightState> flight; head->size <= kLargestFlight &&
-                                                  mentions(head->text.substr(0, 64), std::string_view("\0", 1)) &&
-                                                  (flight = read_flight(path))) {
+    } else if (std::optional<FlightState> flight; head.size <= kLargestFlight &&
+                                                  mentions(head.text.substr(0, 64), std::string_view("\0", 1)) &&
+                                                  (flight = read_flight(file.opens))) {
       inputs.flights.push_back(std::move(*flight));
       other("flight record");
     } else {
-      inputs.logs.push_back(path);
+      inputs.logs.push_back(given);
     }
   }
   return inputs;
@@ -294,18 +273,17 @@ int rank_of_dump(const fs::path& path) {
 }
 
 /// Whether the file is a dump of PyTorch's Flight Recorder; then it is read, or said why not.
-bool read_dump(const fs::path& path, std::size_t index, JobBook& job, LogFile& file) {
-  const auto head = path == "-" ? std::nullopt : read_piece(path, kHead);
-  if (!head || !looks_like_torch_dump(head->text)) return false;
-  file.path = path;
-  file.bytes = head->size;
-  if (head->size > kMostFileBytes) {
+bool read_dump(const InputFile& input, std::size_t index, JobBook& job, LogFile& file) {
+  const Piece head = read_piece(input.opens, kHead);
+  if (!looks_like_torch_dump(head.text)) return false;
+  file.bytes = head.size;
+  if (head.size > kMostFileBytes) {
     file.trouble = "a dump of PyTorch's Flight Recorder that is too large";
     return true;
   }
   try {
-    for (TorchDump& dump : read_torch_dumps(read_piece(path, kMostFileBytes).value_or(Piece{}).text, "not whole")) {
-      if (dump.rank < 0) dump.rank = rank_of_dump(path);
+    for (TorchDump& dump : read_torch_dumps(read_piece(input.opens, kMostFileBytes).text, "not whole")) {
+      if (dump.rank < 0) dump.rank = rank_of_dump(input.path);
       for (const TorchDump::Group& group : dump.groups) file.lines += group.calls.size();
       job.add(dump, index);
     }
@@ -329,12 +307,12 @@ bool look_for_ras(const LogLine& line, RasBlocks& ras) {
 }
 
 /// Parts of about the same size. A file is never divided: its lines mean something only in their order.
-std::vector<Share> share_out(std::span<const fs::path> files, std::size_t threads) {
+std::vector<Share> share_out(std::span<const InputFile> files, std::size_t threads) {
   std::vector<std::uint64_t> sizes;
   std::uint64_t all = 0;
-  for (const fs::path& file : files) {
+  for (const InputFile& file : files) {
     std::error_code unknown;
-    const auto size = fs::file_size(file, unknown);
+    const auto size = fs::file_size(file.opens, unknown);
     sizes.push_back(unknown ? 0 : size + 4096);  // opening one counts too
     all += sizes.back();
   }
@@ -349,25 +327,29 @@ std::vector<Share> share_out(std::span<const fs::path> files, std::size_t thread
   return shares;
 }
 
-void read_share(Share& share, std::span<const fs::path> files, std::vector<LogFile>& read, std::size_t unknown_lines) {
+void read_share(Share& share, std::span<const InputFile> files, std::vector<LogFile>& read, std::size_t unknown_lines) {
   for (std::size_t i = share.begin; i < share.end; ++i) {
-    if (read_dump(files[i], i, share.job, read[i])) continue;
-    RasBlocks ras;
-    read[i] = read_log_file(files[i], [&](const LogLine& line, std::uint64_t number) {
-      if (look_for_ras(line, ras)) return;
-      share.job.add(line, i, number);
-      const auto* other = std::get_if<OtherLine>(&line.fact);
-      if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
-      share.unknown.push_back(
-          fmt::format("{}:{}: {}", files[i].string(), number, without_controls(other->text.substr(0, kLongestShown))));
-    });
-    std::ranges::move(ras.take(), std::back_inserter(share.ras));
+    const InputFile input = plain_text(files[i], true);
+    if (!read_dump(input, i, share.job, read[i])) {
+      RasBlocks ras;
+      read[i] = read_log_file(input.opens, [&](const LogLine& line, std::uint64_t number) {
+        if (look_for_ras(line, ras)) return;
+        share.job.add(line, i, number);
+        const auto* other = std::get_if<OtherLine>(&line.fact);
+        if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
+        share.unknown.push_back(fmt::format("{}:{}: {}", input.path.string(), number,
+                                            without_controls(other->text.substr(0, kLongestShown))));
+      });
+      std::ranges::move(ras.take(), std::back_inserter(share.ras));
+    }
+    read[i].path = input.path;
+    if (!input.trouble.empty()) read[i].trouble = input.trouble;
   }
 }
 
 }  // namespace
 
-ReadLogs read_logs(std::span<const fs::path> files, std::size_t unknown_lines) {
+ReadLogs read_logs(std::span<const InputFile> files, std::size_t unknown_lines) {
   ReadLogs logs;
   logs.files.resize(files.size());
   std::vector<Share> shares = share_out(files, static_cast<std::size_t>(std::max(1, job_cores())));

@@ -2,6 +2,7 @@
 
 #include "common/watch/flight_record.h"
 #include "common/watch/hang_evidence.h"
+#include "driver/diagnose/input_file.h"
 #include "driver/diagnose/job_book.h"
 
 #include <cstddef>
@@ -21,7 +22,7 @@ struct DiagnoseInputs {
     std::uint64_t bytes = 0;
     bool is_evidence = true;  ///< false: results of other commands, hang reports that cannot be read
   };
-  std::vector<std::filesystem::path> logs;  ///< all files that are nothing else
+  std::vector<InputFile> logs;  ///< all files that are nothing else
   std::vector<RasEvidence> ras;
   std::vector<HangEvidence> hangs;  ///< of hang-JOBID.json
   std::vector<FlightState> flights;
@@ -29,7 +30,7 @@ struct DiagnoseInputs {
 };
 
 /// Looks at the beginning of each file. Never blocks on a pipe and never throws for what is in a file.
-DiagnoseInputs sort_inputs(std::span<const std::filesystem::path> files);
+DiagnoseInputs sort_inputs(std::span<const InputFile> files);
 
 /// The records of job `jobid`, or, where that is empty, of the job that was started last. Throws Error(bad_config) with
 /// the choices where there is none.
@@ -49,6 +50,6 @@ struct ReadLogs {
 
 /// Reads them all, logs and dumps of PyTorch's Flight Recorder, in as many threads as there are cores; what is found
 /// does not depend on their number. `unknown_lines`: how many of those to keep.
-ReadLogs read_logs(std::span<const std::filesystem::path> files, std::size_t unknown_lines);
+ReadLogs read_logs(std::span<const InputFile> files, std::size_t unknown_lines);
 
 }  // namespace busbar

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/log_scan.h"
 #include "driver/diagnose/call_records.h"
+#include "driver/diagnose/input_file.h"
 #include "driver/diagnose/log_line.h"
 #include "driver/rules/line_rules.h"
 
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <limits>
 #include <set>
@@ -38,7 +40,9 @@ bool LineReader::fill() {
   for (;;) {
     const ssize_t got = ::read(fd_, buffer_.get() + end_, static_cast<std::size_t>(room));
     if (got > 0) {
-      escapes_ = escapes_ || std::memchr(buffer_.get() + end_, '\x1b', static_cast<std::size_t>(got)) != nullptr;
+      const auto came = [&](char c) { return std::memchr(buffer_.get() + end_, c, static_cast<std::size_t>(got)); };
+      escapes_ = escapes_ || came('\x1b') != nullptr;
+      carriages_ = carriages_ || came('\r') != nullptr;
       end_ += static_cast<std::size_t>(got);
       bytes_ += static_cast<std::uint64_t>(got);
       return true;
@@ -126,10 +130,6 @@ std::string why_not_text(std::string_view beginning) {
   if (const std::string_view command = how_to_unpickle(beginning.substr(0, kPickleHead)); !command.empty()) {
     return fmt::format("a pickled dump of PyTorch's Flight Recorder: make JSON of it first: {}", command);
   }
-  if (beginning.starts_with("\x1f\x8b") || beginning.starts_with("\x28\xb5\x2f\xfd") ||
-      beginning.starts_with("\xfd\x37zXZ") || beginning.starts_with("BZh")) {
-    return "compressed: unpack it first";
-  }
   beginning = beginning.substr(0, std::size_t{64} << 10);
   beginning.remove_prefix(std::min(beginning.size(), beginning.find_first_not_of('\0')));
   const auto odd = std::ranges::count_if(beginning, [](char c) {
@@ -140,13 +140,35 @@ std::string why_not_text(std::string_view beginning) {
 }
 
 void count_line(const LogLine& line, LogFile& file) {
-  ++file.lines;
   const bool foreign = std::holds_alternative<TorchWork>(line.fact) || std::holds_alternative<KernelEvent>(line.fact);
   const auto* other = std::get_if<OtherLine>(&line.fact);
   if (foreign || (other != nullptr && !other->nccl)) return;
   ++file.nccl_lines;
   if (other != nullptr && !other->chatter) ++file.unknown_lines;
 }
+
+/// Joins the long lines that containers' logs have in parts: "2026-11-21T00:00:00.0Z stderr P text", the last with F.
+struct PartJoiner {
+  std::array<std::string, 2> begun;  ///< of stdout and stderr
+  std::string joined;
+
+  /// Whether `line`, which becomes the joined one, is whole.
+  bool is_whole(std::string_view& line) {
+    if (line.size() < 11 || line[10] != 'T') return true;
+    LogScan scan{line};
+    scan.word();
+    const bool of_stderr = scan.take("stderr ");
+    if (!of_stderr && !scan.take("stdout ")) return true;
+    const bool is_last = scan.take("F ");
+    if (!is_last && !scan.take("P ")) return true;
+    std::string& before = begun[of_stderr ? 1 : 0];
+    if (is_last && before.empty()) return true;
+    before.append(scan.rest.substr(0, LineReader::kMaxLine - before.size()));
+    if (is_last)
+      line = joined = std::string(line.substr(0, line.size() - scan.rest.size())) + std::exchange(before, {});
+    return is_last;
+  }
+};
 
 }  // namespace
 
@@ -201,14 +223,22 @@ LogFile read_log_file(const fs::path& path,
   if (!file.trouble.empty()) return file;
   LineReader reader(descriptor.fd(), limit);
   file.trouble = why_not_text(reader.beginning());
-  std::string_view text;
   std::string plain;
-  while (file.trouble.empty() && reader.next(text)) {
+  const auto tell = [&](std::string_view text) {
+    if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
     if (reader.may_have_colours() && text.find('\x1b') != kNotFound) text = plain = without_colours(text);
     const LogLine line = parse_log_line(text);
     count_line(line, file);
-    on_line(line, file.lines);
+    on_line(line, reader.number());
+  };
+  PartJoiner parts;
+  for (std::string_view text; file.trouble.empty() && reader.next(text);) {
+    if (parts.is_whole(text)) tell(text);
   }
+  for (const std::string& begun : parts.begun) {
+    if (!begun.empty()) tell(begun);
+  }
+  file.lines = reader.number();
   file.bytes = reader.bytes();
   if (reader.error() != 0) file.trouble = std::strerror(reader.error());
   if (file.trouble.empty() && file.bytes == 0) file.trouble = "empty";

@@ -27,32 +27,39 @@ class LineReader {
   /// What the file begins with, up to a block of it.
   std::string_view beginning();
 
-  /// The next line without its '\n', and without NULs in front of it (what a truncated file is filled up with); `line`
-  /// lives until the next call. False: there is none.
+  /// The next line without its '\n', or the '\r' that programs which show their progress end lines with, and without
+  /// NULs in front of it (what a truncated file is filled up with); `line` lives until the next call. False: there is
+  /// none.
   bool next(std::string_view& line) {
     for (;;) {
       while (begin_ < end_ && !skipping_ && buffer_[begin_] == '\0') ++begin_;
       const char* const start = buffer_.get() + begin_;
       const std::size_t left = end_ - begin_;
-      const void* const hit = left == 0 ? nullptr : std::memchr(start, '\n', left);
-      const std::size_t length =
-          hit == nullptr ? left : static_cast<std::size_t>(static_cast<const char*>(hit) - start);
+      const void* hit = left == 0 ? nullptr : std::memchr(start, '\n', left);
+      std::size_t length = hit == nullptr ? left : static_cast<std::size_t>(static_cast<const char*>(hit) - start);
+      // One before a '\n', or before what is not yet read, ends none.
+      const void* const bare = carriages_ && length > 1 ? std::memchr(start, '\r', length - 1) : nullptr;
+      if (bare != nullptr) length = static_cast<std::size_t>(static_cast<const char*>(hit = bare) - start);
       if (hit == nullptr && (skipping_ || left <= kMaxLine)) {
         if (skipping_) begin_ = end_;
         if (fill()) continue;
         line = std::string_view(buffer_.get() + begin_, end_ - begin_);
         begin_ = end_;
+        number_ += fresh_ && !line.empty() ? 1 : 0;
         return !line.empty();
       }
       begin_ += length + (hit == nullptr ? 0 : 1);
       const bool rest_of_cut = skipping_;
       skipping_ = hit == nullptr;
+      number_ += fresh_ ? 1 : 0;
+      fresh_ = hit != nullptr && *static_cast<const char*>(hit) == '\n';
       if (rest_of_cut) continue;
       line = std::string_view(start, length < kMaxLine ? length : kMaxLine);
       return true;
     }
   }
 
+  std::uint64_t number() const { return number_; }  ///< of the line, as editors count: by '\n' alone
   /// Whether an escape character was read so far: lines may hold colours.
   bool may_have_colours() const { return escapes_; }
   std::uint64_t bytes() const { return bytes_; }
@@ -71,7 +78,10 @@ class LineReader {
   std::size_t end_ = 0;
   std::uint64_t bytes_ = 0;
   int error_ = 0;
+  std::uint64_t number_ = 0;
+  bool fresh_ = true;  ///< at the beginning of a numbered line
   bool escapes_ = false;
+  bool carriages_ = false;
   bool skipping_ = false;  ///< behind the cut of a line
 };
 
@@ -93,10 +103,10 @@ std::string without_colours(std::string_view text);
 /// not exist.
 std::vector<std::filesystem::path> find_log_files(std::span<const std::filesystem::path> paths);
 
-/// Reads a file ("-": standard input) in pieces (memory stays bounded whatever its size or its lines' lengths;
-/// compressed files, pipes and devices are not read) and hands over each line's meaning with its number, from 1. The
-/// texts in it live until `on_line` returns. A file that is still being written is read as far as it was at the start.
-/// Never throws for what is in the file; what `on_line` throws ends the reading.
+/// Reads a file ("-": standard input) in pieces (memory stays bounded whatever its size or its lines' lengths; pipes
+/// and devices are not read) and hands over each line's meaning with its number, from 1. The texts in it live until
+/// `on_line` returns. A file that is still being written is read as far as it was at the start. Never throws for what
+/// is in the file; what `on_line` throws ends the reading.
 LogFile read_log_file(const std::filesystem::path& path,
                       const std::function<void(const LogLine& line, std::uint64_t number)>& on_line);
 

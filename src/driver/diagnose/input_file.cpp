@@ -1,0 +1,232 @@
+#include "driver/diagnose/input_file.h"
+
+#include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/read_file.h"
+#include "common/base/units.h"
+#include "common/machine/memory.h"
+#include "common/record/json_values.h"
+#include "driver/diagnose/call_records.h"
+#include "driver/rules/line_rules.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool begins_as(std::string_view list, const InputFile& file) {
+  return builtin_line_rules().has(list, read_piece(file.opens, kHead).text);
+}
+
+bool is_packed(const InputFile& file) { return begins_as("compressed", file) || begins_as("archives", file); }
+
+InputFile in_memory(const fs::path& path, std::string_view text) {
+  const int fd = ::memfd_create("busbar", MFD_CLOEXEC);
+  if (fd < 0) return {path, {}, std::strerror(errno), {}};
+  InputFile file{path, fmt::format("/proc/self/fd/{}", fd), {}, {::fdopen(fd, "w"), ::fclose}};
+  if (::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) file.trouble = std::strerror(errno);
+  return file;
+}
+
+/// Formats are chosen by the beginning: libarchive alone would take any text for some, and one that begins with zeros
+/// for an empty tar. That which is compressed is raw, whatever is in it.
+std::shared_ptr<archive> opened(const fs::path& path, bool compressed) {
+  std::shared_ptr<archive> one(archive_read_new(), archive_read_free);
+  for (const int filter :
+       {ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_BZIP2, ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_ZSTD, ARCHIVE_FILTER_LZ4}) {
+    archive_read_support_filter_by_code(one.get(), filter);
+  }
+  const std::vector<int> raw{ARCHIVE_FORMAT_RAW}, archives{ARCHIVE_FORMAT_ZIP, ARCHIVE_FORMAT_7ZIP, ARCHIVE_FORMAT_TAR};
+  for (const int format : compressed ? raw : archives) archive_read_support_format_by_code(one.get(), format);
+  constexpr std::size_t kBlock = 256 << 10;
+  archive_read_open_filename(one.get(), path.c_str(), kBlock);
+  return one;
+}
+
+/// Why no more comes.
+std::string complaint(archive* one) {
+  const char* const text = archive_error_string(one);
+  return text == nullptr ? "it ends too early" : text;
+}
+
+struct Unpacker {
+  std::uint64_t room;  ///< [bytes]
+  std::vector<InputFile> files;
+
+  void add(InputFile file, int depth) {
+    constexpr int kDeepest = 8;  // archives in archives
+    if (!is_packed(file)) return files.push_back(std::move(file));
+    if (depth == kDeepest) return add_trouble(file, "an archive in too many others");
+    add_members(file, begins_as("compressed", file), depth);
+    if (!file.trouble.empty()) add_trouble(file, file.trouble);
+  }
+
+  void add_trouble(const InputFile& file, std::string trouble) {
+    files.push_back({file.path, {}, std::move(trouble), {}});
+  }
+
+  void add_members(const InputFile& packed, bool alone, int depth) {
+    const auto in = opened(packed.opens, alone);
+    const std::size_t before = files.size();
+    archive_entry* entry = nullptr;
+    int state = ARCHIVE_OK;
+    while ((state = archive_read_next_header(in.get(), &entry)) == ARCHIVE_OK || state == ARCHIVE_WARN) {
+      if (!alone && (archive_entry_filetype(entry) != AE_IFREG || archive_entry_hardlink(entry) != nullptr)) continue;
+      const char* name = archive_entry_pathname_utf8(entry);
+      if (name == nullptr) name = archive_entry_pathname(entry);
+      const std::string path = packed.path.string();
+      InputFile member = in_memory(alone || name == nullptr ? path : path + "/" + name, "");
+      if (archive_entry_is_encrypted(entry) != 0) {
+        add_trouble(member, "encrypted");
+      } else if (unpack(in.get(), member)) {
+        add(std::move(member), depth + 1);
+      } else {  // to pass over the rest of it would mean to unpack that
+        return add_trouble(member, member.trouble + "; nothing behind it is read");
+      }
+    }
+    if (state != ARCHIVE_EOF) {  // where no format was found it would call a function that is none (3.6)
+      const bool locked = archive_format(in.get()) != 0 && archive_read_has_encrypted_entries(in.get()) > 0;
+      add_trouble(packed, locked ? "encrypted" : "damaged: " + complaint(in.get()));
+    } else if (files.size() == before) {
+      add_trouble(packed, "an archive without files");
+    }
+  }
+
+  /// Keeps what there is also where the end is missing: a process that died may have been writing it. False: it is too
+  /// large.
+  bool unpack(archive* in, InputFile& member) {
+    // Times its packed size that a member may have where it is large: deflate's most is 1032, of zeros.
+    constexpr std::uint64_t kMostRatio = 2000, kFreeOfRatio = 64 << 20;
+    constexpr std::uint64_t kPerMember = 4096;  // what an empty one costs
+    const std::int64_t packed_before = archive_filter_bytes(in, -1);
+    const void* block = nullptr;
+    std::size_t length = 0;
+    la_int64_t offset = 0;
+    std::uint64_t size = 0;
+    int state = ARCHIVE_OK;
+    while (member.trouble.empty() && state == ARCHIVE_OK) {
+      size = static_cast<std::uint64_t>(offset) + length;
+      const auto packed = static_cast<std::uint64_t>(archive_filter_bytes(in, -1) - packed_before);
+      if (size + kPerMember > room) {
+        member.trouble = fmt::format("unpacked it needs more than the {} left for it", format_bytes(room));
+      } else if (size > kFreeOfRatio && size / kMostRatio > packed) {
+        member.trouble = "a bomb: it unpacks to very much more than it is";
+      } else if (::pwrite(::fileno(member.memory.get()), block, length, offset) != static_cast<ssize_t>(length)) {
+        member.trouble = std::strerror(errno);
+      } else {  // not archive_read_data(), which drops what it has where the end is missing
+        state = archive_read_data_block(in, &block, &length, &offset);
+      }
+    }
+    if (!member.trouble.empty()) return false;
+    room -= size + kPerMember;
+    if (state != ARCHIVE_EOF) member.trouble = "its rest: " + complaint(in);
+    return true;
+  }
+};
+
+/// What is beyond 16 bits becomes halves that are no UTF-8.
+std::string utf8_of(std::string_view utf16, bool high_first) {
+  std::string utf8;
+  for (std::size_t i = 0; i + 1 < utf16.size(); i += 2) {
+    const unsigned first = static_cast<unsigned char>(utf16[i]), second = static_cast<unsigned char>(utf16[i + 1]);
+    const unsigned unit = high_first ? first << 8U | second : second << 8U | first;
+    if (unit >= 0x800) utf8 += static_cast<char>(0xE0U | unit >> 12U);
+    if (unit >= 0x80) utf8 += static_cast<char>(unit >= 0x800 ? 0x80U | (unit >> 6U & 0x3FU) : 0xC0U | unit >> 6U);
+    utf8 += static_cast<char>(unit >= 0x80 ? 0x80U | (unit & 0x3FU) : unit);
+  }
+  return utf8;
+}
+
+/// `is_text`: a string here, or in a list here, is lines.
+void add_lines(const Json& value, bool is_text, std::string& lines) {
+  constexpr std::array<std::string_view, 10> kTexts{"message",     "msg",     "log",  "line", "text",
+                                                    "textPayload", "MESSAGE", "_raw", "body", "values"};  // Loki's
+  if (value.is_string() && is_text) {
+    lines.append(value.get_ref<const std::string&>()).append("\n");
+  } else if (value.is_array()) {
+    for (const Json& item : value) add_lines(item, is_text, lines);
+  } else if (value.is_object()) {
+    for (const std::string_view name : kTexts) {  // one of a record: some have the same text twice
+      const auto found = value.find(name);
+      if (found != value.end() && found->is_string()) return add_lines(*found, true, lines);
+    }
+    for (const auto& [key, member] : value.items()) add_lines(member, contains(kTexts, key), lines);
+  }
+}
+
+/// Empty where there are none. Of a list that is cut or damaged those before that, and `trouble` says so.
+std::string lines_in(std::string_view text, std::string& trouble) {
+  std::string lines;
+  try {
+    add_lines(parse_json(text, "its rest"), true, lines);
+  } catch (const Error& error) {
+    const Json begun = parse_begun_json(text);
+    if (begun.is_array()) add_lines(begun, true, lines);  // anything else is a text that only begins like JSON
+    if (!lines.empty()) trouble = error.what();
+  }
+  return lines;
+}
+
+}  // namespace
+
+Piece read_piece(const fs::path& path, std::uint64_t most) {
+  std::error_code unknown;
+  Piece piece;
+  if (path == "-" || !fs::is_regular_file(path, unknown)) return piece;
+  std::ifstream file(path, std::ios::binary);
+  piece.size = fs::file_size(path, unknown);
+  if (unknown || !file) return {};
+  piece.text.resize(static_cast<std::size_t>(std::min(piece.size, most)));
+  file.read(piece.text.data(), static_cast<std::streamsize>(piece.text.size()));
+  piece.text.resize(static_cast<std::size_t>(file.gcount()));
+  if (piece.text.starts_with(kUtf8Mark)) piece.text.erase(0, kUtf8Mark.size());
+  return piece;
+}
+
+std::vector<InputFile> unpacked(std::span<const fs::path> files, std::uint64_t most_bytes) {
+  std::vector<InputFile> inputs;
+  for (const fs::path& path : files) inputs.push_back({path, path, {}, {}});
+  if (std::ranges::none_of(inputs, is_packed)) return inputs;  // which needs no /proc
+  rlimit open_files{};
+  if (::getrlimit(RLIMIT_NOFILE, &open_files) == 0) {  // each member is one
+    open_files.rlim_cur = open_files.rlim_max;
+    ::setrlimit(RLIMIT_NOFILE, &open_files);
+  }
+  Unpacker unpacker{most_bytes != 0 ? most_bytes : free_host_memory().free_bytes / 2, {}};
+  for (InputFile& file : inputs) unpacker.add(std::move(file), 0);
+  return unpacker.files;
+}
+
+InputFile plain_text(const InputFile& file, bool is_log) {
+  const LineRules& rules = builtin_line_rules();
+  const Piece head = read_piece(file.opens, kHead);
+  const bool high_first = rules.has("utf16-high-first", head.text);
+  const bool wide = high_first || rules.has("utf16-low-first", head.text);
+  const bool document = is_log && rules.has("json-documents", head.text) && !rules.has("json-lines", head.text);
+  if (!wide && (!document || looks_like_torch_dump(head.text))) return file;
+  if (head.size > kMostFileBytes) return {file.path, file.opens, "UTF-16 or JSON of too many bytes", file.memory};
+  std::string text = read_piece(file.opens, kMostFileBytes).text, trouble = file.trouble;
+  text = wide ? utf8_of(text, high_first) : lines_in(text, trouble);
+  if (text.empty()) return file;
+  InputFile plain = in_memory(file.path, text);
+  if (plain.trouble.empty()) plain.trouble = std::move(trouble);
+  return wide ? plain_text(plain, is_log) : plain;
+}
+
+}  // namespace busbar
