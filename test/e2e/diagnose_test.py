@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import unittest
+from fractions import Fraction
 
 import suite
 
@@ -219,12 +220,17 @@ class Verdicts(DiagnoseCase):
         told = json.loads(self.diagnose("--json", *(self.path(f"fr_trace_{rank}.json") for rank in range(3))).out)
         self.assertEqual(told["verdict"], "RANK_LAGGING", told)
         self.assertEqual(told["ranks"], [1], told)
+        for protocol in (2, 4):
+            for rank in range(3):
+                with open(os.path.join(folder, f"nccl_trace_rank_{rank}"), "wb") as file:
+                    pickle.dump(dump(40 if rank == 2 else 41), file, protocol=protocol)
+            told = json.loads(self.diagnose("--json", *(self.path(f"nccl_trace_rank_{rank}") for rank in range(3))).out)
+            self.assertEqual((told["verdict"], told["ranks"]), ("RANK_LAGGING", [2]), told)
         with open(os.path.join(folder, "nccl_trace_rank_0"), "wb") as file:
-            pickle.dump(dump(40), file, protocol=2)
-        told = self.verdict(self.diagnose(self.path("nccl_trace_rank_0")), "UNKNOWN", 6)
-        self.assertIn("json.dumps(pickle.load", told.out)
+            pickle.dump({"pg_config": Fraction(1, 2)}, file, protocol=2)
+        self.assertIn("the pickle holds GLOBAL", self.diagnose(self.path("nccl_trace_rank_0")).out)
         cut = self.write("fr_trace_4.json", json.dumps(dump(40))[:-40])
-        self.assertIn("a dump of PyTorch's Flight Recorder, not whole", self.diagnose(cut).out)
+        self.assertIn("a dump of PyTorch's Flight Recorder, not read", self.diagnose(cut).out)
 
     def test_broken_hardware_by_the_kernels_log_goes_before_everything(self):
         folder = self.job(good_job())

@@ -7,6 +7,7 @@
 #include "fuzz_main.h"
 
 using namespace busbar;
+using namespace std::string_literals;
 
 const long kFuzzRounds = 20000;
 
@@ -22,13 +23,15 @@ std::vector<std::string> fuzz_seeds() {
       R"("7","last_completed_collective":"6"}}},"1":{"pg_config":{"0":{"desc":"default_pg","ranks":"[0, 1]"}}}})",
       R"({"header":{"id":"0x7f8c","rank":2,"n_ranks":8,"nnodes":1},"metadata":{"hostname":"h","pid":7},"coll_perf":)"
       R"({"coll":"AllReduce","coll_sn":1407,"coll_msg_size_bytes":17179869184,"coll_exec_time_us":61974}})",
+      // {"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [{"collective_seq_id": 300}]}, pickled
+      "\x80\x02}(X\x09\0\0\0pg_configq\0}U\x01\x30}U\x05ranksU\x06[0, 1]ssU\x07\x65ntries](}(U\x11\x63ollective_seq_id"
+      "M\x2c\x01ueu."s,
   };
 }
 
 std::string fuzz_one(std::string_view input) {
   JobBook dumps, lines;
   looks_like_torch_dump(input);
-  how_to_unpickle(input);
   try {
     for (TorchDump& dump : read_torch_dumps(input, "input")) {
       dumps.add(dump, 0);

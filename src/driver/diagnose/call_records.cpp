@@ -193,14 +193,8 @@ bool is_dump(const Json& json) {
 
 bool looks_like_torch_dump(std::string_view head) { return builtin_line_rules().has("torch-dumps", head); }
 
-std::string_view how_to_unpickle(std::string_view head) {
-  if (!builtin_line_rules().has("pickled-torch-dumps", head)) return {};
-  return "python3 -c 'import json,pickle,sys; print(json.dumps(pickle.load(open(sys.argv[1],\"rb\"))))' FILE "
-         ">FILE.json";
-}
-
 std::vector<TorchDump> read_torch_dumps(std::string_view text, const std::string& name) {
-  const Json json = parse_json(text, name);
+  const Json json = parse_json(text.starts_with('\x80') ? json_of_pickle(text, name) : text, name);
   std::vector<TorchDump> dumps;
   if (is_dump(json)) {
     dumps.push_back(DumpReader(json).read());

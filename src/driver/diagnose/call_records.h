@@ -8,9 +8,9 @@
 
 namespace busbar {
 
-// Calls that others recorded as JSON: the dumps of PyTorch's Flight Recorder, and the lines of NCCL's Inspector.
+// Calls that others recorded: the dumps of PyTorch's Flight Recorder, and the lines of NCCL's Inspector.
 
-/// What a dump of PyTorch's Flight Recorder (formats 2.0 to 2.10, as JSON) says of one rank.
+/// What a dump of PyTorch's Flight Recorder (formats 2.0 to 2.10) says of one rank.
 struct TorchDump {
   struct Call {
     std::int64_t seq = 0;  ///< collective_seq_id: the same call has the same on all ranks of its group
@@ -31,15 +31,17 @@ struct TorchDump {
   std::vector<Group> groups;
 };
 
-/// Whether a file that begins so is such a dump.
+/// Whether a file that begins so is such a dump, as JSON or pickled, as PyTorch writes it by itself.
 bool looks_like_torch_dump(std::string_view head);
 
-/// A command that makes JSON of a dump that is pickled, as PyTorch writes it by itself; empty where it is none.
-std::string_view how_to_unpickle(std::string_view head);
-
 /// The dump, or those of several ranks: in a list, or by rank. What has another type than expected is passed over.
-/// Throws Error where it is not JSON; `name` begins the complaint.
+/// Throws Error where it is neither JSON nor a pickle of plain data; `name` begins the complaint.
 std::vector<TorchDump> read_torch_dumps(std::string_view text, const std::string& name);
+
+/// The lists, tuples, dicts, texts and numbers of a pickle (protocols 2 to 5) as a text of JSON, for parse_json and its
+/// limits. Nothing of it is executed: an instruction that would make or call anything else (GLOBAL, REDUCE, ...) is
+/// refused by its name. Memory stays in proportion to the bytes. Throws Error(bad_config) that begins with `name`.
+std::string json_of_pickle(std::string_view bytes, const std::string& name);
 
 /// A line of NCCL's Inspector (2.28 on): a collective that ended.
 struct InspectorCall {

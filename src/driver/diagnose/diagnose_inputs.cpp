@@ -282,7 +282,7 @@ bool read_dump(const InputFile& input, std::size_t index, JobBook& job, LogFile&
     return true;
   }
   try {
-    for (TorchDump& dump : read_torch_dumps(read_piece(input.opens, kMostFileBytes).text, "not whole")) {
+    for (TorchDump& dump : read_torch_dumps(read_piece(input.opens, kMostFileBytes).text, "not read")) {
       if (dump.rank < 0) dump.rank = rank_of_dump(input.path);
       for (const TorchDump::Group& group : dump.groups) file.lines += group.calls.size();
       job.add(dump, index);

@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/base/log_scan.h"
-#include "driver/diagnose/call_records.h"
 #include "driver/diagnose/input_file.h"
 #include "driver/diagnose/log_line.h"
 #include "driver/rules/line_rules.h"
@@ -121,15 +120,10 @@ std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) 
   return "";
 }
 
-constexpr std::size_t kPickleHead = 16 << 10;
-
 /// Empty where it is text, perhaps with some dirt in it. Programs that die leave NULs and halves of letters in their
 /// logs, and a log that was truncated under its writer begins with a hole; a core file or an image has control
 /// characters everywhere (noise has 9 in 100).
 std::string why_not_text(std::string_view beginning) {
-  if (const std::string_view command = how_to_unpickle(beginning.substr(0, kPickleHead)); !command.empty()) {
-    return fmt::format("a pickled dump of PyTorch's Flight Recorder: make JSON of it first: {}", command);
-  }
   beginning = beginning.substr(0, std::size_t{64} << 10);
   beginning.remove_prefix(std::min(beginning.size(), beginning.find_first_not_of('\0')));
   const auto odd = std::ranges::count_if(beginning, [](char c) {
