@@ -17,6 +17,9 @@ What `busbar diagnose` knows of other programs' lines, by program. Written by `s
 A site adds its own with `busbar diagnose --rules FILE`: a file of the same form (`configs/rules/lines/general.yaml`
 describes the keys), with `schema: 1` and `rules`. A remedy may be any text there. Such rules add findings; they never call
 a line harmless and never stand before a rule of this page.
+
+Not here, because they are no messages of one line: NCCL's calls, PyTorch's watchdog, and stacks of `py-spy dump` and gdb's
+`thread apply all bt` ([what is read](diagnose.md)).
 """
 
 

@@ -51,6 +51,12 @@ Communicators
   Rank 5 -- GPU 1 managed by process 1003 on node 10.0.0.2
   Rank 7 -- GPU 3 managed by process 1005 on node 10.0.0.2
 """
+STACKS = """[rank1]: Process 1001: python train.py
+[rank1]: Thread 1001 (idle): "MainThread"
+[rank1]:     all_reduce (torch/distributed/distributed_c10d.py:2806)
+Thread 1 (Thread 0x7f83d8e3c440 (LWP 1002) "python"):
+#0  0x00007f83d8aed545 in poll (fds=0x7f, nfds=1) at ../sysdeps/unix/sysv/linux/poll.c:29
+"""
 RAS_JSON = {
     "nccl_version": "2.28.9", "cuda_runtime_version": 13000, "timestamp": "2026-09-01 10:00:00",
     "communicators_count": 1, "communicators": [{
@@ -231,7 +237,7 @@ class HugeNumbers(unittest.TestCase):
     def test_logs_of_launchers_and_programs(self):
         torch = "".join(cases_of_logs.TORCH.format(rank=rank, seq=7 - rank // 3, done=6) for rank in range(4))
         signalled = torch.replace("work: 6", "work: 7, Received a dump signal due to a collective timeout")
-        examples = [PROGRAM_LINES, torch, signalled, cases_of_logs.XID, torch + PROGRAM_LINES]
+        examples = [PROGRAM_LINES, torch, signalled, cases_of_logs.XID, torch + PROGRAM_LINES, STACKS]
         self.try_all(self.texts(examples), ".log", [BUSBAR, "diagnose", "FILE", "--json"])
 
     def test_answers_of_ras(self):

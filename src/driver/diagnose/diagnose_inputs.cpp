@@ -332,14 +332,16 @@ void read_share(Share& share, std::span<const InputFile> files, std::vector<LogF
     const InputFile input = plain_text(files[i], true);
     if (!read_dump(input, i, share.job, read[i])) {
       RasBlocks ras;
+      StackDumps stacks;
       read[i] = read_log_file(input.opens, [&](const LogLine& line, std::uint64_t number) {
-        if (look_for_ras(line, ras)) return;
-        share.job.add(line, i, number);
         const auto* other = std::get_if<OtherLine>(&line.fact);
+        if (look_for_ras(line, ras) || (other != nullptr && !other->nccl && stacks.add(other->text))) return;
+        share.job.add(line, i, number);
         if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
         share.unknown.push_back(fmt::format("{}:{}: {}", input.path.string(), number,
                                             without_controls(other->text.substr(0, kLongestShown))));
       });
+      read[i].stacks = stacks.take(input.path.filename().string());
       std::ranges::move(ras.take(), std::back_inserter(share.ras));
     }
     read[i].path = input.path;

@@ -276,6 +276,7 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   if (std::ranges::all_of(findings, [](const Finding& one) { return one.verdict == Verdict::unknown; })) {
     find_other_failures(view, findings);
   }
+  find_in_stacks(view, findings);
   find_doubts_of_ras(view, findings);
   const bool ras_answered = std::ranges::any_of(ras, [](const RasEvidence& one) { return one.answered; });
   if (findings.empty()) {

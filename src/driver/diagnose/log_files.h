@@ -1,6 +1,7 @@
 #pragma once
 
 #include "driver/diagnose/log_fact.h"
+#include "driver/diagnose/stack_dumps.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -92,7 +93,8 @@ struct LogFile {
   std::uint64_t lines = 0;
   std::uint64_t nccl_lines = 0;
   std::uint64_t unknown_lines = 0;  ///< of NCCL, but not understood
-  std::string trouble;              ///< "binary", "empty", "Permission denied"; no text: read whole
+  std::deque<ProcessStack> stacks;
+  std::string trouble;  ///< "binary", "empty", "Permission denied"; no text: read whole
 };
 
 /// The text without terminals' escape sequences: colours, titles, cursors.

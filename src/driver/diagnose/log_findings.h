@@ -95,6 +95,8 @@ void find_in_calls(const LogView& view, Findings& findings);
 void find_in_torch(const LogView& view, Findings& findings);
 /// Errors, tracebacks and unwinding whose cause nothing above explains.
 void find_other_failures(const LogView& view, Findings& findings);
+/// Where processes' stacks were dumped: who stands elsewhere than in the operation that the others wait in.
+void find_in_stacks(const LogView& view, Findings& findings);
 /// What RAS complains of without telling who is gone or behind.
 void find_doubts_of_ras(const LogView& view, Findings& findings);
 

@@ -1,0 +1,150 @@
+#include "driver/diagnose/stack_dumps.h"
+
+#include "driver/diagnose/log_findings.h"
+#include "driver/diagnose/log_line.h"
+#include "driver/diagnose/program_lines.h"
+#include "driver/rules/line_rules.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <span>
+#include <utility>
+
+namespace busbar {
+
+bool StackDumps::add(std::string_view line) {
+  constexpr std::size_t kMostStacks = 1 << 14, kMostFrames = 256, kLongestFrame = 200;
+  constexpr int kMostForeign = 20;
+  const bool may_begin = mentions(line, "Process ") || mentions(line, "Thread ") || mentions(line, "#0  ");
+  if (open_.empty() && !may_begin) return false;
+  const Speaker speaker = find_speaker(line);
+  LineFacts facts = builtin_line_rules().facts_in("stacks", speaker.text);
+  const auto known = open_.find(speaker.rank);
+  const ProcessStack* const before = known == open_.end() ? nullptr : known->second.stack;
+  // gdb's `bt` of a process with one thread has no heading.
+  const bool bare =
+      facts.contains("innermost") && (known == open_.end() || (before != nullptr && !before->frames.empty()));
+  const bool process = bare || facts.contains("process"), thread = facts.contains("thread");
+  if (known == open_.end() && !process && !thread) return false;
+  Open& open = open_[speaker.rank];
+  if (facts.empty()) {
+    if (!speaker.text.empty() && ++open.foreign > kMostForeign) open_.erase(speaker.rank);
+    return false;
+  }
+  open.foreign = 0;
+  if (process) open.pid = facts["process"];
+  if (process || thread) open.stack = nullptr;
+  const bool main = bare || facts.contains("main") || (thread && facts["thread"] == open.pid);
+  if (main && stacks_.size() < kMostStacks) {
+    stacks_.push_back({open.pid, {speaker.rank, ""}, {}});
+    open.stack = &stacks_.back();
+  }
+  if (open.stack != nullptr && facts.contains("frame") && open.stack->frames.size() < kMostFrames) {
+    open.stack->frames.push_back(without_controls(facts["frame"].substr(0, kLongestFrame)));
+  }
+  return true;
+}
+
+std::deque<ProcessStack> StackDumps::take(const std::string& file) {
+  open_.clear();
+  const int rank = file_name_rank(file);
+  // Of a rank's own file the first process is the rank, the others are its children (py-spy dump --subprocesses).
+  std::erase_if(stacks_, [&, first = stacks_.empty() ? "" : stacks_.front().pid](const ProcessStack& stack) {
+    return stack.frames.empty() || (rank >= 0 && stack.process.first < 0 && stack.pid != first);
+  });
+  for (ProcessStack& stack : stacks_) {
+    std::ranges::reverse(stack.frames);
+    if (stack.process.first < 0) stack.process.first = rank;
+    if (stack.process.first < 0)
+      stack.process.second = printable(stack.pid.empty() ? file : fmt::format("pid {} in {}", stack.pid, file));
+  }
+  return std::exchange(stacks_, {});
+}
+
+namespace {
+
+/// The members with equal stacks, by their frames.
+using StackGroup = std::pair<std::vector<std::string>, std::set<StackMember>>;
+
+/// Those with equal newest stacks, the largest group first. NCCL's log may name the rank of a pid.
+std::vector<StackGroup> grouped_stacks(const LogView& view) {
+  std::map<std::string, int> rank_of;
+  for (const std::uint32_t actor : view.rank_map.rank_actors) {
+    const int rank = view.rank_map.rank_of[actor];
+    const auto [same, added] = rank_of.emplace(std::to_string(process_of(view.book, actor).pid), rank);
+    if (!added) same->second = -1;  // of several hosts
+  }
+  std::map<StackMember, std::vector<std::string>> newest;
+  for (const LogFile& file : view.files) {
+    for (const ProcessStack& stack : file.stacks) {
+      const auto named = rank_of.find(stack.pid);
+      const bool is_rank = stack.process.first < 0 && named != rank_of.end() && named->second >= 0;
+      newest[is_rank ? StackMember(named->second, "") : stack.process] = stack.frames;
+    }
+  }
+  std::map<std::vector<std::string>, std::set<StackMember>> members;
+  for (const auto& [member, frames] : newest) members[frames].insert(member);
+  std::vector<StackGroup> groups(members.begin(), members.end());
+  std::ranges::sort(
+      groups, {}, [](const StackGroup& group) { return std::pair(-std::ssize(group.second), *group.second.begin()); });
+  return groups;
+}
+
+std::string list_members(const std::set<StackMember>& members) {
+  constexpr std::size_t kMost = 8;
+  std::vector<int> ranks;
+  std::vector<std::string> names;
+  for (const auto& [rank, label] : members) {
+    if (rank >= 0) ranks.push_back(rank);
+    if (rank < 0 && names.size() <= kMost) names.push_back(names.size() < kMost ? label : "...");
+  }
+  if (!ranks.empty()) names.insert(names.begin(), list_ranks(ranks));
+  return fmt::format("{} {}", fmt::join(names, ", "), members.size() == 1 ? "is" : "are");
+}
+
+/// The innermost call that is one of a list, or is none of it.
+std::string innermost(const std::vector<std::string>& frames, std::string_view list, bool wanted) {
+  const auto is = [&](const std::string& frame) { return builtin_line_rules().has(list, frame) == wanted; };
+  const auto found = std::find_if(frames.rbegin(), frames.rend(), is);
+  return found != frames.rend() ? *found : wanted ? "" : frames.back();
+}
+
+}  // namespace
+
+void find_in_stacks(const LogView& view, Findings& findings) {
+  std::vector<std::string> places;
+  std::map<std::string, std::size_t> waiting;  // by operation
+  std::vector<int> late;
+  std::ptrdiff_t nelsewhere = 0;
+  const std::vector<StackGroup> groups = grouped_stacks(view);
+  for (const auto& [frames, members] : groups) {
+    const std::string operation = innermost(frames, "collective-calls", true);
+    std::string place = fmt::format("{} in {}", list_members(members),
+                                    operation.empty() ? innermost(frames, "idle-calls", false) : operation);
+    const auto parting = std::ranges::mismatch(frames, groups.front().first).in1;
+    if (parting != frames.begin() && parting != frames.end())
+      place += fmt::format(" (apart from most since {})", *parting);
+    places.insert(operation.empty() ? places.begin() + nelsewhere++ : places.end(), std::move(place));
+    if (!operation.empty()) waiting[operation] += members.size();
+    for (const auto& [rank, label] : members) {
+      // Others may be launchers and loaders of data, which come to no operation.
+      if (operation.empty() && rank >= 0) late.push_back(rank);
+    }
+  }
+  if (places.empty()) return;
+  // Where few wait, they may have come too early to an operation that the others have no part in.
+  const bool lagging = waiting.size() == 1 && !late.empty() && waiting.begin()->second >= late.size();
+  constexpr std::size_t kMostInSentence = 3;
+  const auto shown = std::span(places).first(std::min(places.size(), kMostInSentence));
+  Finding finding =
+      make_finding(lagging ? Verdict::rank_lagging : Verdict::unknown,
+                   fmt::format("by the stacks of their main threads, {}", fmt::join(shown, "; ")), places);
+  if (lagging) finding.ranks = std::move(late);
+  findings.emplace_back(std::move(finding));
+}
+
+}  // namespace busbar

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+/// Whose stack it is: a rank; -1 and "pid 42 in FILE" where that is not known.
+using StackMember = std::pair<int, std::string>;
+
+/// Where the main thread of a process stood.
+struct ProcessStack {
+  std::string pid;  ///< empty: not told
+  StackMember process;
+  std::vector<std::string> frames;  ///< the outermost call first: "wait (threading.py:359)"
+};
+
+/// Finds the stacks that py-spy dump, gdb, cuda-gdb and pstack print, among other lines.
+class StackDumps {
+ public:
+  /// The next line of the file. False: it is nothing of a stack.
+  bool add(std::string_view line);
+
+  /// The stacks so far. `file`: its name, which may tell the rank.
+  std::deque<ProcessStack> take(const std::string& file);
+
+ private:
+  /// What somebody is printing.
+  struct Open {
+    std::string pid;
+    ProcessStack* stack = nullptr;  ///< null: of another thread than the main one
+    int foreign = 0;                ///< lines of others since the last one of it
+  };
+
+  std::map<int, Open> open_;  ///< by rank: their lines may be mixed
+  std::deque<ProcessStack> stacks_;
+};
+
+}  // namespace busbar
