@@ -3,7 +3,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/answer_within.h"
-#include "common/machine/cgroup.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
@@ -21,6 +20,7 @@
 #include <array>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -29,6 +29,14 @@ namespace busbar {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::optional<std::string> text_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
+  return text;
+}
 
 struct Stat {
   char state = '?';
@@ -68,7 +76,7 @@ std::optional<std::string> address_of(std::string_view text) {
 }  // namespace
 
 std::uint64_t process_start(std::int64_t pid) noexcept try {
-  const auto text = read_trimmed("/proc/" + std::to_string(pid) + "/stat");
+  const auto text = text_of("/proc/" + std::to_string(pid) + "/stat");
   const auto stat = text ? parse_stat(*text) : std::nullopt;
   return stat ? stat->start : 0;
 } catch (...) {
@@ -85,11 +93,11 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   if (flight.pid <= 0) return process;
   if (flight.pid_namespace != 0 && flight.pid_namespace != own_pid_namespace()) return process;
   const fs::path dir = root / "proc" / std::to_string(flight.pid);
-  const std::optional<std::string> text = read_trimmed(dir / "stat");
+  const std::optional<std::string> text = text_of(dir / "stat");
   if (!text) {
     // Gone, but only where /proc is mounted and shows processes at all.
     std::error_code ignored;
-    if (!fs::exists(dir, ignored) && read_trimmed(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
+    if (!fs::exists(dir, ignored) && text_of(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
     return process;
   }
   const std::optional<Stat> stat = parse_stat(*text);
@@ -101,9 +109,9 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   process.state = stat->state;
   const bool dead = stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
   process.life = dead ? ProcessState::Life::gone : ProcessState::Life::alive;
-  const std::string status = read_trimmed(dir / "status").value_or("");
+  const std::string status = text_of(dir / "status").value_or("");
   process.tracer = leading_number<std::uint32_t>(field_of(status, "TracerPid").value_or("")).value_or(0);
-  if (const auto wchan = read_trimmed(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
+  if (const auto wchan = text_of(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
   return process;
 }
 
@@ -128,7 +136,7 @@ std::vector<TcpConnection> parse_established(std::string_view text) {
 std::vector<TcpConnection> established_connections(const fs::path& root) {
   std::vector<TcpConnection> all;
   for (const char* name : {"proc/net/tcp", "proc/net/tcp6"}) {
-    const auto table = read_trimmed(root / name);
+    const auto table = text_of(root / name);
     if (!table) continue;
     const std::vector<TcpConnection> some = parse_established(*table);
     all.insert(all.end(), some.begin(), some.end());
