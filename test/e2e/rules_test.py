@@ -85,7 +85,7 @@ class Rules(Case):
             self.assertIn("next", explained.stdout)
         unknown = self.diagnose("--explain", "xid")
         self.assertEqual(unknown.returncode, 255)
-        self.assertIn("kernel-xid-follows", unknown.stderr)
+        self.assertIn("kernel-xid-reboot-required", unknown.stderr)
 
     @unittest.skipUnless(importlib.util.find_spec("yaml"), "no PyYAML here (make deps)")
     def test_the_page_lists_all_rules(self):

@@ -97,6 +97,46 @@ TEST_CASE("Lines that only look like a failure leave a healthy log OK", "[job_lo
         Verdict::config);
 }
 
+TEST_CASE("What programs tell of health makes it OK, and of no failure beside it", "[job_log][rules]") {
+  const std::string well = "[default0]:\u2713 No stragglers detected.";
+  CHECK(of_lines({well}).verdict == Verdict::ok);
+  CHECK(of_lines({well, "srun: error: n12: task 4: Out Of Memory"}).verdict == Verdict::resource);
+  CHECK(of_lines({well, "the flux capacitor failed"}).verdict == Verdict::unknown);
+}
+
+TEST_CASE("Of several launchers' first failures the first by time is it", "[job_log][rules]") {
+  const auto block = [](const std::string& time, const std::string& host, int rank, int code) {
+    return Lines{"Root Cause (first observed failure):",
+                 "[0]:",
+                 "  time      : 2026-11-20_" + time,
+                 "  host      : " + host,
+                 "  rank      : " + std::to_string(rank) + " (local_rank: 0)",
+                 "  exitcode  : " + std::to_string(code) + " (pid: 4711)"};
+  };
+  Lines lines = block("09:09:37", "node1", 0, 1);
+  for (const std::string& line : block("09:09:31", "node2", 8, -11)) lines.push_back(line);
+  const Diagnosis found = of_lines(lines);
+  CHECK(found.verdict == Verdict::process_dead);
+  CHECK(found.ranks == std::vector<int>{8});
+  CHECK(found.hosts == Lines{"node2"});
+}
+
+TEST_CASE("Who reports a peer is not the peer", "[job_log][rules]") {
+  const Diagnosis ucx = of_lines(
+      {"[1598022617.483106] [cn7:58211:0] sock.c:116  UCX  ERROR connect(fd=34, dest_addr=10.1.0.7:35892) failed: "
+       "Connection timed out"});
+  CHECK(ucx.verdict == Verdict::host_unreachable);
+  CHECK(ucx.hosts == Lines{"10.1.0.7"});
+  const Diagnosis twice = of_lines(
+      {"n8:18587:18853 [0] bootstrap.cc:131 NCCL WARN Bootstrap Root : rank 1 of 8 ranks has already checked in"});
+  CHECK(twice.verdict == Verdict::config);
+  CHECK(twice.ranks == std::vector<int>{1});
+  CHECK(twice.hosts.empty());
+  // grep puts the file's name in front.
+  CHECK(of_lines({"messages:Nov 24 08:21:50 n07 kernel: INFO: task sim:61442 blocked for more than 120 seconds."})
+            .hosts == Lines{"n07"});
+}
+
 TEST_CASE("A line that means something only behind another is read there alone", "[job_log][rules]") {
   const std::string head = "An MPI communication peer process has unexpectedly disconnected.  This";
   const std::string host = "  Peer host:  node7";
@@ -137,7 +177,10 @@ TEST_CASE("What a kernel says with an XID goes before its number", "[job_log][ru
   CHECK(reboot.rules == Lines{"kernel-xid-reboot-required"});
   CHECK(reboot.devices == Lines{"0000:9b:00"});
   CHECK(of_lines({at + "149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 11 (0x1 0x0 0x0)"}).verdict == Verdict::unknown);
-  CHECK(of_lines({at + "45, pid=81442, name=python3, channel 0x5 caused by previous Xid 149"}).verdict ==
+  const Diagnosis follows = of_lines({at + "45, pid=81442, name=python3, channel 0x5 caused by previous Xid 149"});
+  CHECK(follows.verdict == Verdict::hw_fault);
+  CHECK(follows.rules == Lines{"xid-149"});
+  CHECK(of_lines({at + "45, pid=81442, name=python3, channel 0x5 caused by previous Xid 31"}).verdict ==
         Verdict::unknown);
   CHECK(of_lines({at + "79, GPU has fallen off the bus."}).rules == Lines{"xid-79"});
   // Whatever stands in front.

@@ -104,7 +104,11 @@ bool read_xid(std::string_view text, KernelEvent& event) {
   text = text.substr(at);
   const std::size_t open = text.find('('), close = text.find(')');
   if (close == kNotFound || !text.substr(close).starts_with("): ")) return false;
-  const int number = leading_number<int>(text.substr(close + 3)).value_or(-1);
+  // "45, ..., Ch 00000001 caused by previous Xid 149": a clean-up, which says itself what it follows.
+  constexpr std::string_view kCause = " caused by previous Xid ";
+  const std::size_t cause = text.find(kCause);
+  const std::size_t digits = cause == kNotFound ? close + 3 : cause + kCause.size();
+  const int number = leading_number<int>(text.substr(digits)).value_or(-1);
   if (number < 0) return false;
   event.what = KernelEvent::What::xid;
   event.device = text.substr(open + 1, close - open - 1);

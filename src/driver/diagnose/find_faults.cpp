@@ -165,7 +165,7 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
   if (record.rule->blame == RuleBlame::named) peers.assign(record.hosts.begin(), record.hosts.end());
   if (!peers.empty()) {
     const bool several = peers.size() > 1;
-    const std::string who = voice_of(view, record);
+    const std::string who = record.rule->blame == RuleBlame::named ? "" : voice_of(view, record);
     std::string what = !refused ? "cannot be reached" : several ? "refuse connections" : "refuses connections";
     if (!who.empty()) what += (refused ? " of " : " by ") + who;
     finding.sentence = fmt::format("{}{} {}", name_peer(view, peers.front()),

@@ -283,10 +283,12 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
   for (const ProgramNote& note : view.book.program) {
     if (note.event.what == What::ended) ends.push_back(&note);
   }
-  // What torchrun takes for the first comes last in its list.
+  // What torchrun takes for the first comes last in its list; and there is one torchrun per host.
   std::ranges::stable_sort(ends, [](const ProgramNote* a, const ProgramNote* b) {
     const auto order = [](const ProgramNote* one) {
-      return std::pair(one->event.name != kRootCause, one->event.ranks.empty());
+      const ProgramEvent& event = one->event;
+      return std::tuple(event.name != kRootCause, event.ranks.empty(), event.time.empty(),
+                        std::string_view(event.time));
     };
     return order(a) < order(b);
   });

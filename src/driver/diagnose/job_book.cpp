@@ -174,7 +174,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   const std::string_view begin = without_blanks(text.substr(0, 200));
   const char first = begin.empty() ? '\0' : begin.front();
   // By the first letter: most lines have another, and there are very many.
-  if (first == 'h' || first == 'r' || first == 'R' || first == '=') note_failed(begin);
+  if (first == 'h' || first == 'r' || first == 'R' || first == '=' || begin.starts_with("time ")) note_failed(begin);
   if (first == '#' &&
       (begin.starts_with("# Avg bus bandwidth") || begin.starts_with("# Out of bounds values : 0 OK"))) {
     ++understood;

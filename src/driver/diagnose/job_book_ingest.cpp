@@ -204,6 +204,7 @@ void JobBook::note_failed(std::string_view text) {
     elastic_ = {};
     elastic_.name = found["begins"];
   }
+  if (found.contains("time")) elastic_.time = found["time"];
   if (found.contains("host")) elastic_.host = found["host"].substr(0, 256);
   if (const auto rank = number_of<int>(found["rank"])) elastic_.ranks = {*rank};
   if (const auto pid = number_of<std::int64_t>(found["pid"])) elastic_.pid = *pid;
@@ -232,12 +233,14 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
   }
   for (ProgramEvent& event : events) {
     ++understood;
+    event.time = builtin_line_rules().facts_in("times", text.substr(0, 200))["time"];
     if (event.rule != nullptr) heads_[event.rule->id] = {kNone, kNone, file, number};
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
       event.ranks = elastic_.ranks;
       event.host = elastic_.host;
       event.name = elastic_.name;
+      if (event.time.empty()) event.time = elastic_.time;
       if (event.pid < 0) event.pid = elastic_.pid;
     }
     if (event.what == ProgramEvent::What::message) {
@@ -247,7 +250,11 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       note_peers(event.rule->kind, event.text);
       continue;
     }
-    count(ProgramNote{std::move(event), file, number, 1});
+    if (event.what == ProgramEvent::What::healthy) {
+      note("works", event.rule->means);
+    } else {
+      count(ProgramNote{std::move(event), file, number, 1});
+    }
   }
 }
 

@@ -193,9 +193,10 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
     for (const char* group : groups) found = named.contains(group) ? named[group] : found;
     return rule.blame == RuleBlame::nobody ? std::string() : found;
   };
-  const std::string ranks = any_of({"rank", "ranks", "task"}), host = any_of({"pod", "address", "host"});
+  std::vector<int> ranks = number_list(any_of({"rank", "ranks", "task"}));  // a task of the kernel has a name
+  const std::string host = any_of({"pod", "address", "host"});
   if (rule.blame == RuleBlame::nobody || !ranks.empty() || !host.empty()) {
-    event.ranks = number_list(ranks);
+    event.ranks.swap(ranks);
     event.host = host;
   }
   event.device = any_of({"device"});
@@ -278,7 +279,8 @@ bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& name
 constexpr std::pair<RuleKind, What> kPlainKinds[] = {
     {RuleKind::traceback, What::traceback}, {RuleKind::stopped, What::stopped},
     {RuleKind::host_lost, What::host_lost}, {RuleKind::stalled, What::stalled},
-    {RuleKind::exception, What::exception}, {RuleKind::error, What::error}};
+    {RuleKind::exception, What::exception}, {RuleKind::healthy, What::healthy},
+    {RuleKind::error, What::error}};
 
 /// Whether the rule says all that there is to say of a line.
 bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {

@@ -39,6 +39,7 @@ struct ProgramEvent {
     absent,       ///< `ranks` did not come to the start
     late,         ///< `ranks` did not come to a barrier
     stopped,      ///< ended by the launcher or by time: nobody's fault that the log tells
+    healthy,      ///< something works
     error,        ///< anything else that calls itself an error
   };
   What what = What::error;
@@ -50,6 +51,7 @@ struct ProgramEvent {
   std::int64_t pid = -1;
   std::string name;
   std::string text;                ///< the line
+  std::string time;                ///< when, of one form for all programs (rules' `times`); empty: not said
   const LineRule* rule = nullptr;  ///< that the line matches; null: none decides it
 };
 

@@ -22,10 +22,10 @@
 namespace busbar {
 namespace {
 
-constexpr std::array<std::string_view, 21> kKinds{
-    "hardware", "unreachable", "resource", "config", "refused",   "call-mismatch", "size-mismatch",
-    "fallout",  "victim",      "harmless", "other",  "traceback", "absent",        "late",
-    "stopped",  "host-lost",   "stalled",  "ended",  "exception", "no-error",      "error"};
+constexpr std::array<std::string_view, 22> kKinds{
+    "hardware", "unreachable", "resource",  "config",    "refused", "call-mismatch", "size-mismatch", "fallout",
+    "victim",   "harmless",    "other",     "traceback", "absent",  "late",          "stopped",       "host-lost",
+    "stalled",  "ended",       "exception", "no-error",  "healthy", "error"};
 constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "speaker", "nobody", "named"};
 constexpr std::array<std::string_view, 3> kWhere{"everywhere", "nccl", "start"};
 
@@ -158,7 +158,8 @@ struct LineRules::Reader {
   /// Nothing of a site's hides a line that would have been found.
   static void refuse_softening(const YamlValue& value, const LineRule& rule) {
     const auto refuse = [&](std::string_view why) { value.fail(fmt::format("{}: rules of a site {}", rule.id, why)); };
-    if (rule.kind == RuleKind::harmless || rule.kind == RuleKind::no_error) refuse("cannot call a line harmless");
+    if (rule.kind == RuleKind::harmless || rule.kind == RuleKind::no_error || rule.kind == RuleKind::healthy)
+      refuse("cannot call a line harmless");
     if (rule.priority != kSitePriority) refuse("have no priority");
     if (!rule.unless.empty() || rule.where != RuleWhere::everywhere) refuse("hold always: no unless, no only");
   }

@@ -39,6 +39,7 @@ enum class RuleKind : std::uint8_t {
   ended,      ///< a process: by `code`, else by the signal that the line names
   exception,  ///< its last line, or a C++ exception's
   no_error,   ///< only looks like one
+  healthy,    ///< shows that something works
   error,      ///< anything else that calls itself an error
 };
 
