@@ -121,9 +121,9 @@ TEST_CASE("Lines of ranks that are mixed are told apart, and what others say is 
   CHECK_FALSE(dumps.add("epoch 3"));
   const std::deque<ProcessStack> stacks = dumps.take("out.txt");
   REQUIRE(stacks.size() == 2);
-  CHECK(stacks[0].process.first == 0);
+  CHECK(stacks[0].process.rank == 0);
   CHECK(stacks[0].frames.front() == "step (train.py:77)");
-  CHECK(stacks[1].process.first == 1);
+  CHECK(stacks[1].process.rank == 1);
   CHECK(stacks[1].frames.front() == "main (train.py:101)");
   // Without a heading nothing is a stack.
   for (const char* line : {"    wait (threading.py:359)", "Thread 3 died", "Process 3 exited", "#0 0x1 in f a.c:1",

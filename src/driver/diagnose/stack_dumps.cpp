@@ -54,24 +54,21 @@ std::deque<ProcessStack> StackDumps::take(const std::string& file) {
   const int rank = file_name_rank(file);
   // Of a rank's own file the first process is the rank, the others are its children (py-spy dump --subprocesses).
   std::erase_if(stacks_, [&, first = stacks_.empty() ? "" : stacks_.front().pid](const ProcessStack& stack) {
-    return stack.frames.empty() || (rank >= 0 && stack.process.first < 0 && stack.pid != first);
+    return stack.frames.empty() || (rank >= 0 && stack.process.rank < 0 && stack.pid != first);
   });
   for (ProcessStack& stack : stacks_) {
     std::ranges::reverse(stack.frames);
-    if (stack.process.first < 0) stack.process.first = rank;
-    if (stack.process.first < 0)
-      stack.process.second = printable(stack.pid.empty() ? file : fmt::format("pid {} in {}", stack.pid, file));
+    if (stack.process.rank < 0) stack.process.rank = rank;
+    if (stack.process.rank < 0)
+      stack.process.label = printable(stack.pid.empty() ? file : fmt::format("pid {} in {}", stack.pid, file));
   }
   return std::exchange(stacks_, {});
 }
 
 namespace {
 
-/// The members with equal stacks, by their frames.
-using StackGroup = std::pair<std::vector<std::string>, std::set<StackMember>>;
-
-/// Those with equal newest stacks, the largest group first. NCCL's log may name the rank of a pid.
-std::vector<StackGroup> grouped_stacks(const LogView& view) {
+/// The newest stack of each process. NCCL's log may name the rank of a pid.
+StackTree newest_stacks(const LogView& view) {
   std::map<std::string, int> rank_of;
   for (const std::uint32_t actor : view.rank_map.rank_actors) {
     const int rank = view.rank_map.rank_of[actor];
@@ -82,16 +79,13 @@ std::vector<StackGroup> grouped_stacks(const LogView& view) {
   for (const LogFile& file : view.files) {
     for (const ProcessStack& stack : file.stacks) {
       const auto named = rank_of.find(stack.pid);
-      const bool is_rank = stack.process.first < 0 && named != rank_of.end() && named->second >= 0;
-      newest[is_rank ? StackMember(named->second, "") : stack.process] = stack.frames;
+      const bool is_rank = stack.process.rank < 0 && named != rank_of.end() && named->second >= 0;
+      newest[is_rank ? StackMember{named->second, ""} : stack.process] = stack.frames;
     }
   }
-  std::map<std::vector<std::string>, std::set<StackMember>> members;
-  for (const auto& [member, frames] : newest) members[frames].insert(member);
-  std::vector<StackGroup> groups(members.begin(), members.end());
-  std::ranges::sort(
-      groups, {}, [](const StackGroup& group) { return std::pair(-std::ssize(group.second), *group.second.begin()); });
-  return groups;
+  StackTree tree;
+  for (const auto& [member, frames] : newest) tree.add(member, frames);
+  return tree;
 }
 
 std::string list_members(const std::set<StackMember>& members) {
@@ -120,14 +114,11 @@ void find_in_stacks(const LogView& view, Findings& findings) {
   std::map<std::string, std::size_t> waiting;  // by operation
   std::vector<int> late;
   std::ptrdiff_t nelsewhere = 0;
-  const std::vector<StackGroup> groups = grouped_stacks(view);
-  for (const auto& [frames, members] : groups) {
+  for (const auto& [members, frames, shared] : newest_stacks(view).groups()) {
     const std::string operation = innermost(frames, "collective-calls", true);
     std::string place = fmt::format("{} in {}", list_members(members),
                                     operation.empty() ? innermost(frames, "idle-calls", false) : operation);
-    const auto parting = std::ranges::mismatch(frames, groups.front().first).in1;
-    if (parting != frames.begin() && parting != frames.end())
-      place += fmt::format(" (apart from most since {})", *parting);
+    if (shared > 0 && shared < frames.size()) place += fmt::format(" (apart from most since {})", frames[shared]);
     places.insert(operation.empty() ? places.begin() + nelsewhere++ : places.end(), std::move(place));
     if (!operation.empty()) waiting[operation] += members.size();
     for (const auto& [rank, label] : members) {

@@ -1,21 +1,19 @@
 #pragma once
 
+#include "common/record/stack_tree.h"
+
 #include <deque>
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace busbar {
 
-/// Whose stack it is: a rank; -1 and "pid 42 in FILE" where that is not known.
-using StackMember = std::pair<int, std::string>;
-
 /// Where the main thread of a process stood.
 struct ProcessStack {
-  std::string pid;  ///< empty: not told
-  StackMember process;
+  std::string pid;                  ///< empty: not told
+  StackMember process;              ///< labelled "pid 42 in FILE" where the rank is not known
   std::vector<std::string> frames;  ///< the outermost call first: "wait (threading.py:359)"
 };
 
