@@ -104,6 +104,57 @@ TEST_CASE("What programs tell of health makes it OK, and of no failure beside it
   CHECK(of_lines({well, "the flux capacitor failed"}).verdict == Verdict::unknown);
 }
 
+TEST_CASE("Rows of a benchmark's table that are right are health, and others none", "[job_log][rules]") {
+  const std::string head =
+      "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw";
+  const std::string row = "        8192          2048     float     sum      -1    35.15    0.23    0.23       ";
+  CHECK(of_lines({head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
+  CHECK(of_lines({head, row + "7    30.33    0.27    0.27       0"}).verdict == Verdict::unknown);
+  CHECK(of_lines({row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::unknown);
+  // Who has rows does without InfiniBand's library.
+  const std::string missing = "node0:1000:1000 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]";
+  CHECK(of_lines({missing, head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
+}
+
+TEST_CASE("Ranks that a launcher killed with the rest are not to blame", "[job_log][rules]") {
+  const auto killed = [](int rank) {
+    return Lines{"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+                 "=   RANK " + std::to_string(rank) + " PID 2318140 RUNNING AT cn31",
+                 "=   KILLED BY SIGNAL: 9 (Killed)"};
+  };
+  CHECK(of_lines(killed(6)).ranks == std::vector<int>{6});
+  Lines several = killed(6);
+  for (const std::string& line : killed(7)) several.push_back(line);
+  CHECK(of_lines(several).verdict == Verdict::process_dead);
+  CHECK(of_lines(several).ranks.empty());
+  CHECK(of_lines(several).hosts.empty());
+  for (const std::string& line :
+       Lines{"=   RANK 2 PID 2318136 RUNNING AT cn30", "=   KILLED BY SIGNAL: 11 (Segmentation fault)"})
+    several.push_back(line);
+  CHECK(of_lines(several).ranks == std::vector<int>{2});
+}
+
+TEST_CASE("Of several that lose a peer of which none tells it is none", "[job_log][rules]") {
+  const auto lost = [](const std::string& host) {
+    return "[" + host + ":24418:0:24418] ib_mlx5_log.c:143  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15)";
+  };
+  CHECK(of_lines({lost("n1")}).hosts == Lines{"n1"});
+  CHECK(of_lines({lost("n1"), lost("n2")}).verdict == Verdict::hw_fault);
+  CHECK(of_lines({lost("n1"), lost("n2")}).hosts.empty());
+}
+
+TEST_CASE("Horovod's lists name who did not come, whoever prints them", "[job_log][rules]") {
+  const std::string head =
+      "W horovod/common/stall_inspector.cc:105] One or more tensors were submitted to be reduced, gathered or "
+      "broadcasted by subset of ranks";
+  const Diagnosis listed = of_lines({"[1,0]<stderr>:[2026-11-20 13:20:11.594972: " + head,
+                                     "[1,0]<stderr>:6: [horovod_allreduce.0, horovod_allreduce.1 ...]",
+                                     "[1,0]<stderr>:[2026-11-20 13:23:11.594972: " + head});
+  CHECK(listed.verdict == Verdict::rank_lagging);
+  CHECK(listed.ranks == std::vector<int>{6});
+  CHECK(of_lines({head, "allreduce.conv1.weight [ready ranks: 0, 7, 3, 2, 4, 6], "}).ranks == std::vector<int>{1, 5});
+}
+
 TEST_CASE("Of several launchers' first failures the first by time is it", "[job_log][rules]") {
   const auto block = [](const std::string& time, const std::string& host, int rank, int code) {
     return Lines{"Root Cause (first observed failure):",

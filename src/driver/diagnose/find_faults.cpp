@@ -244,9 +244,20 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
   findings.push_back(std::move(finding));
 }
 
+std::set<std::string> hosts_of(const LogView& view, const WarningRecord& record) {
+  std::set<std::string> hosts = record.hosts;
+  for (const std::uint32_t actor : record.actors) hosts.insert(host_of(view.book, actor));
+  return hosts;
+}
+
 /// A path has two ends, and a completion error does not tell which is broken; a local error is the reporter's.
 void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::hardware);
+  // Several that lose a peer of which none tells: it is none of them.
+  if (peers.empty() && record.rule->blame == RuleBlame::both_ends && hosts_of(view, record).size() > 1) {
+    findings.emplace_back(finding_of(view, record, Verdict::hw_fault));
+    return;
+  }
   if (peers.empty() || record.rule->blame == RuleBlame::speaker || record.rule->blame == RuleBlame::named) {
     findings.push_back(fault_of(view, record, Verdict::hw_fault));
     return;
@@ -285,7 +296,8 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
     const std::uint32_t instance = view.book.actors[actor].instance;
     return instance != kNone && view.book.instances[instance].completed;
   };
-  if (record.rule->where == RuleWhere::start && !record.actors.empty() && std::ranges::all_of(record.actors, has_begun))
+  if (record.rule->where == RuleWhere::start && !record.actors.empty() &&
+      (view.book.facts.contains({"rows", "none of them wrong"}) || std::ranges::all_of(record.actors, has_begun)))
     return true;
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());

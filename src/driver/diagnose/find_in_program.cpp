@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <map>
 #include <set>
 #include <string_view>
@@ -278,22 +279,39 @@ bool follows_failure(const LogView& view, const ProgramNote& end) {
          });
 }
 
-void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) {
-  std::vector<const ProgramNote*> ends;
+/// How processes ended.
+struct Ends {
+  std::vector<const ProgramNote*> notes;  ///< in front what is surest to be the first
+  bool first_is_known = false;
+  bool several_killed = false;  ///< a launcher ends the rest so: who failed first is another
+};
+
+/// Killed by nobody knows whom.
+bool is_killed(const ProgramNote* note) {
+  const ProgramEvent& event = note->event;
+  return event.number == -SIGKILL && !(event.rule != nullptr && is_out_of_memory(*event.rule));
+}
+
+Ends ends_in_order(const LogView& view) {
+  Ends ends;
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what == What::ended) ends.push_back(&note);
+    if (note.event.what != What::ended) continue;
+    ends.notes.push_back(&note);
+    ends.first_is_known = ends.first_is_known || note.event.name == kRootCause;
   }
+  ends.several_killed = !ends.first_is_known && std::ranges::count_if(ends.notes, is_killed) > 1;
   // What torchrun takes for the first comes last in its list; and there is one torchrun per host.
-  std::ranges::stable_sort(ends, [](const ProgramNote* a, const ProgramNote* b) {
-    const auto order = [](const ProgramNote* one) {
-      const ProgramEvent& event = one->event;
-      return std::tuple(event.name != kRootCause, event.ranks.empty(), event.time.empty(),
-                        std::string_view(event.time));
-    };
-    return order(a) < order(b);
+  std::ranges::stable_sort(ends.notes, {}, [&](const ProgramNote* note) {
+    const ProgramEvent& event = note->event;
+    return std::tuple(event.name != kRootCause, ends.several_killed && is_killed(note), event.ranks.empty(),
+                      event.time.empty(), std::string_view(event.time));
   });
-  const bool first_is_known = !ends.empty() && ends.front()->event.name == kRootCause;
-  for (const ProgramNote* note : ends) {
+  return ends;
+}
+
+void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) {
+  const Ends ends = ends_in_order(view);
+  for (const ProgramNote* note : ends.notes) {
     const std::int64_t number = note->event.number;
     Finding finding = finding_of_end(view, *note);
     const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
@@ -303,10 +321,15 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     const bool later = note->file == waiting.file && note->line > waiting.line;
     if (!waiting.ranks.empty() && (timed_out || (finding.ranks.empty() && (number == -6 || (number < 0 && later)))))
       continue;
+    if (ends.several_killed && is_killed(note)) {
+      finding.ranks.clear();
+      finding.hosts.clear();
+      finding.missing.emplace_back("whoever failed first: several were killed, as launchers do with the rest");
+    }
     const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
     std::optional<Verdict> after;
     if (finding.verdict != Verdict::resource) {
-      const bool is_cause = first_is_known ? note == ends.front() : ending_of(number).by_itself || missed;
+      const bool is_cause = ends.first_is_known ? note == ends.notes.front() : ending_of(number).by_itself || missed;
       after = is_cause ? after_resources(view) : Verdict::stuck_inside;
     }
     findings.emplace_back(std::move(finding), after);

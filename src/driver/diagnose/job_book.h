@@ -212,6 +212,7 @@ struct JobBook {
   bool labels_lie_ = false;                               ///< of a launcher, since a line said so
   std::uint64_t error_line_ = 0;                          ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
+  std::size_t table_file_ = ~std::size_t{0};  ///< has a benchmark's table
   SmiReader smi_;
   ProgramEvent elastic_;  ///< who it was, of the block that torchrun or Hydra writes of a failure
   bool hold(const LogLine& line, const Place& from);
@@ -220,6 +221,7 @@ struct JobBook {
   void note_peers(RuleKind kind, std::string_view text);
   void note_absent_network(std::string_view text, std::uint32_t process);
   void note_failed(std::string_view text);
+  void note_row(std::string_view text);
   void note_program(std::string_view text, std::size_t file, std::uint64_t number);
   void count_warning(const Warning& warning, std::string_view timestamp, const Place& from);
   /// After the last line: a warning may have gone on.

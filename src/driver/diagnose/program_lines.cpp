@@ -73,7 +73,7 @@ int rank_in(std::string_view decoration) {
 }
 
 bool is_host(std::string_view word) {
-  return word.find_first_of("0123456789") != kNotFound &&
+  return word.find_first_of("0123456789") != kNotFound && word.find_first_not_of("0123456789") != kNotFound &&
          word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_") == kNotFound;
 }
 
@@ -103,7 +103,7 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
   }
   int srun = -1;
   const std::size_t colon = text.find(": ");
-  if (colon < 7 && whole_number(text.substr(0, colon), srun)) {
+  if (speaker.label < 0 && colon < 7 && whole_number(text.substr(0, colon), srun)) {
     speaker.label = srun;
     if (speaker.rank < 0) speaker.rank = srun;
     text = without_blanks(text.substr(colon + 2));
@@ -221,6 +221,11 @@ bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named
       if (!contains(event.came, rank) && !contains(event.ranks, rank)) event.ranks.push_back(rank);
     }
     rest.remove_prefix(end + 1);
+  }
+  // Of a group whose size is not told those below the last that came are known.
+  const int last = event.came.empty() ? 0 : std::ranges::max(event.came);
+  for (int rank = 0; rank < last && last < 4096; ++rank) {
+    if (!contains(event.ranks, rank)) event.ranks.push_back(rank);
   }
   std::erase_if(event.ranks, [&](int rank) { return contains(event.came, rank); });
   return true;
