@@ -54,6 +54,8 @@ endif()
 find_program(BUSBAR_CCACHE ccache)
 if(BUSBAR_CCACHE)
   foreach(language IN ITEMS C CXX CUDA)
-    set(CMAKE_${language}_COMPILER_LAUNCHER "${BUSBAR_CCACHE}")
+    # Paths below the sources count as relative: several build folders of one checkout, as CI's, share what is compiled.
+    set(CMAKE_${language}_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+                                            "${BUSBAR_CCACHE}")
   endforeach()
 endif()

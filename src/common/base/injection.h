@@ -19,7 +19,7 @@ struct Injection {
     stop,     ///< stops itself before it (SIGSTOP)
     kill,     ///< SIGKILL instead
     crash,    ///< SIGSEGV instead
-    flip,     ///< one bit of the result is wrong
+    flip,     ///< one bit of the result is wrong; this and all that follow change data
     drop,     ///< its contribution is missing
     doubled,  ///< its contribution counts twice
     shift,    ///< the result lies one element too far
