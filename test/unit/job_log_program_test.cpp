@@ -354,6 +354,7 @@ TEST_CASE("A word of failure is found wherever it stands, and a line that only l
   CHECK_FALSE(may_tell_failure("zzerzrozzfaizzlkizzl"));
   // What trainers write in every line begins like words of failures.
   CHECK_FALSE(may_tell_failure(" iteration 120/ 500000 | elapsed time per iteration (ms): 4711.3 | loss scale: 1.0 |"));
+  CHECK_FALSE(may_tell_failure("[2026-11-24 08:30:19] [INFO] [logging.py:96:log_dist] [Rank 6] step=9495, skipped=0"));
   CHECK_FALSE(may_tell_failure("step 7 runtime 12 s max memory 61.2 GiB, compiled, collecting 3 files, 0 gone"));
 }
 
