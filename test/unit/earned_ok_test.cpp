@@ -134,7 +134,7 @@ TEST_CASE("Ranks that a launcher killed with the rest are not to blame", "[job_l
   CHECK(of_lines(several).ranks == std::vector<int>{2});
 }
 
-TEST_CASE("Of several that lose a peer of which none tells it is none", "[job_log][rules]") {
+TEST_CASE("Of several hosts that lost an unnamed peer none is blamed", "[job_log][rules]") {
   const auto lost = [](const std::string& host) {
     return "[" + host + ":24418:0:24418] ib_mlx5_log.c:143  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15)";
   };

@@ -253,7 +253,7 @@ std::set<std::string> hosts_of(const LogView& view, const WarningRecord& record)
 /// A path has two ends, and a completion error does not tell which is broken; a local error is the reporter's.
 void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::hardware);
-  // Several that lose a peer of which none tells: it is none of them.
+  // Several hosts lost a peer that none of them names: it is none of them.
   if (peers.empty() && record.rule->blame == RuleBlame::both_ends && hosts_of(view, record).size() > 1) {
     findings.emplace_back(finding_of(view, record, Verdict::hw_fault));
     return;

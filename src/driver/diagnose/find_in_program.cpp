@@ -324,7 +324,7 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     if (ends.several_killed && is_killed(note)) {
       finding.ranks.clear();
       finding.hosts.clear();
-      finding.missing.emplace_back("whoever failed first: several were killed, as launchers do with the rest");
+      finding.missing.emplace_back("the first failure: several were killed, as launchers do with the rest");
     }
     const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
     std::optional<Verdict> after;

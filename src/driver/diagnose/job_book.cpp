@@ -166,10 +166,10 @@ void JobBook::note(std::string_view key, std::string_view value) {
 // A line that is not NCCL's. One that begins like the prefix of the lines before it is a line of NCCL that was cut.
 /// Of a benchmark's table: "8192 2048 float sum -1 35.15 0.23 0.23 0 30.33 0.27 0.27 0".
 void JobBook::note_row(std::string_view text) {
-  constexpr std::size_t kInPlace = 4;  // columns
-  const std::vector<std::string_view> words = words_of(text);
+  constexpr std::size_t kInPlace = 4;
+  const std::vector<std::string_view> columns = words_of(text);
   const auto is_right = [](std::string_view wrong) { return wrong == "0" || wrong == "0e+00" || wrong == "N/A"; };
-  if (words.size() < 12 || !is_right(words.back()) || !is_right(words[words.size() - 1 - kInPlace])) return;
+  if (columns.size() < 12 || !is_right(columns.back()) || !is_right(columns[columns.size() - 1 - kInPlace])) return;
   ++understood;
   note("rows", "none of them wrong");
 }

@@ -222,7 +222,7 @@ bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named
     }
     rest.remove_prefix(end + 1);
   }
-  // Of a group whose size is not told those below the last that came are known.
+  // Where the size of the group is unknown, the ranks below the last that came are known.
   const int last = event.came.empty() ? 0 : std::ranges::max(event.came);
   for (int rank = 0; rank < last && last < 4096; ++rank) {
     if (!contains(event.ranks, rank)) event.ranks.push_back(rank);

@@ -12,7 +12,7 @@ namespace busbar {
 
 /// Where the main thread of a process stood.
 struct ProcessStack {
-  std::string pid;                  ///< empty: not told
+  std::string pid;                  ///< empty: unknown
   StackMember process;              ///< labelled "pid 42 in FILE" where the rank is not known
   std::vector<std::string> frames;  ///< the outermost call first: "wait (threading.py:359)"
 };
