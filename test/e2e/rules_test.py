@@ -4,6 +4,7 @@ rule taken in silence; an id in JSON that --explain does not know; docs/messages
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -32,11 +33,11 @@ rules:
 
 
 class Rules(Case):
-    def diagnose(self, *options, text=None):
+    def diagnose(self, *options, text=None, program=BUSBAR):
         if text is not None:
             self.write("job.log", text)
             options = (os.path.join(self.folder.name, "job.log"), *options)
-        return subprocess.run([BUSBAR, "diagnose", *options], capture_output=True, text=True, check=False)
+        return subprocess.run([program, "diagnose", *options], capture_output=True, text=True, check=False)
 
     def write(self, name, text):
         path = os.path.join(self.folder.name, name)
@@ -55,6 +56,31 @@ class Rules(Case):
                          ["PROCESS_STOPPED", ["n07"], ["site-storage"]])
         self.assertIn("ask the storage team", document["next"])
         self.assertEqual(self.diagnose("--rules", rules, "--explain", "site-storage").returncode, 0)
+
+    def test_one_of_the_shipped_files_teaches_a_line(self):
+        """busbar again, with one file of configs/rules another: no other file of the project changes."""
+        shipped = os.path.join(SOURCE, "configs/rules/lines/slurm.yaml")
+        with open(shipped, encoding="utf-8") as file:
+            taught = self.write("slurm.yaml", file.read() + RULE.split("rules:\n")[1].replace("ask the storage team", "slurm-who"))
+        with open(os.path.join(suite.BUILD, "embedded_line_rules.cpp"), encoding="utf-8") as file:
+            embedded = file.read()
+        self.assertIn(shipped, embedded)
+        source = self.write("embedded_line_rules.cpp", embedded.replace(shipped, taught))
+        commands = subprocess.run(["ninja", "-C", suite.BUILD, "-t", "commands", "busbar" + suite.SUFFIX], check=True,
+                                  capture_output=True, text=True).stdout.splitlines()
+        compiled = next(line for line in commands if "-c " in line and "embedded_line_rules.cpp" in line)
+        linked = commands[-1]
+        objects, program = source + ".o", os.path.join(self.folder.name, "busbar")
+        compiled = re.sub(r"-c \S+", f"-c {source}", re.sub(r"-o \S+", f"-o {objects}", compiled))
+        linked = re.sub(r"-o \S+", f"{objects} -o {program}", linked)
+        for command in (compiled, linked):
+            subprocess.run(command, shell=True, check=True, cwd=suite.BUILD)
+        text = HEALTHY + "flux client n07 waits for its server\n"
+        self.assertEqual(self.diagnose(text=text).returncode, 0)
+        document = json.loads(self.diagnose("--json", text=text, program=program).stdout)
+        self.assertEqual([document[key] for key in ("verdict", "hosts", "rules")],
+                         ["PROCESS_STOPPED", ["n07"], ["site-storage"]])
+        self.assertEqual(self.diagnose("--explain", "site-storage", program=program).returncode, 0)
 
     def test_a_site_cannot_call_a_failure_harmless(self):
         xid = "[  12.5] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
