@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures the suite itself: `run-bench.sh BUILDDIR [NAME...]` with the names below, all of them by default, within a few
-# minutes. Nothing here passes or fails by a figure; docs/performance.md says what they mean and which to expect.
+# minutes. Nothing here passes or fails by a figure; docs/evidence/performance.md says what they mean and which to expect.
 set -euo pipefail
 
 builddir=$1

@@ -18,7 +18,7 @@ from experiment import arguments, executable, machine, run_job, size_text, table
 
 PAIR = ("recursive_doubling", "ring")
 BAND = 0.02
-LOOK_Z = 2.289  # of looks after 15, 30 and 60 rounds; docs/statistics.md
+LOOK_Z = 2.289  # of looks after 15, 30 and 60 rounds; docs/evidence/statistics.md
 
 
 def ratio_of(first, second):

@@ -253,6 +253,6 @@ def size_text(nbytes):
 
 
 def table(titles, rows):
-    """Markdown, as docs/performance.md has it."""
+    """Markdown, as docs/evidence/performance.md has it."""
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows])

@@ -105,7 +105,7 @@ double rounding(const FloatFormat& format, double x) {
 }
 
 /// Largest error of a library that multiplies every contribution, of at most `magnitude`, by 1/nranks rounded to the
-/// dtype and then adds `window` of them in any order (docs/data_pattern.md, "The tolerance of avg").
+/// dtype and then adds `window` of them in any order (docs/evidence/data_pattern.md, "The tolerance of avg").
 double avg_tolerance(const FloatFormat& format, double magnitude, int window, int nranks) {
   const double share = 1.0 / nranks;
   const double scalar_error = rounding(format, share);
@@ -197,7 +197,7 @@ void choose_max_min(Pattern& pattern) {
   set_magnitudes(pattern, 1, largest - 1);
 }
 
-/// Sets window, neutral, palette and tolerance for the pattern's dtype, op and nranks (docs/data_pattern.md has the
+/// Sets window, neutral, palette and tolerance for the pattern's dtype, op and nranks (docs/evidence/data_pattern.md has the
 /// reasons for every choice). Every partial result over a window, in any order and association, is exact in the dtype,
 /// and no entry equals the neutral element.
 void choose_palette(Pattern& pattern) {

@@ -49,7 +49,7 @@ struct Pattern {
 
 /// The pattern of one case. `op` has a value exactly for collectives that reduce; `nranks` >= 1.
 /// Tolerance is above 0 only for avg of floating-point types where 1/nranks is not a power of two
-/// (docs/data_pattern.md).
+/// (docs/evidence/data_pattern.md).
 Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_t seed);
 
 /// The same data definition with another seed; O(1), the tables do not depend on the seed.

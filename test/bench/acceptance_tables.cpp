@@ -1,4 +1,4 @@
-// How often does `accept` fail the healthy, and how often does it find the slow? The tables of docs/statistics.md:
+// How often does `accept` fail the healthy, and how often does it find the slow? The tables of docs/evidence/statistics.md:
 // launches of a simulated cluster, judged by the real judge.
 //
 //     acceptance_tables [TRIALS]

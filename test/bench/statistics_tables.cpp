@@ -1,4 +1,4 @@
-// How often do the statistics hold what they say? The figures of docs/statistics.md, on synthetic times.
+// How often do the statistics hold what they say? The figures of docs/evidence/statistics.md, on synthetic times.
 
 #include "unit/field_rates.h"
 #include "unit/statistics_rates.h"

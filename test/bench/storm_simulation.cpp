@@ -1,5 +1,5 @@
 // What do the watchers of a large job say to each other when all of them have a reason to speak at once? The real
-// collector and peer code, a server per rank over loopback: the table of docs/performance.md.
+// collector and peer code, a server per rank over loopback: the table of docs/evidence/performance.md.
 //
 //     storm_simulation [HOSTS [RANKS_PER_HOST]]    512 and 8; needs some 3 descriptors per rank
 

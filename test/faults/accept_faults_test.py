@@ -1,6 +1,6 @@
 """The bugs this would catch: `busbar accept` that fails a healthy cluster, passes a sick one, or blames the wrong host.
 Three faults and a healthy run on four virtual hosts (scripts/vcluster), two ranks each; `make faults ARGS=--acceptance`
-runs all of them (docs/faults.md)."""
+runs all of them (docs/evidence/faults.md)."""
 
 import json
 import os

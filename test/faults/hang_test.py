@@ -1,6 +1,6 @@
 """The bugs this would catch: a job that hangs and is not ended, or is ended without the right culprit, or leaves
 something behind; a slow job that is taken for a hung one. Each on four virtual hosts (scripts/vcluster), two ranks
-each; `make faults` runs all of them (docs/faults.md), `make test-more` some more of these."""
+each; `make faults` runs all of them (docs/evidence/faults.md), `make test-more` some more of these."""
 
 import json
 import os

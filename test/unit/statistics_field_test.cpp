@@ -1,6 +1,6 @@
 // Would catch: an interval of --stat that leaves out where the next minute lies, on a machine that drifts while cells
 // take turns (the rule before this one covered 7 % with one cell and a correlation time of 3 s), or one that covers by
-// being wide. The bounds are the requirement; docs/statistics.md has the figures of ten times as many trials.
+// being wide. The bounds are the requirement; docs/evidence/statistics.md has the figures of ten times as many trials.
 
 #include "field_rates.h"
 #include "run_catch.h"

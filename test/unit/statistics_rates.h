@@ -1,7 +1,7 @@
 #pragma once
 
 // How often the statistics are right on synthetic times whose truth is known: what the unit tests bound, and what
-// test/bench/statistics_tables.cpp prints for docs/statistics.md.
+// test/bench/statistics_tables.cpp prints for docs/evidence/statistics.md.
 
 #include "common/statistics/interval.h"
 #include "common/statistics/launches.h"

@@ -19,7 +19,7 @@ struct StatEvents {
 };
 
 /// The statistical mode (--stat): visits all unfinished cells of the plan in passes, in a new random order each time,
-/// one batch per visit, so that a slow minute does not fall on one size. Method: docs/statistics.md.
+/// one batch per visit, so that a slow minute does not fall on one size. Method: docs/evidence/statistics.md.
 class StatRunner {
  public:
   /// `seed`: agreed on all processes. `communicator`: its number where runners take turns, for the watchdog.

@@ -16,7 +16,7 @@ enum class StopReason : std::uint8_t {
 constexpr EnumWords<3> words_of(StopReason) { return {"ci", "time", "noisy"}; }
 static_assert(name(StopReason::noisy) == "noisy");
 
-/// What a cell is seen for at least [s]: for shorter, a machine that drifts looks steady (docs/statistics.md).
+/// What a cell is seen for at least [s]: for shorter, a machine that drifts looks steady (docs/evidence/statistics.md).
 inline constexpr double kLeastSpan = 2;
 
 /// When a cell has been measured enough: every process decides alike, because only agreed numbers go in.

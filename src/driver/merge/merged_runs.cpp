@@ -36,7 +36,7 @@ constexpr std::uint64_t kSeed = 1;
 /// A machine whose canary differs by more than this from the other launches' was another machine, or a busier one.
 constexpr double kCanaryBand = 0.10;
 /// [s] Three times a minute, which a busy machine's correlation time may be: so far apart launches are worth nearly
-/// what independent ones are (docs/statistics.md).
+/// what independent ones are (docs/evidence/statistics.md).
 constexpr double kApart = 180;
 
 [[noreturn]] void fail(const std::string& text) { throw_bad_config(text); }

@@ -19,7 +19,7 @@ namespace busbar {
 namespace {
 
 /// Copies of a message that Open MPI 4.1 itself, or this backend, allocates on some rank: the most of any rank count,
-/// placement and -m, because each takes another algorithm (measured: docs/performance.md).
+/// placement and -m, because each takes another algorithm (measured: docs/evidence/performance.md).
 double library_copies(const Collective& c) {
   switch (c.id) {
     case CollectiveId::all_reduce:
