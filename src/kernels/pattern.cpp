@@ -197,9 +197,9 @@ void choose_max_min(Pattern& pattern) {
   set_magnitudes(pattern, 1, largest - 1);
 }
 
-/// Sets window, neutral, palette and tolerance for the pattern's dtype, op and nranks (docs/evidence/data_pattern.md has the
-/// reasons for every choice). Every partial result over a window, in any order and association, is exact in the dtype,
-/// and no entry equals the neutral element.
+/// Sets window, neutral, palette and tolerance for the pattern's dtype, op and nranks (docs/evidence/data_pattern.md
+/// has the reasons for every choice). Every partial result over a window, in any order and association, is exact in the
+/// dtype, and no entry equals the neutral element.
 void choose_palette(Pattern& pattern) {
   switch (pattern.op) {
     case Op::sum:

@@ -1,5 +1,5 @@
-// How often does `accept` fail the healthy, and how often does it find the slow? The tables of docs/evidence/statistics.md:
-// launches of a simulated cluster, judged by the real judge.
+// How often does `accept` fail the healthy, and how often does it find the slow? The tables of
+// docs/evidence/statistics.md: launches of a simulated cluster, judged by the real judge.
 //
 //     acceptance_tables [TRIALS]
 

@@ -1,8 +1,8 @@
 #pragma once
 
 // How often acceptance is right about clusters whose truth is known: what test/unit/accept_rates_test.cpp bounds, and
-// what test/bench/acceptance_tables.cpp prints for docs/evidence/statistics.md. All that launches of a cluster have in common is
-// in the cells that they leave; the judge is the real one.
+// what test/bench/acceptance_tables.cpp prints for docs/evidence/statistics.md. All that launches of a cluster have in
+// common is in the cells that they leave; the judge is the real one.
 
 #include "accept_fixture.h"
 #include "common/measure/plan.h"

@@ -1,8 +1,8 @@
 #pragma once
 
 // How often the intervals of --stat are right on a machine that drifts while cells take turns, in wall time: what
-// test/unit/statistics_field_test.cpp bounds, and what test/bench/statistics_tables.cpp prints for docs/evidence/statistics.md.
-// The truth is what an interval predicts: the median of the minute after it.
+// test/unit/statistics_field_test.cpp bounds, and what test/bench/statistics_tables.cpp prints for
+// docs/evidence/statistics.md. The truth is what an interval predicts: the median of the minute after it.
 
 #include "common/measure/stat_cell.h"
 #include "common/statistics/random.h"

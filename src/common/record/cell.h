@@ -34,7 +34,8 @@ struct RankTime {
   bool operator==(const RankTime&) const = default;
 };
 
-/// Below which a trend is more than the wandering of a machine explains in 1 of 100 cells (docs/evidence/statistics.md).
+/// Below which a trend is more than the wandering of a machine explains in 1 of 100 cells
+/// (docs/evidence/statistics.md).
 inline constexpr double kDriftP = 0.002;
 
 /// What every cell tells of its times, which are of one operation; the same on all processes but for `ranks`.
