@@ -28,7 +28,7 @@ ROOMS = {
     "judges": ("src/driver/accept/judge_*.cpp src/driver/doctor/judge_*.cpp", "[accept],[judge],[doctor]"),
     "locate": ("src/driver/locate/conclude.cpp src/driver/locate/pairing.cpp src/driver/locate/score_pairs.cpp "
                "src/driver/locate/search.cpp src/driver/locate/slow_ranks.cpp", "[locate]"),
-    "kernels": ("src/kernels/diagnose.cpp", "[kernels]"),
+    "kernels": ("src/kernels/wrong_data_cause.cpp", "[kernels]"),
     "collectives": ("src/collectives/*.cpp", "[collectives],[alltoallv],[kernels]"),
 }
 

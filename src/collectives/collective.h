@@ -122,7 +122,7 @@ struct Collective {
   std::string (*why_not)(const Problem&) = nullptr;
 
   /// Null, or of how many successive messages a call consists: times are of one of them.
-  int (*legs)(const Problem&) = nullptr;
+  int (*messages_per_call)(const Problem&) = nullptr;
 };
 
 #define BUSBAR_DECLARE(name, Name) extern const Collective k##Name;
@@ -135,7 +135,9 @@ const Collective& collective(CollectiveId id);
 const Collective* find_collective(std::string_view name);
 
 /// Calls times this are what times are divided by.
-inline int legs_of(const Collective& c, const Problem& p) { return c.legs != nullptr ? c.legs(p) : 1; }
+inline int messages_per_call(const Collective& c, const Problem& p) {
+  return c.messages_per_call != nullptr ? c.messages_per_call(p) : 1;
+}
 
 /// What the root column says: the root, pingpong's round, or -1.
 constexpr int shown_root(const Collective& c, int root) { return c.has_root ? root : -1; }

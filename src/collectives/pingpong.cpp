@@ -59,7 +59,7 @@ const Collective kPingpong{
       if (p.nranks % 2 == 0) return {};
       return "pingpong needs an even number of ranks, so that each is in a pair, not " + std::to_string(p.nranks);
     },
-    .legs =
+    .messages_per_call =
         [](const Problem& p) {
           return traffic_of(p).pattern == PingpongPattern::latency ? 2 : std::max(1, traffic_of(p).window);
         },

@@ -45,7 +45,7 @@ class OverMpi(Case):
                 self.assertEqual(list(shown), STEPS, str(result))
                 self.assertEqual([step["step"] for step in told["steps"]], STEPS)
                 self.assertEqual([line["step"] for line in lines], STEPS)
-                self.assertEqual((told["document"], told["nranks"], told["lives"], told["exit_code"]),
+                self.assertEqual((told["document"], told["nranks"], told["cycles"], told["exit_code"]),
                                  ("communicators", nranks, lives, 0))
                 for step, line in zip(told["steps"], lines):
                     if step["step"] in OF_MPI:
@@ -85,7 +85,7 @@ class OverMpi(Case):
                                      (("-g", "2"), 5, "mpirun -n 4")):
             self.fails(comm(2, *options, env=suite.AT_ONCE), code, words)
         self.fails(comm(2, env={**suite.AT_ONCE, "NCCL_TESTS_SPLIT": "MOD 2"}), 255, "NCCL_TESTS_SPLIT has no meaning")
-        self.assertIn("-n counts lives", self.ok(execute([program("comm"), "--help"])).out)
+        self.assertIn("-n counts life cycles", self.ok(execute([program("comm"), "--help"])).out)
 
     def test_wrong_data_of_an_operation_are_found(self):
         # Operation 1 is the job's own communicator's, 2 and 3 those of the warm-up's.
@@ -97,7 +97,7 @@ class OverMpi(Case):
     @suite.in_more  # half a minute, as the next
     def test_a_rank_that_skips_an_operation_is_told_with_the_step(self):
         self.hangs(comm(2, "-n", "3", "--inject", "rank=1,op=4,kind=skip", "-T", "6", cwd=self.folder.name),
-                   "RANK_LAGGING", "rank 1 on ", "first-op, life 1")
+                   "RANK_LAGGING", "rank 1 on ", "first-op, cycle 1")
 
     @unittest.skipIf(len(suite.HANG_CODES) > 1, "the stand-in is loaded by Open MPI's launcher")
     def test_a_creation_that_hangs_is_told_as_one(self):
@@ -105,7 +105,7 @@ class OverMpi(Case):
                         {"FAKE_STUCK_RANK": "2", "FAKE_STUCK_CALL": "3"}, cwd=self.folder.name)
         self.assertIn(result.code, suite.HANG_CODES, str(result))
         self.assertIn("busbar: hang: ", result.err)
-        self.assertIn("create, life 2", result.err)
+        self.assertIn("create, cycle 2", result.err)
 
 
 @unittest.skipUnless(os.path.exists(os.path.join(BUILD, "libbusbar_gloo.so")), "built without Gloo")

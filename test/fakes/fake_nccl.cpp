@@ -79,13 +79,13 @@ struct Action {
 };
 
 /// What the work of a communicator shares with it, and a graph keeps.
-struct Life {
+struct Lifecycle {
   bool aborted = false;
 };
 
 struct Launch {
   ncclComm_t comm = nullptr;
-  std::shared_ptr<Life> life;
+  std::shared_ptr<Lifecycle> life;
   cudaStream_t stream = nullptr;
   std::vector<Action> actions;
 };
@@ -111,7 +111,7 @@ struct ncclComm {
     std::uint64_t factor;
   };
   std::shared_ptr<World> world;
-  std::shared_ptr<Life> life = std::make_shared<Life>();
+  std::shared_ptr<Lifecycle> life = std::make_shared<Lifecycle>();
   int rank = 0;
   int device = 0;
   std::int64_t sequence = 0;

@@ -82,7 +82,7 @@ TEST_CASE("a stopped rank is named with its pid, and where the others wait for i
   CHECK_THAT(judge(job).sentence, Contains("held by a debugger (state t)"));
 }
 
-TEST_CASE("a stopped rank that is also behind and mute on the network is stopped, nothing else", "[judge]") {
+TEST_CASE("a stopped rank that is also behind and unresponsive on the network is stopped, nothing else", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
   stop_rank(rank_of(job, 4));
   rank_of(job, 4).flight.entered = 410;
@@ -243,26 +243,29 @@ TEST_CASE("a host that was never met is not blamed, nor who may wait for it; wha
 
 TEST_CASE("a host whose system takes connections has stopped or starved processes, not a broken network", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
-  lose_host(job, 2, Silence::mute, "connected, but no answer from rank 5 at 198.18.7.3");
+  lose_host(job, 2, Silence::unresponsive, "connected, but no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
   CHECK_THAT(judge(job).sentence, Contains("its network works"));
   CHECK(has_line(judge(job).next, "ssh node2 'ps -eo pid,stat"));
   CHECK_FALSE(has_line(judge(job).next, "ping"));
   // Who reaches their systems is not cut off itself.
-  for (std::size_t h : {1, 3}) lose_host(job, h, Silence::mute, "connected, but no answer from somebody");
+  for (std::size_t h : {1, 3}) lose_host(job, h, Silence::unresponsive, "connected, but no answer from somebody");
   check(job, Verdict::host_unreachable, {2, 3, 4, 5, 6, 7}, {"node1", "node2", "node3"});
 }
 
-TEST_CASE("beside a host that takes no connection, those that take them and stay mute are only busy", "[judge]") {
+TEST_CASE("beside a host that takes no connection, those that take them and stay unresponsive are only busy",
+          "[judge]") {
   HangEvidence job = stuck_job(16, 2);
-  for (std::size_t h : {1, 4}) lose_host(job, h, Silence::mute, "connected, but no answer from rank 2 at 198.18.7.2");
+  for (std::size_t h : {1, 4})
+    lose_host(job, h, Silence::unresponsive, "connected, but no answer from rank 2 at 198.18.7.2");
   lose_host(job, 2, Silence::no_answer, "no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
   CHECK(has_line(judge(job).missing, "node4 was not reached: connected"));
 
   // Nor do they hide a rank that is surely stopped.
   job = stuck_job(16, 2);
-  for (std::size_t h : {1, 7}) lose_host(job, h, Silence::mute, "connected, but no answer from rank 2 at 198.18.7.2");
+  for (std::size_t h : {1, 7})
+    lose_host(job, h, Silence::unresponsive, "connected, but no answer from rank 2 at 198.18.7.2");
   stop_rank(rank_of(job, 13));
   check(job, Verdict::process_stopped, {13}, {"node6"});
 }
@@ -587,21 +590,21 @@ TEST_CASE("a host that is too busy to answer in the haste of a job's end is not 
     for_all_ranks(job, [&](RankEvidence& r) { r.flight.idle_s = idle_s; });
     return job;
   };
-  // As seen at a load of 29: most are gone already, one is mute, all had moved 3.2 s before.
+  // As seen at a load of 29: most are gone already, one is unresponsive, all had moved 3.2 s before.
   HangEvidence job = ended(3.2);
   lose_host(job, 1, Silence::refused, "connection refused from rank 3 at 198.18.7.2");
   lose_host(job, 2, Silence::refused, "connection refused from rank 5 at 198.18.7.3");
-  lose_host(job, 3, Silence::mute, "connected, but no answer from rank 7 at 198.18.7.4");
+  lose_host(job, 3, Silence::unresponsive, "connected, but no answer from rank 7 at 198.18.7.4");
   check(job, Verdict::unknown, {}, {});
   CHECK_THAT(judge(job).sentence, Contains("SIGTERM") && Contains("ranks 2-7 not heard"));
   CHECK(has_line(judge(job).missing, "node3 was not reached: connected, but no answer"));
-  // All others mute: the one that asks was quicker than they, not cut off.
+  // All others unresponsive: the one that asks was quicker than they, not cut off.
   job = ended(5.3);
-  for (std::size_t h : {1, 2, 3}) lose_host(job, h, Silence::mute, "connected, but no answer from somebody");
+  for (std::size_t h : {1, 2, 3}) lose_host(job, h, Silence::unresponsive, "connected, but no answer from somebody");
   check(job, Verdict::unknown, {}, {});
   // A host whose processes were stopped long ago, and one that the launcher has lost.
   job = ended(12);
-  lose_host(job, 2, Silence::mute, "connected, but no answer from rank 5 at 198.18.7.3");
+  lose_host(job, 2, Silence::unresponsive, "connected, but no answer from rank 5 at 198.18.7.3");
   check(job, Verdict::host_unreachable, {4, 5}, {"node2"});
   job = ended(4);
   lose_host(job, 2, Silence::no_answer, "no answer from rank 5 at 198.18.7.3");

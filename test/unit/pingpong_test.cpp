@@ -74,7 +74,7 @@ TEST_CASE("Pingpong in halves pairs rank i with i + n/2", "[collectives][pingpon
   for (int rank = 0; rank < 6; ++rank) CHECK(pingpong_peer(problem(6, kHalves), rank) == (rank + 3) % 6);
 }
 
-TEST_CASE("Pingpong's blocks, legs and bytes follow the pattern", "[collectives][pingpong]") {
+TEST_CASE("Pingpong's blocks, messages and bytes follow the pattern", "[collectives][pingpong]") {
   // 10 elements of 4 B on 4 ranks in halves: 0-2, 1-3.
   using Blocks = std::vector<Block>;
   for (const Traffic* traffic : {&kLatency, &kBoth}) {
@@ -83,10 +83,10 @@ TEST_CASE("Pingpong's blocks, legs and bytes follow the pattern", "[collectives]
   }
   CHECK(kPingpong.expected(problem(4, kHalves, kOneway), 0).empty());
   CHECK(kPingpong.expected(problem(4, kHalves, kOneway), 3) == Blocks{{0, 10, 1, 0}});
-  CHECK(legs_of(kPingpong, problem(4, 0)) == 2);
-  CHECK(legs_of(kPingpong, problem(4, 0, kOneway)) == 5);
-  CHECK(legs_of(kPingpong, problem(4, 0, kBoth)) == 7);
-  CHECK(legs_of(kAllReduce, problem(4, 0)) == 1);
+  CHECK(messages_per_call(kPingpong, problem(4, 0)) == 2);
+  CHECK(messages_per_call(kPingpong, problem(4, 0, kOneway)) == 5);
+  CHECK(messages_per_call(kPingpong, problem(4, 0, kBoth)) == 7);
+  CHECK(messages_per_call(kAllReduce, problem(4, 0)) == 1);
   CHECK(kPingpong.algorithm_bytes(problem(4, 0)) == 40);
   CHECK(kPingpong.algorithm_bytes(problem(4, 0, kOneway)) == 40);
   CHECK(kPingpong.algorithm_bytes(problem(4, 0, kBoth)) == 80);

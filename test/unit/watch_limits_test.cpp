@@ -158,7 +158,7 @@ TEST_CASE("of a divided job at most one part believes that it is the job", "[wat
   CHECK_FALSE(reaches({false, false, true, true}));
   CHECK_FALSE(reaches({false, false, false, true}));
   // A host of which only no process speaks is in no other part: the only rank of the first of two hosts is stopped.
-  evidence.hosts[0].silence = Silence::mute;
+  evidence.hosts[0].silence = Silence::unresponsive;
   CHECK(reaches({false, true, false, false}));
   evidence.hosts[0].silence = Silence::no_answer;
   CHECK_FALSE(reaches({false, true, false, false}));
@@ -250,10 +250,10 @@ TEST_CASE("a collector asks a host's next rank where the first does not answer",
   CHECK_FALSE(evidence.hosts[2].reached);
   CHECK(evidence.hosts[2].host == "c");
   CHECK(evidence.hosts[2].why_not.find("refused") != std::string::npos);
-  CHECK_FALSE(is_mute(evidence.hosts[2]));
+  CHECK_FALSE(is_unresponsive(evidence.hosts[2]));
   // Although its other process is gone.
   CHECK(evidence.hosts[3].why_not == "connected, but no answer from rank 4 at 127.0.0.1");
-  CHECK(is_mute(evidence.hosts[3]));
+  CHECK(is_unresponsive(evidence.hosts[3]));
   CHECK(asked == 1);
 }
 

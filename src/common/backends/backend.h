@@ -21,7 +21,7 @@
 namespace busbar {
 
 /// What programs do with a communicator, in the order in which comm_perf does it.
-enum class LifeStep : std::uint8_t {
+enum class LifecycleStep : std::uint8_t {
   create,
   first_op,  ///< connects, where the library does so at need
   next_op,
@@ -35,28 +35,30 @@ enum class LifeStep : std::uint8_t {
 };
 
 /// As tables, JSON and CSV spell them.
-constexpr EnumWords<10> words_of(LifeStep) {
+constexpr EnumWords<10> words_of(LifecycleStep) {
   return {"create", "first-op", "next-op", "split", "dup", "shrink", "grow", "abort", "re-create", "free"};
 }
 
-constexpr bool is_operation(LifeStep step) { return step == LifeStep::first_op || step == LifeStep::next_op; }
+constexpr bool is_operation(LifecycleStep step) {
+  return step == LifecycleStep::first_op || step == LifecycleStep::next_op;
+}
 
-/// The life of a further communicator of a backend's ranks. From create, or recreate, to abort, or free, it takes the
-/// place of the backend's own, so that operations are the backend's, counted and watched as any. Every process calls
-/// all members alike, in the order of the steps; failures must end the job. The backend outlives it.
-class CommunicatorLife {
+/// The life cycle of a further communicator of a backend's ranks. From create, or recreate, to abort, or free, it takes
+/// the place of the backend's own, so that operations are the backend's, counted and watched as any. Every process
+/// calls all members alike, in the order of the steps; failures must end the job. The backend outlives it.
+class CommunicatorLifecycle {
  public:
-  virtual ~CommunicatorLife() = default;
+  virtual ~CommunicatorLifecycle() = default;
 
   /// Why the library lacks the step, in a sentence. Takes no rank, so that ranks cannot disagree.
-  virtual std::optional<std::string> why_not(LifeStep step) const = 0;
+  virtual std::optional<std::string> why_not(LifecycleStep step) const = 0;
 
   /// What the step needs and is no part of it, such as an id that all ranks must know. Not for operations.
-  virtual void prepare(LifeStep /*step*/) {}
+  virtual void prepare(LifecycleStep /*step*/) {}
   /// The step itself: what is timed.
-  virtual void take(LifeStep step) = 0;
+  virtual void take(LifecycleStep step) = 0;
   /// Gives back what the step made and no later one needs.
-  virtual void clean_up(LifeStep /*step*/) {}
+  virtual void clean_up(LifecycleStep /*step*/) {}
 };
 
 class Comm;
@@ -158,8 +160,9 @@ class Backend {
   /// it does not tell, or nobody asked when this was opened (Config::init_phases).
   virtual std::vector<InitTimings> creation_phases() { return {}; }
 
-  /// The life of a further communicator; null where that is not measured. `world`: the processes whose ranks these are.
-  virtual std::unique_ptr<CommunicatorLife> life(const Comm& /*world*/) { return nullptr; }
+  /// The life cycle of a further communicator; null where that is not measured. `world`: the processes whose ranks
+  /// these are.
+  virtual std::unique_ptr<CommunicatorLifecycle> lifecycle(const Comm& /*world*/) { return nullptr; }
 
   // Memory. ------------------------------------------------------------------------------------------------------
   /// Bytes a rank may use for its two buffers, and the sentence that explains the number. `factor`: copies of a message

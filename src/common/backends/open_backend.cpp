@@ -1,6 +1,6 @@
 #include "common/backends/open_backend.h"
 
-#include "common/backends/backend_door.h"
+#include "common/backends/backend_entry.h"
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
 #include "common/base/text.h"
@@ -155,10 +155,10 @@ ProcessFacts look_around(const Config& config) {
   // Host memory was asked for: no driver needs to be woken.
   if (traits_of(choice).memory == MemoryKind::host) return facts;
   facts.gpus_on_bus = static_cast<int>(gpus_on_bus().size());
-  const BackendDoor& door = door_of(choice);
-  if (!door.built_in) return facts;
-  facts.gpus = door.gpus();
-  if (facts.gpus_on_bus > 0 || facts.gpus.count > 0) facts.library_problem = door.problem();
+  const BackendEntry& entry = entry_of(choice);
+  if (!entry.built_in) return facts;
+  facts.gpus = entry.gpus();
+  if (facts.gpus_on_bus > 0 || facts.gpus.count > 0) facts.library_problem = entry.problem();
   return facts;
 }
 
@@ -187,7 +187,7 @@ BackendChoice agree_on_backend(const Config& config, const Comm& world, const Co
   facts.hostname = hostname();
   facts.nranks = config.nthreads * config.ngpus;
   const auto all = gather_records(world, std::vector<ProcessFacts>{std::move(facts)});
-  const bool built_in = door_of(backend_for(config, MemoryKind::gpu)).built_in;
+  const bool built_in = entry_of(backend_for(config, MemoryKind::gpu)).built_in;
   BackendChoice choice = BackendChoice::automatic;
   on_process0(world, [&] { choice = choose_backend(config, by_host(all), built_in); });
   world.broadcast(&choice, sizeof choice, 0);
@@ -196,7 +196,7 @@ BackendChoice agree_on_backend(const Config& config, const Comm& world, const Co
 
 }  // namespace
 
-const BackendDoor& door_of(BackendChoice choice) {
+const BackendEntry& entry_of(BackendChoice choice) {
   switch (choice) {
     case BackendChoice::automatic:
       break;
@@ -213,8 +213,8 @@ OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& 
                            const Collective* collective) {
   const Comm host = world.split_by_host();
   const ProcessFacts facts = collectively_get(world, "looking for GPUs", [&] { return look_around(config); });
-  const BackendDoor& door = door_of(agree_on_backend(config, world, host, facts));
-  OpenedBackend opened = door.open({config, world, group, host, facts.gpus, fields, collective});
+  const BackendEntry& entry = entry_of(agree_on_backend(config, world, host, facts));
+  OpenedBackend opened = entry.open({config, world, group, host, facts.gpus, fields, collective});
   const auto local = static_cast<std::int64_t>(opened.backend->local_ranks().size());
   opened.ranks_per_host = static_cast<int>(world.max(host.size() * local));
   return opened;
@@ -224,8 +224,8 @@ bool runs_on_host_memory(const Config& config) {
   const BackendChoice for_gpus = backend_for(config, MemoryKind::gpu);
   if (config.backend != BackendChoice::automatic) return traits_of(for_gpus).memory == MemoryKind::host;
   if (!gpus_on_bus().empty()) return false;
-  const BackendDoor& door = door_of(for_gpus);
-  return !door.built_in || door.gpus().count == 0;
+  const BackendEntry& entry = entry_of(for_gpus);
+  return !entry.built_in || entry.gpus().count == 0;
 }
 
 }  // namespace busbar

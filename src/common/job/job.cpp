@@ -8,7 +8,7 @@
 #include "common/processes/launcher.h"
 #include "common/processes/session.h"
 #include "common/processes/topology.h"
-#include "common/watch/meeting.h"
+#include "common/watch/connectivity.h"
 
 #include <fmt/format.h>
 
@@ -79,7 +79,8 @@ std::vector<std::string> Job::remarks(const Config& config) const {
   std::vector<std::string> lines = injector_.remarks();
   if (std::string repaired = repair_reduce(mpi_library_version()); !repaired.empty()) lines.push_back(repaired);
   if (config.paranoid) lines.push_back(paranoid_remark());
-  if (std::string watchers = meeting_remark(watchdog_.view()); !watchers.empty()) lines.push_back(std::move(watchers));
+  if (std::string watchers = connectivity_remark(watchdog_.view()); !watchers.empty())
+    lines.push_back(std::move(watchers));
   return lines;
 }
 

@@ -9,8 +9,8 @@
 #include "common/processes/comm.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
+#include "common/watch/connectivity.h"
 #include "common/watch/hang_json.h"
-#include "common/watch/meeting.h"
 #include "common/watch/watchdog.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ namespace busbar {
 
 void visit_fields(auto&& visit, PeerAddress& a) { BUSBAR_FIELDS(visit, a, host, ip, port, full_name, machine); }
 
-void visit_fields(auto&& visit, Unmet& u) { BUSBAR_ALL_FIELDS(visit, u, from, to, why); }
+void visit_fields(auto&& visit, FailedConnection& u) { BUSBAR_ALL_FIELDS(visit, u, from, to, why); }
 
 namespace {
 
@@ -73,9 +73,9 @@ std::size_t introduce(const Comm& world, Watchdog& watchdog, const std::string& 
   std::vector<PeerAddress> peers = share_records(world, std::vector<PeerAddress>{own});
   for (std::size_t i = 0; i < peers.size(); ++i) peers[i].rank = static_cast<int>(i);
   watchdog.connect(jobid, std::move(peers));
-  std::vector<Unmet> unmet = share_records(world, try_to_meet(watchdog.view()));
-  const std::size_t pairs = unmet.size();
-  watchdog.set_unmet(std::move(unmet));
+  std::vector<FailedConnection> failed = share_records(world, check_connectivity(watchdog.view()));
+  const std::size_t pairs = failed.size();
+  watchdog.set_failed_connections(std::move(failed));
   return pairs;
 }
 
@@ -102,18 +102,18 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
   const std::string token = world.broadcast(world.rank() == 0 ? random_id() : "", 0);
   const bool one_host = on_one_host(world);
   const PeerAddress own = watchdog.listen(world.rank(), one_host, token);
-  std::size_t unmet = introduce(world, watchdog, jobid, own);
+  std::size_t failed = introduce(world, watchdog, jobid, own);
   if (const std::string& warning = watchdog.warning(); is_first(world, !warning.empty())) {
     say("warning: {}: {}", hostname(), warning);
   }
-  if (unmet == 0) return;
+  if (failed == 0) return;
   // A rail that leads nowhere, or a firewall on one network: perhaps not on the next.
   std::string best;
   for (const std::string& interface : common_interfaces(world, watchdog)) {
     const std::size_t there = introduce(world, watchdog, jobid, watchdog.listen_on(interface));
-    if (there >= unmet) continue;
+    if (there >= failed) continue;
     best = interface;
-    if ((unmet = there) == 0) return;
+    if ((failed = there) == 0) return;
   }
   (void)introduce(world, watchdog, jobid,
                   best.empty() ? watchdog.listen(world.rank(), one_host, token) : watchdog.listen_on(best));

@@ -99,8 +99,8 @@ class BufferPlan {
 };
 
 /// Messages of which each of its operations consists.
-inline int legs_of(const BufferPlan& buffer_plan) {
-  return legs_of(*buffer_plan.operation().collective, buffer_plan.operation().problem);
+inline int messages_per_call(const BufferPlan& buffer_plan) {
+  return messages_per_call(*buffer_plan.operation().collective, buffer_plan.operation().problem);
 }
 
 /// True when repeating the operation on its own result changes nothing, so that the timed buffers can be verified.

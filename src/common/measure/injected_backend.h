@@ -36,7 +36,7 @@ class WrappedBackend : public Backend {
   bool defines_result(const Operation& op) const override { return inner_->defines_result(op); }
   double creation_s() const override { return inner_->creation_s(); }
   std::vector<InitTimings> creation_phases() override { return inner_->creation_phases(); }
-  std::unique_ptr<CommunicatorLife> life(const Comm& world) override { return inner_->life(world); }
+  std::unique_ptr<CommunicatorLifecycle> lifecycle(const Comm& world) override { return inner_->lifecycle(world); }
   MemoryLimit memory_limit(const Collective& c) const override { return inner_->memory_limit(c); }
   void* allocate(int local, std::size_t nbytes) override { return inner_->allocate(local, nbytes); }
   void borrow(int local, void* memory, std::size_t nbytes) override { inner_->borrow(local, memory, nbytes); }

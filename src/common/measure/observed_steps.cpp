@@ -56,7 +56,7 @@ void ObservedSteps::begin(const Collective& collective, const Case& row_case, bo
   const Backend& backend = work.backend != nullptr ? *work.backend : backend_;
   const Operation op =
       backend.as_called({&collective, row_case.problem, row_case.dtype, row_case.op, in_place}, work.calls);
-  const double messages = static_cast<double>(work.calls) * legs_of(collective, row_case.problem);
+  const double messages = static_cast<double>(work.calls) * messages_per_call(collective, row_case.problem);
   const double calls_s = messages * expected_.operation_s(static_cast<double>(row_case.nbytes));
   observer_.begin(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
                   calls_s + work.bytes / kDataRate + work.seconds);

@@ -74,8 +74,8 @@ class ObservedSteps {
   ObservedSteps(Observer& observer, const Backend& backend);
 
   void begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work);
-  /// One operation of the case, or one message where it has legs, takes so long: what the next one's limit is scaled
-  /// from.
+  /// One operation of the case, or one message where a call is several, takes so long: what the next one's limit is
+  /// scaled from.
   void measured(const Case& row_case, double time_s) {
     expected_.measured(static_cast<double>(row_case.nbytes), time_s);
   }

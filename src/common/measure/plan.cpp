@@ -336,7 +336,7 @@ double estimate_time_s(const Plan& plan, const Config& config, double assumed_bu
     // One rank alone still copies.
     const double factor = std::max(1.0, plan.collective->bus_factor(c.problem.nranks));
     const double operation_s = kLatency + plan.collective->algorithm_bytes(c.problem) * factor / assumed_busbw;
-    total_s += operations * operation_s * legs_of(*plan.collective, c.problem) +
+    total_s += operations * operation_s * messages_per_call(*plan.collective, c.problem) +
                passes * static_cast<double>(c.nbytes) / assumed_busbw;
   }
   return total_s * count_halves(plan, config);

@@ -153,7 +153,7 @@ Batch Sampler::measure(Backend& backend, const BufferPlan& buffer_plan, const Ba
   run_on_lanes(
       backend, [&](int lane) { lanes[lane] = LaneBatch(backend, *barrier_, buffer_plan, shape, local, lane).run(); },
       fail_);
-  const double messages = static_cast<double>(shape.calls_per_sample) * legs_of(buffer_plan);
+  const double messages = static_cast<double>(shape.calls_per_sample) * messages_per_call(buffer_plan);
   const ProcessTimes mine = over_lanes(lanes, shape, messages, clock_);
 
   // One agreement for everything, by MAX, which gives the same bits on every process whatever the library does.
@@ -235,7 +235,7 @@ WarmUp warm_up(Sampler& sampler, Backend& backend, const BufferPlan& buffer_plan
     const Batch batch = sampler.measure(backend, buffer_plan, shape);
     result.calls += shape.samples;
     spent += batch.elapsed_s;
-    result.call_s = median(batch.time_s) * legs_of(buffer_plan);
+    result.call_s = median(batch.time_s) * messages_per_call(buffer_plan);
     const bool falling = before == 0 || result.call_s < kStillFalling * before;
     before = result.call_s;
     if (!falling && result.calls >= kLeastCalls && spent >= kLeastTime) return result;

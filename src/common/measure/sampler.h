@@ -20,7 +20,7 @@ struct BatchShape {
 };
 
 /// A batch as all processes agreed on it, and this process's own part. Times are of one call, or of one message where
-/// the collective has legs.
+/// a call is several messages.
 struct Batch {
   std::vector<double> time_s;  ///< per sample over the ranks: see estimand()
   std::vector<double> skew_s;  ///< per sample: last entry less first; empty where no host clock sees the entries

@@ -33,7 +33,8 @@ void StatCell::add(const Batch& batch, double spent_s, double spin_s) {
   epoch_times_s_.push_back(batch.now_s);
   canary_s_.push_back(spin_s);
   spent_s_ += spent_s;
-  timed_s_ += std::accumulate(batch.time_s.begin(), batch.time_s.end(), 0.0) * shape.calls_per_sample * legs;
+  timed_s_ +=
+      std::accumulate(batch.time_s.begin(), batch.time_s.end(), 0.0) * shape.calls_per_sample * messages_per_call;
   for (double t : batch.time_s) samples_.add(t);
   epoch_ends_.push_back(samples_.count());
   for (double t : batch.skew_s) skews_.add(t);

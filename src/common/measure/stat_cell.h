@@ -74,7 +74,7 @@ class StatCell {
 
   WarmUp warm;
   BatchShape shape;
-  int legs = 1;  ///< messages of a call: times are of one
+  int messages_per_call = 1;  ///< messages of a call: times are of one
 
   /// `spent_s`: what the batch took with all its preparation; `spin_s`: this pass's canary.
   void add(const Batch& batch, double spent_s, double spin_s);

@@ -176,9 +176,9 @@ void StatRunner::begin_cell(Entry& entry, const BufferPlan& buffer_plan) {
   const double left_s = std::max(0.0, config_.max_time_s - now_s_);
   const double limit_s = std::min(config_.cell_time_s, left_s) / 4;
   begin(entry, {.phase = Phase::timed_loop, .what = "warm-up", .calls = 10, .seconds = limit_s});
-  entry.cell.legs = legs_of(buffer_plan);
+  entry.cell.messages_per_call = messages_per_call(buffer_plan);
   entry.cell.warm = warm_up(sampler_, backend_, buffer_plan, cadence_, limit_s);
-  steps_.measured(plan_.cases[entry.row], entry.cell.warm.call_s / entry.cell.legs);
+  steps_.measured(plan_.cases[entry.row], entry.cell.warm.call_s / entry.cell.messages_per_call);
   const int least = out_of_time() ? 1 : kLeastSamples;
   entry.cell.shape =
       shape_for(entry.cell.warm.call_s, clock_read_s_, batch_time_s(backend_), least, kMostSamples, cadence_);

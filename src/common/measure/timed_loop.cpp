@@ -13,7 +13,7 @@ namespace {
 
 /// What an iteration's time is divided by.
 double messages_per_iteration(const Config& config, const BufferPlan& buffer_plan) {
-  return static_cast<double>(config.agg_iters) * legs_of(buffer_plan);
+  return static_cast<double>(config.agg_iters) * messages_per_call(buffer_plan);
 }
 
 /// One lane's share of the loop. The lanes meet in `local`, the processes in `world`, which only lane 0 may touch.

@@ -13,7 +13,7 @@ namespace busbar {
 /// Ends the job because of an exception in one of several threads; does not return.
 using FailJob = std::function<void(std::exception_ptr)>;
 
-/// What one process's clock saw, per operation (per message where that has legs), over its lanes as -a says.
+/// What one process's clock saw, per operation (per message where a call is several), over its lanes as -a says.
 struct LoopTimes {
   double time_s = 0;
   double cpu_time_s = 0;            ///< until everything was enqueued; with --nonblocking of the starts alone

@@ -3,7 +3,7 @@
 #include "common/base/packed_fields.h"
 #include "common/measure/lanes.h"
 #include "common/processes/gather_records.h"
-#include "kernels/diagnose.h"
+#include "kernels/wrong_data_cause.h"
 
 #include <fmt/format.h>
 
@@ -208,7 +208,7 @@ WrongRank Verifier::explain(const Operation& op, const Pattern& data, const std:
   const std::size_t count = std::min<std::size_t>(result.last + 1 - result.first, kExaminedBytes / w);
   std::vector<std::byte> copy(count * w);
   backend_.copy_to_host(local, copy.data(), recv + result.first * w, copy.size());
-  const DataDiagnosis diagnosis = diagnose({data, blocks, copy.data(), result.first, count, earlier_});
+  const WrongDataCause diagnosis = find_cause({data, blocks, copy.data(), result.first, count, earlier_});
 
   WrongRank record = record_of(local);
   record.count = result.wrong;

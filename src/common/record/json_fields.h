@@ -20,8 +20,8 @@ namespace busbar {
 
 // A record's fields are named once, by visit_fields(visit, record): what writes JSON and what reads it are two
 // visitors, so that neither can forget a field that the other has. Enumerators are words, by words_of(enumerator).
-// `visit(name, field, nothing)`: documents leave the field out while it is `nothing`. Included by .cpp files alone: it
-// brings the whole of the JSON library.
+// `visit(name, field, default_value)`: documents leave the field out while it is `default_value`. Included by .cpp
+// files alone: it brings the whole of the JSON library.
 
 template <class T>
 Json fields_json(const T& value) {
@@ -45,8 +45,8 @@ Json fields_json(const T& value) {
     return json;
   } else {
     Json json = Json::object();
-    const auto write = [&](const char* key, const auto& field, const auto&... nothing) {
-      if (!(... || (field == nothing))) json[key] = fields_json(field);
+    const auto write = [&](const char* key, const auto& field, const auto&... default_value) {
+      if (!(... || (field == default_value))) json[key] = fields_json(field);
     };
     visit_fields(write, const_cast<T&>(value));  // one list of fields serves the reader too, which changes them
     return json;
@@ -112,11 +112,11 @@ void read_field(const Json& json, const char* key, T& value) {
     for (const Json& item : json) read_field(item, key, value.emplace_back());
   } else {
     must_be(json.is_object(), "an object");
-    const auto read = [&](const char* name, auto& field, const auto&... nothing) {
-      if (sizeof...(nothing) == 0 || json.contains(name))
+    const auto read = [&](const char* name, auto& field, const auto&... default_value) {
+      if (sizeof...(default_value) == 0 || json.contains(name))
         read_field(member(json, name), name, field);
       else
-        (..., (field = nothing));
+        (..., (field = default_value));
     };
     visit_fields(read, value);
   }

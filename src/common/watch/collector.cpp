@@ -3,8 +3,8 @@
 #include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/base/sequences.h"
+#include "common/watch/connectivity.h"
 #include "common/watch/limits.h"
-#include "common/watch/meeting.h"
 #include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 
@@ -33,7 +33,7 @@ struct Collected {
 };
 
 Silence silence_of(const PeerReply& reply) {
-  if (reply.connected) return Silence::mute;
+  if (reply.connected) return Silence::unresponsive;
   if (reply.result == PeerProbe::Result::ok) return Silence::unreadable;
   if (reply.result == PeerProbe::Result::refused) return Silence::refused;
   return reply.result == PeerProbe::Result::no_route ? Silence::no_route : Silence::no_answer;
@@ -63,8 +63,8 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
     } catch (const Error&) {
       // said below, as any other reason
     }
-    // One process that is there and mute tells more than others that are gone, or a later silence.
-    if (host.reached || is_mute(host)) continue;
+    // One process that is there and unresponsive tells more than others that are gone, or a later silence.
+    if (host.reached || is_unresponsive(host)) continue;
     host.silence = silence_of(replies[i]);
     host.why_not =
         fmt::format("{} from rank {} at {}", word(kSilenceReasons, host.silence), asked[i].rank, peers[i].ip);
@@ -105,7 +105,7 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick) {
     all.hosts[all.speaker.size()].host = view.peers[ranks.front()].host;
     all.speaker.push_back(ranks.front());
   }
-  const std::vector<bool> met = met_hosts(view);
+  const std::vector<bool> met = hosts_reached_at_start(view);
   for (const bool one : met) all.passed_over.push_back(quick && !one);
   if (quick) {
     ask_hosts(view, all, milliseconds(150));
@@ -127,7 +127,7 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick) {
 
 std::vector<PeerAddress> those_before(const JobView& view) {
   constexpr int kFew = 8;
-  const std::vector<bool> met = met_hosts(view);
+  const std::vector<bool> met = hosts_reached_at_start(view);
   const int own = view.hosts.empty() ? 0 : view.host_index();  // nobody before the addresses are exchanged
   std::vector<PeerAddress> peers;
   const auto add = [&](int host, std::size_t most) {
@@ -166,20 +166,20 @@ bool another_host_speaks(const JobView& view) {
 }
 
 bool speaks_for_job(const JobView& view, const HangEvidence& evidence) {
-  if (view.hosts.size() <= 1 || (!view.unmet.empty() && view.host_index() == 0)) return true;
+  if (view.hosts.size() <= 1 || (!view.failed_connections.empty() && view.host_index() == 0)) return true;
   // A host whose system still takes connections is in no other part of the network, only nobody there speaks.
   // Nor is one to which the job's own connections stand, but there they would say the same of us: the first host
   // speaks.
   const bool first = view.host_index() == 0;
   const auto is_ours = [&](const HostEvidence& host) {
-    return host.reached || is_mute(host) || (first && is_walled(evidence, host));
+    return host.reached || is_unresponsive(host) || (first && is_walled(evidence, host));
   };
   const auto ours = static_cast<std::size_t>(std::ranges::count_if(evidence.hosts, is_ours));
   return 2 * ours > view.hosts.size() || (2 * ours == view.hosts.size() && is_ours(evidence.hosts.front()));
 }
 
 void tell_others(const JobView& view, std::string_view what) {
-  const std::vector<bool> met = met_hosts(view);
+  const std::vector<bool> met = hosts_reached_at_start(view);
   std::vector<PeerAddress> others;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
     for (const int rank : view.hosts[h]) {

@@ -28,8 +28,8 @@ std::optional<std::string> alarm_others(const JobView& view, int speaker);
 /// gives such a host time to end the job, the others speak where not even rank 0 has.
 double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> local);
 
-/// Whether so many hosts were reached, or are only mute, that no other part of a divided job can believe the same of
-/// itself. Where some could never meet, the first host speaks in any case.
+/// Whether so many hosts were reached, or are only unresponsive, that no other part of a divided job can believe the
+/// same of itself. Where some could never meet, the first host speaks in any case.
 bool speaks_for_job(const JobView& view, const HangEvidence& evidence);
 
 /// Whether a process of a host that stands before this one in the job still listens, and the first could ask this one.

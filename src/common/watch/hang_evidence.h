@@ -63,9 +63,9 @@ struct JobLink {
 
 /// Why nothing came from a host that was asked.
 enum class Silence : std::uint8_t {
-  none,        ///< it was reached, or never asked
-  mute,        ///< its system took a connection, so the network works, but no process of the job there speaks: all are
-               ///< stopped, or get no CPU
+  none,          ///< it was reached, or never asked
+  unresponsive,  ///< its system took a connection, so the network works, but no process of the job there speaks: all
+                 ///< are stopped, or get no CPU
   refused,     ///< the host answers, nobody listens any more
   no_route,    ///< the network says that it cannot be reached
   no_answer,   ///< nothing comes back
@@ -86,7 +86,7 @@ struct HostEvidence {
   std::vector<JobLink> links;  ///< to those of the other hosts of whose connections anything is known
 };
 
-inline bool is_mute(const HostEvidence& host) { return !host.reached && host.silence == Silence::mute; }
+inline bool is_unresponsive(const HostEvidence& host) { return !host.reached && host.silence == Silence::unresponsive; }
 
 /// What NCCL's RAS service says, in lines for people, and what follows from them.
 struct RasEvidence {

@@ -2,9 +2,9 @@
 
 #include "common/machine/error_counters.h"
 #include "common/machine/network.h"
+#include "common/watch/connectivity.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
-#include "common/watch/meeting.h"
 #include "common/watch/peer_client.h"
 
 #include <fmt/format.h>
@@ -68,7 +68,7 @@ std::vector<JobLink> job_links(const JobView& view, const std::vector<TcpConnect
   }
   const std::map<std::string, bool> linked = linked_hosts(view, connections, sockets);
   std::vector<JobLink> links;
-  for (const int h : hosts_to_meet(view, view.host_index())) {
+  for (const int h : hosts_to_try(view, view.host_index())) {
     const std::string& host = view.peers[view.hosts[h].front()].host;
     if (const auto found = linked.find(host); found != linked.end()) {
       links.push_back({host, found->second ? State::stalled : State::standing});
@@ -235,7 +235,7 @@ std::vector<PeerAddress> probe_targets(const JobView& view) {
   std::set<int> wanted = hosts_at_distances(n, own);
   for (int h = 0; h < n && n <= kAll; ++h) wanted.insert(h);
   wanted.erase(own);
-  const std::vector<bool> met = met_hosts(view);
+  const std::vector<bool> met = hosts_reached_at_start(view);
   std::vector<PeerAddress> targets;
   for (int h : wanted) {
     // That there never was a way tells nothing of one that broke.

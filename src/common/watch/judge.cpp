@@ -2,7 +2,7 @@
 #include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/watch/hang_evidence.h"
-#include "common/watch/judge_scene.h"
+#include "common/watch/job_snapshot.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -56,7 +56,7 @@ void split(RankList::Range range, const std::set<int>& blamed, RankList& innocen
 }
 
 /// Those that left no record, by why.
-void add_absent(const Scene& scene, const std::set<int>& blamed, std::vector<RankGroup>& groups) {
+void add_absent(const JobSnapshot& snapshot, const std::set<int>& blamed, std::vector<RankGroup>& groups) {
   const auto add = [&](const RankList& ranks, const char* text) {
     RankGroup innocent{{}, text, false}, guilty{{}, text, true};
     for (const RankList::Range& range : ranks.ranges()) split(range, blamed, innocent.ranks, guilty.ranks);
@@ -64,19 +64,19 @@ void add_absent(const Scene& scene, const std::set<int>& blamed, std::vector<Ran
       if (!group.ranks.empty()) groups.push_back(group);
     }
   };
-  add(scene.unheard, "not heard from");
-  add(scene.recordless, "no record on its host");
+  add(snapshot.unheard, "not heard from");
+  add(snapshot.recordless, "no record on its host");
 }
 
 /// Ranks that do the same, the largest group first, those to blame behind.
-std::vector<RankGroup> group_ranks(const Scene& scene, const std::set<int>& blamed) {
+std::vector<RankGroup> group_ranks(const JobSnapshot& snapshot, const std::set<int>& blamed) {
   std::map<Key, RankGroup> by_key;
-  for (const SeenRank& seen : scene.ranks) {
+  for (const SeenRank& seen : snapshot.ranks) {
     const bool to_blame = blamed.contains(seen.rank);
     by_key.try_emplace(key_of(seen, to_blame), RankGroup{{}, words(seen), to_blame}).first->second.ranks.add(seen.rank);
   }
   std::vector<RankGroup> groups = mapped(by_key, &std::pair<const Key, RankGroup>::second);
-  add_absent(scene, blamed, groups);
+  add_absent(snapshot, blamed, groups);
   std::ranges::stable_sort(groups, [](const RankGroup& a, const RankGroup& b) {
     return a.blamed != b.blamed ? b.blamed : a.ranks.size() > b.ranks.size();
   });
@@ -84,36 +84,36 @@ std::vector<RankGroup> group_ranks(const Scene& scene, const std::set<int>& blam
 }
 
 /// What did not answer.
-std::vector<std::string> missing_evidence(const Scene& scene) {
+std::vector<std::string> missing_evidence(const JobSnapshot& snapshot) {
   std::vector<std::string> missing;
-  for (const HostEvidence* host : scene.unreached) {
+  for (const HostEvidence* host : snapshot.unreached) {
     missing.push_back(
         fmt::format("{} was not reached: {}", host->host, host->why_not.empty() ? "no answer" : host->why_not));
   }
-  for (const HostEvidence* host : scene.unmet) {
+  for (const HostEvidence* host : snapshot.never_reached) {
     missing.push_back(fmt::format("{} was never reached by the watchers that tell this: {}", host->host,
                                   host->why_not.empty() ? "not asked" : host->why_not));
   }
-  if (!scene.unheard.empty()) missing.push_back(fmt::format("no record of {} came", rank_words(scene.unheard)));
-  if (!scene.recordless.empty()) {
-    missing.push_back(fmt::format("no record of {}, although {} answered", rank_words(scene.recordless),
-                                  scene.recordless.size() == 1 ? "its host" : "their hosts"));
+  if (!snapshot.unheard.empty()) missing.push_back(fmt::format("no record of {} came", rank_words(snapshot.unheard)));
+  if (!snapshot.recordless.empty()) {
+    missing.push_back(fmt::format("no record of {}, although {} answered", rank_words(snapshot.recordless),
+                                  snapshot.recordless.size() == 1 ? "its host" : "their hosts"));
   }
-  for (const RasEvidence& ras : scene.evidence->ras) {
+  for (const RasEvidence& ras : snapshot.evidence->ras) {
     if (!ras.answered)
       missing.push_back(fmt::format("RAS on {}: {}", ras.host, ras.why_not.empty() ? "no answer" : ras.why_not));
   }
   return missing;
 }
 
-using Look = std::optional<Ruling> (*)(const Scene&);
+using Look = std::optional<Symptom> (*)(const JobSnapshot&);
 
-/// In the order of Verdict (but for hosts that are mute, walled or were never met): the first that finds something is
-/// the verdict.
+/// In the order of Verdict (but for hosts that are unresponsive, walled or were never met): the first that finds
+/// something is the verdict.
 constexpr std::array kLooks = {
-    find_hardware_fault, find_unreachable,   find_dead,       find_stopped, find_mute,
-    find_resource,       find_config,        find_not_joined, find_unmet,   find_walled,
-    find_init_stuck,     find_call_mismatch, find_slow,       find_lagging, find_stuck_inside,
+    find_hardware_fault, find_unreachable,   find_dead,       find_stopped,       find_unresponsive,
+    find_resource,       find_config,        find_not_joined, find_never_reached, find_walled,
+    find_init_stuck,     find_call_mismatch, find_slow,       find_lagging,       find_stuck_inside,
 };
 
 /// "all_reduce #412, 64 MiB float sum, timed loop", "agreement".
@@ -127,20 +127,20 @@ constexpr std::string_view kWithoutWord = "SIGKILL, or its launcher had gone";
 
 /// Ended from outside while it moved, there is nothing to explain; by a process of its own, there is. Records tell
 /// later what they held when they were written last.
-std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
-  const bool later = scene.evidence->occasion == HangEvidence::Occasion::files;
-  const auto any = [&](auto is) { return std::ranges::any_of(scene.ranks, is); };
+std::optional<Symptom> find_ended_from_outside(const JobSnapshot& snapshot) {
+  const bool later = snapshot.evidence->occasion == HangEvidence::Occasion::files;
+  const auto any = [&](auto is) { return std::ranges::any_of(snapshot.ranks, is); };
   const bool signalled = any([](const SeenRank& seen) { return seen.flight->ending == Ending::signalled; });
-  const bool killed = later && !scene.ranks.empty() && !any([](const SeenRank& seen) {
+  const bool killed = later && !snapshot.ranks.empty() && !any([](const SeenRank& seen) {
                         return seen.condition != Condition::ended || seen.flight->ending != Ending::none;
                       });
-  const bool ended = later ? signalled || killed : scene.evidence->occasion == HangEvidence::Occasion::terminated;
-  if (!ended || died_of_mismatch(scene)) return std::nullopt;
+  const bool ended = later ? signalled || killed : snapshot.evidence->occasion == HangEvidence::Occasion::terminated;
+  if (!ended || died_of_mismatch(snapshot)) return std::nullopt;
   constexpr double kUndoubted = 5;  // [s] in which even a healthy job may not have advanced
   std::size_t moving = 0, running = 0;
   double still_s = kMovedWithin;
   Seen first;
-  for (const SeenRank& seen : scene.ranks) {
+  for (const SeenRank& seen : snapshot.ranks) {
     if (seen.flight->ending == Ending::good) continue;
     if (seen.flight->ending == Ending::signalled) first.push_back(&seen);
     ++running;
@@ -150,10 +150,10 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
     still_s = std::min(still_s, still);
   }
   if (running > 0 && moving == 0) return std::nullopt;
-  Ruling ruling;
-  const std::string step = scene.ranks.empty() ? "an unknown step" : during(*scene.ranks.front().flight);
-  const std::string_view heard = scene.unheard.empty() ? "" : " heard from";
-  ruling.sentence =
+  Symptom symptom;
+  const std::string step = snapshot.ranks.empty() ? "an unknown step" : during(*snapshot.ranks.front().flight);
+  const std::string_view heard = snapshot.unheard.empty() ? "" : " heard from";
+  symptom.sentence =
       fmt::format("the job was ended from outside ({}) during {}; {}", killed ? kWithoutWord : "SIGTERM", step,
                   running == 0 ? "no rank left a record"
                   : still_s >= kUndoubted
@@ -161,26 +161,26 @@ std::optional<Ruling> find_ended_from_outside(const Scene& scene) {
                                     heard, format_duration(still_s))
                   : moving == running ? fmt::format("all ranks{} were moving", heard)
                                       : fmt::format("{} of {} ranks{} were moving", moving, running, heard));
-  ruling.sentence += unheard_words(scene);
+  symptom.sentence += unheard_words(snapshot);
   // A launcher's signal reaches all within a fraction of a second, somebody's `kill` only one.
-  if (!first.empty() && 2 * first.size() < running) ruling.sentence += fmt::format("; {} got it first", who(first));
-  return ruling;
+  if (!first.empty() && 2 * first.size() < running) symptom.sentence += fmt::format("; {} got it first", who(first));
+  return symptom;
 }
 
 /// Records of processes that cannot be seen from here, gathered from other hosts or another pid namespace, all of which
 /// moved until their last beat: whether they still run, or who ended them, is not in them.
-std::optional<Ruling> find_moved_unseen(const Scene& scene) {
+std::optional<Symptom> find_moved_unseen(const JobSnapshot& snapshot) {
   const auto moves = [](const SeenRank& seen) {
     constexpr double kMoving = 5;
     return seen.condition == Condition::running && seen.process.life == ProcessState::Life::unknown &&
            seen.flight->idle_s < kMoving;
   };
-  const bool later = scene.evidence->occasion == HangEvidence::Occasion::files;
-  if (!later || scene.ranks.empty() || !std::ranges::all_of(scene.ranks, moves)) return std::nullopt;
-  return Ruling{.sentence = fmt::format("all ranks{} moved until the last beat of their records, during {}; their "
-                                        "processes cannot be seen from here{}",
-                                        scene.unheard.empty() ? "" : " heard from", during(*scene.ranks.front().flight),
-                                        unheard_words(scene))};
+  const bool later = snapshot.evidence->occasion == HangEvidence::Occasion::files;
+  if (!later || snapshot.ranks.empty() || !std::ranges::all_of(snapshot.ranks, moves)) return std::nullopt;
+  return Symptom{.sentence = fmt::format("all ranks{} moved until the last beat of their records, during {}; their "
+                                         "processes cannot be seen from here{}",
+                                         snapshot.unheard.empty() ? "" : " heard from",
+                                         during(*snapshot.ranks.front().flight), unheard_words(snapshot))};
 }
 
 bool is_last_resort(Verdict verdict) {
@@ -189,30 +189,30 @@ bool is_last_resort(Verdict verdict) {
 }
 
 /// All that was found, in order.
-std::vector<Ruling> look_at(const Scene& scene) {
-  std::vector<Ruling> found;
+std::vector<Symptom> look_at(const JobSnapshot& snapshot) {
+  std::vector<Symptom> found;
   for (const Look look : kLooks) {
-    if (auto ruling = look(scene)) found.push_back(std::move(*ruling));
+    if (auto symptom = look(snapshot)) found.push_back(std::move(*symptom));
   }
-  auto ended = find_ended_from_outside(scene);
-  if (!ended) ended = find_moved_unseen(scene);
+  auto ended = find_ended_from_outside(snapshot);
+  if (!ended) ended = find_moved_unseen(snapshot);
   if (ended) {
-    const auto at = std::ranges::find_if(found, [](const Ruling& r) { return r.verdict >= Verdict::init_not_joined; });
+    const auto at = std::ranges::find_if(found, [](const Symptom& r) { return r.verdict >= Verdict::init_not_joined; });
     found.insert(at, std::move(*ended));
   }
   return found;
 }
 
-Ruling nothing_known(const Scene& scene) {
-  return {.sentence = scene.ranks.empty() ? "the evidence does not tell: no rank's flight record was read"
-                                          : "the evidence does not tell what holds the job up"};
+Symptom nothing_known(const JobSnapshot& snapshot) {
+  return {.sentence = snapshot.ranks.empty() ? "the evidence does not tell: no rank's flight record was read"
+                                             : "the evidence does not tell what holds the job up"};
 }
 
 /// What is the same on many hosts stands once.
-void add_troubles(const Scene& scene, std::vector<std::string>& lines) {
+void add_troubles(const JobSnapshot& snapshot, std::vector<std::string>& lines) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> hosts_by_text;
-  for (const HostEvidence* host : scene.reached) {
+  for (const HostEvidence* host : snapshot.reached) {
     for (const Trouble& trouble : host->troubles) {
       std::vector<std::string>& hosts = hosts_by_text[trouble.text];
       if (hosts.empty()) order.push_back(trouble.text);
@@ -228,35 +228,35 @@ void add_troubles(const Scene& scene, std::vector<std::string>& lines) {
 }
 
 /// In a job that moves somebody is always the last.
-bool stands_still(const Scene& scene, const std::set<int>& ranks) {
+bool stands_still(const JobSnapshot& snapshot, const std::set<int>& ranks) {
   constexpr double kStill = 5;
   return std::ranges::all_of(ranks, [&](int rank) {
-    const SeenRank* seen = scene.find(rank);
+    const SeenRank* seen = snapshot.find(rank);
     return seen != nullptr && seen->flight->idle_s >= kStill;
   });
 }
 
 /// What other looks found, and what is remarkable on the hosts: secondary, but it may be the reader's clue.
-void add_secondary(const Scene& scene, const std::vector<Ruling>& found, std::vector<std::string>& lines) {
+void add_secondary(const JobSnapshot& snapshot, const std::vector<Symptom>& found, std::vector<std::string>& lines) {
   for (std::size_t i = 1; i < found.size(); ++i) {
     // What those do who wait for the others, and what needs no explanation any more.
     if (found[i].verdict == Verdict::init_stuck || found[i].verdict == Verdict::unknown) continue;
     const bool slow = found[0].verdict == Verdict::slow_not_hung && found[i].verdict == Verdict::rank_lagging;
-    const bool adds = !is_last_resort(found[i].verdict) || (slow && stands_still(scene, found[i].ranks));
+    const bool adds = !is_last_resort(found[i].verdict) || (slow && stands_still(snapshot, found[i].ranks));
     if (adds) lines.push_back(fmt::format("also {}: {}", name(found[i].verdict), found[i].sentence));
   }
-  const std::string walled = walled_words(scene);
+  const std::string walled = walled_words(snapshot);
   if (!walled.empty() && !found[0].sentence.starts_with(walled)) lines.push_back(walled);
-  if (const std::string mtus = mtu_words(scene); !mtus.empty()) lines.push_back(mtus);
-  add_troubles(scene, lines);
+  if (const std::string mtus = mtu_words(snapshot); !mtus.empty()) lines.push_back(mtus);
+  add_troubles(snapshot, lines);
 }
 
 /// Where all watchers of a host are silent, none of its processes is to blame, but the host is starved.
-void add_starved(const Scene& scene, std::vector<std::string>& lines) {
+void add_starved(const JobSnapshot& snapshot, std::vector<std::string>& lines) {
   constexpr double kLate = 10;
-  if (scene.evidence->occasion == HangEvidence::Occasion::files) return;
+  if (snapshot.evidence->occasion == HangEvidence::Occasion::files) return;
   std::map<const HostEvidence*, double> freshest;
-  for (const SeenRank& seen : scene.ranks) {
+  for (const SeenRank& seen : snapshot.ranks) {
     const double age_s = seen.condition == SeenRank::Condition::running ? seen.flight->heartbeat_age_s : 0;
     double& least_s = freshest.try_emplace(seen.host, age_s).first->second;
     least_s = std::min(least_s, age_s);
@@ -269,13 +269,13 @@ void add_starved(const Scene& scene, std::vector<std::string>& lines) {
 }
 
 /// By their lowest ranks, as people number them: node2 before node10.
-std::vector<std::string> in_order(const Scene& scene, std::set<std::string> hosts) {
+std::vector<std::string> in_order(const JobSnapshot& snapshot, std::set<std::string> hosts) {
   std::vector<std::string> ordered;
   const auto take = [&](const std::string& host) {
     if (hosts.erase(host) > 0) ordered.push_back(host);
   };
-  for (const std::string& host : scene.evidence->host_of_rank) take(host);
-  for (const HostEvidence& host : scene.evidence->hosts) take(host.host);
+  for (const std::string& host : snapshot.evidence->host_of_rank) take(host);
+  for (const HostEvidence& host : snapshot.evidence->hosts) take(host.host);
   ordered.insert(ordered.end(), hosts.begin(), hosts.end());
   return ordered;
 }
@@ -288,22 +288,22 @@ void drop_repeats(std::vector<std::string>& lines) {
 }  // namespace
 
 HangFinding judge(const HangEvidence& evidence) {
-  const Scene scene = make_scene(evidence);
-  std::vector<Ruling> found = look_at(scene);
-  if (found.empty()) found.push_back(nothing_known(scene));
-  const Ruling& ruling = found.front();
+  const JobSnapshot snapshot = make_snapshot(evidence);
+  std::vector<Symptom> found = look_at(snapshot);
+  if (found.empty()) found.push_back(nothing_known(snapshot));
+  const Symptom& symptom = found.front();
   HangFinding finding;
-  finding.verdict = ruling.verdict;
-  finding.sentence = ruling.sentence;
-  finding.ranks.assign(ruling.ranks.begin(), ruling.ranks.end());
-  finding.hosts = in_order(scene, ruling.hosts);
-  finding.evidence = ruling.evidence;
-  add_secondary(scene, found, finding.evidence);
-  add_starved(scene, finding.evidence);
+  finding.verdict = symptom.verdict;
+  finding.sentence = symptom.sentence;
+  finding.ranks.assign(symptom.ranks.begin(), symptom.ranks.end());
+  finding.hosts = in_order(snapshot, symptom.hosts);
+  finding.evidence = symptom.evidence;
+  add_secondary(snapshot, found, finding.evidence);
+  add_starved(snapshot, finding.evidence);
   drop_repeats(finding.evidence);
-  finding.groups = group_ranks(scene, ruling.ranks);
-  finding.missing = missing_evidence(scene);
-  finding.next = next_commands(scene, ruling);
+  finding.groups = group_ranks(snapshot, symptom.ranks);
+  finding.missing = missing_evidence(snapshot);
+  finding.next = next_commands(snapshot, symptom);
   return finding;
 }
 

@@ -1,6 +1,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/watch/judge_scene.h"
+#include "common/watch/job_snapshot.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,31 +94,31 @@ std::string calling(const Seen& ranks, const CalledOperation& call, std::uint64_
   return fmt::format("{} call{} {}", who(ranks), ranks.size() == 1 ? "s" : "", operation(call, number));
 }
 
-Ruling rule(const std::vector<Callers>& callers, std::uint64_t number) {
-  Ruling ruling;
+Symptom rule(const std::vector<Callers>& callers, std::uint64_t number) {
+  Symptom symptom;
   const Callers& usual = callers[0];
   const Callers& odd = callers[1];
   const bool order = only_order(usual, odd);
-  ruling.verdict = order ? Verdict::order_mismatch : Verdict::arg_mismatch;
+  symptom.verdict = order ? Verdict::order_mismatch : Verdict::arg_mismatch;
   const std::string tail = order ? ": they call in different orders" : "";
   if (usual.ranks.size() > odd.ranks.size()) {
-    for (std::size_t i = 1; i < callers.size(); ++i) ruling.blame(callers[i].ranks);
-    ruling.sentence = fmt::format("{} with {}, as {} do{}", calling(odd.ranks, odd.call, number),
-                                  differences(odd.call, usual.call), counted(usual.ranks.size(), "rank"), tail);
+    for (std::size_t i = 1; i < callers.size(); ++i) symptom.blame(callers[i].ranks);
+    symptom.sentence = fmt::format("{} with {}, as {} do{}", calling(odd.ranks, odd.call, number),
+                                   differences(odd.call, usual.call), counted(usual.ranks.size(), "rank"), tail);
   } else {
-    ruling.sentence =
+    symptom.sentence =
         fmt::format("{}, {}: no majority tells which is right{}", calling(usual.ranks, usual.call, number),
                     calling(odd.ranks, odd.call, number), order ? "; they call in different orders" : "");
   }
   for (const Callers& c : callers) {
-    ruling.evidence.push_back(fmt::format("{}: {}, count {}{}", who(c.ranks), operation(c.call, number), c.call.count,
-                                          c.call.in_place ? ", in place" : ""));
+    symptom.evidence.push_back(fmt::format("{}: {}, count {}{}", who(c.ranks), operation(c.call, number), c.call.count,
+                                           c.call.in_place ? ", in place" : ""));
   }
-  return ruling;
+  return symptom;
 }
 
 /// A rank in another step than the others were at that number.
-std::optional<Ruling> find_shifted(const Seen& ranks) {
+std::optional<Symptom> find_shifted(const Seen& ranks) {
   for (const SeenRank* seen : ranks) {
     const FlightState& f = *seen->flight;
     const std::uint64_t number = f.step_first + 1;
@@ -133,23 +133,23 @@ std::optional<Ruling> find_shifted(const Seen& ranks) {
       }
     }
     if (!what || other.size() < same.size()) continue;
-    Ruling ruling;
+    Symptom symptom;
     const bool order = std::ranges::any_of(other, [&](const SeenRank* s) { return made(*s->flight, *f.call); });
-    ruling.verdict = order ? Verdict::order_mismatch : Verdict::arg_mismatch;
-    if (other.size() > same.size()) ruling.blame(same);
-    ruling.sentence = fmt::format("{}, while operation #{} of {} was {}, {}", calling(same, *f.call, number), number,
-                                  who(other), what->collective, format_bytes(what->nbytes));
-    return ruling;
+    symptom.verdict = order ? Verdict::order_mismatch : Verdict::arg_mismatch;
+    if (other.size() > same.size()) symptom.blame(same);
+    symptom.sentence = fmt::format("{}, while operation #{} of {} was {}, {}", calling(same, *f.call, number), number,
+                                   who(other), what->collective, format_bytes(what->nbytes));
+    return symptom;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<Ruling> find_call_mismatch(const Scene& scene) {
+std::optional<Symptom> find_call_mismatch(const JobSnapshot& snapshot) {
   std::map<std::uint64_t, Seen> by_first;
   Seen calling;
-  for (const SeenRank& seen : scene.ranks) {
+  for (const SeenRank& seen : snapshot.ranks) {
     if (!at_call(seen)) continue;
     by_first[seen.flight->step_first].push_back(&seen);
     calling.push_back(&seen);

@@ -1,6 +1,6 @@
 #include "common/base/enum_words.h"
 #include "common/base/sequences.h"
-#include "common/watch/judge_scene.h"
+#include "common/watch/job_snapshot.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,9 +20,9 @@ using Condition = SeenRank::Condition;
 using Pair = std::pair<std::string, std::string>;  ///< from, to
 using HostsByMtu = std::map<int, std::vector<std::string>>;
 
-HostsByMtu hosts_by_mtu(const Scene& scene) {
+HostsByMtu hosts_by_mtu(const JobSnapshot& snapshot) {
   HostsByMtu hosts;
-  for (const HostEvidence* host : scene.reached) {
+  for (const HostEvidence* host : snapshot.reached) {
     if (host->mtu > 0) hosts[host->mtu].push_back(host->host);
   }
   return hosts;
@@ -35,8 +35,8 @@ std::string few_hosts(const std::vector<std::string>& names) {
 }
 
 /// The hosts whose MTU is not that of more than half of them; none where no MTU is.
-std::set<std::string> hosts_of_unlike_mtu(const Scene& scene) {
-  const HostsByMtu hosts = hosts_by_mtu(scene);
+std::set<std::string> hosts_of_unlike_mtu(const JobSnapshot& snapshot) {
+  const HostsByMtu hosts = hosts_by_mtu(snapshot);
   std::size_t total = 0;
   for (const auto& [mtu, names] : hosts) total += names.size();
   const auto is_usual = [&](const auto& one) { return 2 * one.second.size() > total; };
@@ -54,40 +54,41 @@ static_assert(kProbeResults.size() == static_cast<std::size_t>(Result::large_los
 std::string_view words(Result result) { return word(kProbeResults, result); }
 
 /// "node3 (ranks 12-15)".
-std::string host_and_ranks(const Scene& scene, const std::string& host) {
-  const std::set<int> ranks = ranks_on(scene, {host});
+std::string host_and_ranks(const JobSnapshot& snapshot, const std::string& host) {
+  const std::set<int> ranks = ranks_on(snapshot, {host});
   return ranks.empty() ? host : fmt::format("{} ({})", host, rank_words(RankList(ranks)));
 }
 
 /// A process that was asked may be the one that cannot answer: then silence says nothing of the network.
-bool may_be_mute(const Scene& scene, const std::string& host) {
+bool may_be_unresponsive(const JobSnapshot& snapshot, const std::string& host) {
   constexpr double kStarved = 3;
-  return std::ranges::any_of(scene.ranks, [&](const SeenRank& seen) {
+  return std::ranges::any_of(snapshot.ranks, [&](const SeenRank& seen) {
     return seen.host->host == host && (seen.condition != Condition::running || seen.flight->heartbeat_age_s > kStarved);
   });
 }
 
-std::map<Pair, PeerProbe> probes(const Scene& scene) {
+std::map<Pair, PeerProbe> probes(const JobSnapshot& snapshot) {
   std::map<Pair, PeerProbe> all;
-  for (const HostEvidence* host : scene.reached) {
+  for (const HostEvidence* host : snapshot.reached) {
     for (const PeerProbe& probe : host->probes) all[{host->host, probe.host}] = probe;
   }
   return all;
 }
 
 /// Who collected the evidence had a connection to every host that it came from: only its own process was busy, then.
-bool asked_by(const Scene& scene, const std::string& host) { return scene.evidence->reporter_host == host; }
+bool asked_by(const JobSnapshot& snapshot, const std::string& host) { return snapshot.evidence->reporter_host == host; }
 
 /// Between hosts that both answered the collector a slow probe proves nothing: on busy cores many are. The kernel's
 /// word on the job's own connections does, and so does a network that says that there is no route. TCP needs both
 /// directions: where one host has just connected to the other, silence the other way is a process that was busy.
-bool is_failure(const Scene& scene, const std::map<Pair, PeerProbe>& all, const Pair& pair, const PeerProbe& probe) {
+bool is_failure(const JobSnapshot& snapshot, const std::map<Pair, PeerProbe>& all, const Pair& pair,
+                const PeerProbe& probe) {
   if (probe.result == Result::ok || probe.result == Result::refused) return false;
   if (probe.result == Result::no_route) return true;
   const auto back = all.find({pair.second, pair.first});
   const bool stalled = probe.stalled || (back != all.end() && back->second.stalled);
   if (!stalled || probe.result == Result::large_lost) return stalled;
-  if (asked_by(scene, pair.second) || may_be_mute(scene, pair.second)) return false;
+  if (asked_by(snapshot, pair.second) || may_be_unresponsive(snapshot, pair.second)) return false;
   return back == all.end() || back->second.result != Result::ok;
 }
 
@@ -108,47 +109,47 @@ std::optional<std::string> common_host(const std::vector<Pair>& failing) {
 }
 
 /// Who stands out by its own MTU is to blame, else who stands in all pairs, else both ends of one.
-Ruling about_mtu(const Scene& scene, const std::vector<Pair>& lost) {
-  Ruling ruling{Verdict::host_unreachable};
-  ruling.about_mtu = true;
-  const std::set<std::string> unlike = hosts_of_unlike_mtu(scene);
+Symptom about_mtu(const JobSnapshot& snapshot, const std::vector<Pair>& lost) {
+  Symptom symptom{Verdict::host_unreachable};
+  symptom.about_mtu = true;
+  const std::set<std::string> unlike = hosts_of_unlike_mtu(snapshot);
   for (const auto& [from, to] : lost) {
     for (const std::string& host : {from, to}) {
-      if (unlike.contains(host)) ruling.hosts.insert(host);
+      if (unlike.contains(host)) symptom.hosts.insert(host);
     }
   }
-  if (const auto common = common_host(lost); ruling.hosts.empty() && common) ruling.hosts.insert(*common);
-  const std::string between = ruling.hosts.empty()
+  if (const auto common = common_host(lost); symptom.hosts.empty() && common) symptom.hosts.insert(*common);
+  const std::string between = symptom.hosts.empty()
                                   ? fmt::format("{} and {}", lost.front().first, lost.front().second)
-                                  : fmt::format("{} and the other hosts", fmt::join(ruling.hosts, ", "));
-  if (ruling.hosts.empty()) ruling.hosts = {lost.front().first, lost.front().second};
-  ruling.sentence = "small messages pass, 32 KiB do not: the MTU differs on the way between " + between;
-  if (const std::string mtus = mtu_words(scene); !mtus.empty()) ruling.sentence += "; " + mtus;
-  return ruling;
+                                  : fmt::format("{} and the other hosts", fmt::join(symptom.hosts, ", "));
+  if (symptom.hosts.empty()) symptom.hosts = {lost.front().first, lost.front().second};
+  symptom.sentence = "small messages pass, 32 KiB do not: the MTU differs on the way between " + between;
+  if (const std::string mtus = mtu_words(snapshot); !mtus.empty()) symptom.sentence += "; " + mtus;
+  return symptom;
 }
 
 /// Host pairs of which one, asked over the watchdog's own connections, does not reach the other.
-std::optional<Ruling> find_cut_pairs(const Scene& scene) {
-  const std::map<Pair, PeerProbe> all = probes(scene);
+std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
+  const std::map<Pair, PeerProbe> all = probes(snapshot);
   std::vector<Pair> lost, cut;
   for (const auto& [pair, probe] : all) {
-    if (!is_failure(scene, all, pair, probe)) continue;
+    if (!is_failure(snapshot, all, pair, probe)) continue;
     (probe.result == Result::large_lost ? lost : cut).push_back(pair);
   }
   if (lost.empty() && cut.empty()) return std::nullopt;
-  Ruling ruling;
+  Symptom symptom;
   const std::vector<Pair>& failing = cut.empty() ? lost : cut;
   if (cut.empty()) {
-    ruling = about_mtu(scene, lost);
+    symptom = about_mtu(snapshot, lost);
   } else if (const auto common = common_host(cut)) {
-    ruling.hosts.insert(*common);
-    ruling.sentence = fmt::format("{} and the other hosts do not reach each other", host_and_ranks(scene, *common));
+    symptom.hosts.insert(*common);
+    symptom.sentence = fmt::format("{} and the other hosts do not reach each other", host_and_ranks(snapshot, *common));
   } else {
     const auto& [from, to] = cut.front();
     const auto back = all.find({to, from});
     const bool one_way = back != all.end() && back->second.result == Result::ok;
-    ruling.hosts = {from, to};
-    ruling.sentence =
+    symptom.hosts = {from, to};
+    symptom.sentence =
         one_way ? fmt::format("{} does not reach {} ({}), although {} reaches {}", from, to,
                               words(all.at(cut.front()).result), to, from)
                 : fmt::format("{} and {} do not reach each other ({})", from, to, words(all.at(cut.front()).result));
@@ -157,89 +158,92 @@ std::optional<Ruling> find_cut_pairs(const Scene& scene) {
       const bool reaches_one = pair.second == from || pair.second == to;
       if (reaches_one && probe.result == Result::ok && pair.first != from && pair.first != to) third.insert(pair.first);
     }
-    if (!third.empty()) ruling.sentence += fmt::format(", while {} reaches them", *third.begin());
+    if (!third.empty()) symptom.sentence += fmt::format(", while {} reaches them", *third.begin());
   }
-  ruling.verdict = Verdict::host_unreachable;
+  symptom.verdict = Verdict::host_unreachable;
   for (const auto& pair : failing) {
-    ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(all.at(pair).result)));
+    symptom.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(all.at(pair).result)));
   }
-  return ruling;
+  return symptom;
 }
 
 /// Seconds since a rank that was heard from advanced; infinity where none was.
-double still_s(const Scene& scene) {
+double still_s(const JobSnapshot& snapshot) {
   double least = std::numeric_limits<double>::infinity();
-  for (const SeenRank* seen : not_at_their_end(scene)) least = std::min(least, seen->flight->idle_s);
+  for (const SeenRank* seen : not_at_their_end(snapshot)) least = std::min(least, seen->flight->idle_s);
   return least;
 }
 
 /// A host that refuses connections is there, unless the job's own data do not reach it either. When a job is ended
 /// there are 0.3 s to ask, which a busy host may miss: then its silence counts only where the job had stood still, for
 /// longer where the network is known to work. A launcher that misses a host has waited for it for seconds.
-std::vector<const HostEvidence*> silent_hosts(const Scene& scene, bool mute) {
+std::vector<const HostEvidence*> silent_hosts(const JobSnapshot& snapshot, bool unresponsive) {
   constexpr double kStill = 2, kStuck = 10;
-  const bool in_haste = scene.evidence->occasion == HangEvidence::Occasion::terminated;
-  const double still = in_haste ? still_s(scene) : std::numeric_limits<double>::infinity();
+  const bool in_haste = snapshot.evidence->occasion == HangEvidence::Occasion::terminated;
+  const double still = in_haste ? still_s(snapshot) : std::numeric_limits<double>::infinity();
   std::vector<const HostEvidence*> silent;
-  for (const HostEvidence* host : scene.unreached) {
+  for (const HostEvidence* host : snapshot.unreached) {
     const bool there =
-        std::ranges::find(scene.walled, host) != scene.walled.end() ||
-        (host->silence == Silence::refused && links_to(*scene.evidence, host->host) != JobLink::State::stalled);
-    if (is_mute(*host) == mute && !there && still >= (mute ? kStuck : kStill)) silent.push_back(host);
+        std::ranges::find(snapshot.walled, host) != snapshot.walled.end() ||
+        (host->silence == Silence::refused && links_to(*snapshot.evidence, host->host) != JobLink::State::stalled);
+    if (is_unresponsive(*host) == unresponsive && !there && still >= (unresponsive ? kStuck : kStill))
+      silent.push_back(host);
   }
   return silent;
 }
 
-Ruling about_silent(const Scene& scene, const std::vector<const HostEvidence*>& silent) {
-  Ruling ruling{Verdict::host_unreachable};
+Symptom about_silent(const JobSnapshot& snapshot, const std::vector<const HostEvidence*>& silent) {
+  Symptom symptom{Verdict::host_unreachable};
   const auto reason = [](const HostEvidence* host) {
     return host->why_not.empty() ? "nothing came back" : host->why_not;
   };
-  ruling.evidence = mapped(silent, [&](auto* host) { return fmt::format("{}: {}", host->host, reason(host)); });
+  symptom.evidence = mapped(silent, [&](auto* host) { return fmt::format("{}: {}", host->host, reason(host)); });
   const std::vector<std::string> names = mapped(silent, &HostEvidence::host);
-  const std::string reporter = scene.reached.front()->host;
-  const bool has_network = std::ranges::any_of(
-      scene.unreached, [&](const HostEvidence* h) { return is_mute(*h) || is_walled(*scene.evidence, *h); });
-  if (scene.reached.size() == 1 && names.size() >= 2 && !has_network) {
-    ruling.hosts.insert(reporter);
-    ruling.sentence = fmt::format("{} reaches none of the {} other hosts: it is cut off, or all of them are",
-                                  host_and_ranks(scene, reporter), names.size());
-    return ruling;
+  const std::string reporter = snapshot.reached.front()->host;
+  const bool has_network = std::ranges::any_of(snapshot.unreached, [&](const HostEvidence* h) {
+    return is_unresponsive(*h) || is_walled(*snapshot.evidence, *h);
+  });
+  if (snapshot.reached.size() == 1 && names.size() >= 2 && !has_network) {
+    symptom.hosts.insert(reporter);
+    symptom.sentence = fmt::format("{} reaches none of the {} other hosts: it is cut off, or all of them are",
+                                   host_and_ranks(snapshot, reporter), names.size());
+    return symptom;
   }
-  ruling.hosts.insert(names.begin(), names.end());
+  symptom.hosts.insert(names.begin(), names.end());
   if (names.size() == 1) {
-    const bool mute = is_mute(*silent.front());
-    ruling.sentence = fmt::format("host {} {}: {}", host_and_ranks(scene, names.front()),
-                                  mute ? "does not answer" : "is dead, cut off or paused", reason(silent.front()));
-    if (mute) ruling.sentence += "; its network works, its processes are stopped or get no CPU";
+    const bool unresponsive = is_unresponsive(*silent.front());
+    symptom.sentence =
+        fmt::format("host {} {}: {}", host_and_ranks(snapshot, names.front()),
+                    unresponsive ? "does not answer" : "is dead, cut off or paused", reason(silent.front()));
+    if (unresponsive) symptom.sentence += "; its network works, its processes are stopped or get no CPU";
   } else {
     constexpr std::size_t kFew = 4;
     const auto some = std::span(names).first(std::min(kFew, names.size()));
-    ruling.sentence = fmt::format("{} of {} hosts {}: {}{}", names.size(), scene.evidence->hosts.size(),
-                                  is_mute(*silent.front()) ? "do not answer" : "are dead, cut off or paused",
-                                  fmt::join(some, ", "), names.size() > kFew ? ", ..." : "");
+    symptom.sentence = fmt::format("{} of {} hosts {}: {}{}", names.size(), snapshot.evidence->hosts.size(),
+                                   is_unresponsive(*silent.front()) ? "do not answer" : "are dead, cut off or paused",
+                                   fmt::join(some, ", "), names.size() > kFew ? ", ..." : "");
   }
-  ruling.ranks = ranks_on(scene, ruling.hosts);
-  ruling.sentence += waiting(scene, ruling.ranks, ruling.hosts.size() == 1 ? "it" : "them");
-  for (const auto& [pair, probe] : probes(scene)) {
-    if (probe.result == Result::ok || !ruling.hosts.contains(pair.second)) continue;
-    ruling.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(probe.result)));
+  symptom.ranks = ranks_on(snapshot, symptom.hosts);
+  symptom.sentence += waiting(snapshot, symptom.ranks, symptom.hosts.size() == 1 ? "it" : "them");
+  for (const auto& [pair, probe] : probes(snapshot)) {
+    if (probe.result == Result::ok || !symptom.hosts.contains(pair.second)) continue;
+    symptom.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(probe.result)));
   }
-  return ruling;
+  return symptom;
 }
 
 /// Who asks is as likely cut off as all the others, and more likely than they one by one.
-Ruling about_refused_by_all(const Scene& scene) {
-  Ruling ruling{Verdict::host_unreachable};
-  const std::string& reporter = scene.reached.front()->host;
-  ruling.hosts.insert(reporter);
-  ruling.sentence =
+Symptom about_refused_by_all(const JobSnapshot& snapshot) {
+  Symptom symptom{Verdict::host_unreachable};
+  const std::string& reporter = snapshot.reached.front()->host;
+  symptom.hosts.insert(reporter);
+  symptom.sentence =
       fmt::format("{} is refused by all {} other hosts, and MPI's connections to them are closed: it is cut off",
-                  host_and_ranks(scene, reporter), scene.unreached.size());
-  for (const HostEvidence* host : scene.unreached) {
-    ruling.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not));
+                  host_and_ranks(snapshot, reporter), snapshot.unreached.size());
+  for (const HostEvidence* host : snapshot.unreached) {
+    symptom.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not));
   }
-  return ruling;
+  return symptom;
 }
 
 }  // namespace
@@ -262,46 +266,47 @@ bool is_walled(const HangEvidence& evidence, const HostEvidence& host) {
   return !host.reached && host.ever_reached && silent && links_to(evidence, host.host) == JobLink::State::standing;
 }
 
-bool is_refused_by_all(const Scene& scene) {
-  const bool ended = scene.evidence->occasion == HangEvidence::Occasion::terminated;
-  return !ended && scene.reached.size() == 1 && scene.unreached.size() >= 2 && scene.unmet.empty() &&
-         std::ranges::all_of(scene.unreached, [&](const HostEvidence* host) {
-           return host->silence == Silence::refused && links_to(*scene.evidence, host->host) == JobLink::State::closed;
+bool is_refused_by_all(const JobSnapshot& snapshot) {
+  const bool ended = snapshot.evidence->occasion == HangEvidence::Occasion::terminated;
+  return !ended && snapshot.reached.size() == 1 && snapshot.unreached.size() >= 2 && snapshot.never_reached.empty() &&
+         std::ranges::all_of(snapshot.unreached, [&](const HostEvidence* host) {
+           return host->silence == Silence::refused &&
+                  links_to(*snapshot.evidence, host->host) == JobLink::State::closed;
          });
 }
 
-std::string mtu_words(const Scene& scene) {
-  const HostsByMtu hosts = hosts_by_mtu(scene);
+std::string mtu_words(const JobSnapshot& snapshot) {
+  const HostsByMtu hosts = hosts_by_mtu(snapshot);
   if (hosts.size() < 2) return {};
   std::vector<std::string> parts;
   for (const auto& [mtu, names] : hosts) parts.push_back(fmt::format("{} bytes on {}", mtu, few_hosts(names)));
   return fmt::format("the MTU is {}", fmt::join(parts, ", "));
 }
 
-std::optional<Ruling> find_hardware_fault(const Scene& scene) {
-  Ruling ruling{Verdict::hw_fault};
-  ruling.blame(scene, Trouble::Kind::hardware);
-  if (ruling.evidence.empty()) return std::nullopt;
-  const auto is_there = [&](const SeenRank& seen) { return ruling.hosts.contains(seen.host->host); };
-  if (ruling.hosts.size() == 1) ruling.blame(those(scene, is_there));
-  ruling.sentence = ruling.evidence.front();
-  if (ruling.evidence.size() > 1) ruling.sentence += fmt::format(" (and {} more)", ruling.evidence.size() - 1);
-  ruling.sentence += waiting(scene, {}, "");
-  return ruling;
+std::optional<Symptom> find_hardware_fault(const JobSnapshot& snapshot) {
+  Symptom symptom{Verdict::hw_fault};
+  symptom.blame(snapshot, Trouble::Kind::hardware);
+  if (symptom.evidence.empty()) return std::nullopt;
+  const auto is_there = [&](const SeenRank& seen) { return symptom.hosts.contains(seen.host->host); };
+  if (symptom.hosts.size() == 1) symptom.blame(those(snapshot, is_there));
+  symptom.sentence = symptom.evidence.front();
+  if (symptom.evidence.size() > 1) symptom.sentence += fmt::format(" (and {} more)", symptom.evidence.size() - 1);
+  symptom.sentence += waiting(snapshot, {}, "");
+  return symptom;
 }
 
-std::optional<Ruling> find_unreachable(const Scene& scene) {
-  if (scene.reached.empty()) return std::nullopt;
-  if (is_refused_by_all(scene)) return about_refused_by_all(scene);
-  const std::vector<const HostEvidence*> silent = silent_hosts(scene, false);
-  return silent.empty() ? find_cut_pairs(scene) : about_silent(scene, silent);
+std::optional<Symptom> find_unreachable(const JobSnapshot& snapshot) {
+  if (snapshot.reached.empty()) return std::nullopt;
+  if (is_refused_by_all(snapshot)) return about_refused_by_all(snapshot);
+  const std::vector<const HostEvidence*> silent = silent_hosts(snapshot, false);
+  return silent.empty() ? find_cut_pairs(snapshot) : about_silent(snapshot, silent);
 }
 
-std::string walled_words(const Scene& scene) {
+std::string walled_words(const JobSnapshot& snapshot) {
   std::map<std::string, std::vector<std::string>> hosts;  // by what is said of them
-  for (const HostEvidence* host : scene.walled) {
+  for (const HostEvidence* host : snapshot.walled) {
     const std::string_view how = host->silence == Silence::refused ? "refuse" : "do not answer";
-    hosts[links_to(*scene.evidence, host->host)
+    hosts[links_to(*snapshot.evidence, host->host)
               ? fmt::format("{}; MPI's connections stand: a firewall?", how)
               : fmt::format("{}; no connection of MPI's tells whether its processes live", how)]
         .push_back(host->host);
@@ -311,29 +316,29 @@ std::string walled_words(const Scene& scene) {
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::optional<Ruling> find_walled(const Scene& scene) {
+std::optional<Symptom> find_walled(const JobSnapshot& snapshot) {
   // What moves, what was called otherwise and who is behind is seen without them; but who is behind in a broadcast may
   // wait for its root.
-  if (scene.walled.empty() || find_call_mismatch(scene) || find_slow(scene)) return std::nullopt;
+  if (snapshot.walled.empty() || find_call_mismatch(snapshot) || find_slow(snapshot)) return std::nullopt;
   const auto is_rooted = [](const SeenRank& seen) { return inside(*seen.flight) && !synchronizes(*seen.flight); };
-  if (std::ranges::none_of(scene.ranks, is_rooted) && find_lagging(scene)) return std::nullopt;
-  return Ruling{.sentence = walled_words(scene) + unheard_words(scene) + waiting(scene, {}, "")};
+  if (std::ranges::none_of(snapshot.ranks, is_rooted) && find_lagging(snapshot)) return std::nullopt;
+  return Symptom{.sentence = walled_words(snapshot) + unheard_words(snapshot) + waiting(snapshot, {}, "")};
 }
 
-std::optional<Ruling> find_unmet(const Scene& scene) {
+std::optional<Symptom> find_never_reached(const JobSnapshot& snapshot) {
   // What moves and what was called otherwise is certain whatever the others do.
-  if (scene.unmet.empty() || find_call_mismatch(scene) || find_slow(scene)) return std::nullopt;
+  if (snapshot.never_reached.empty() || find_call_mismatch(snapshot) || find_slow(snapshot)) return std::nullopt;
   const std::string here =
-      scene.reached.size() == 1 ? scene.reached.front()->host : fmt::format("{} hosts", scene.reached.size());
-  return Ruling{.sentence = fmt::format("the watchers of {} have never reached {}, where the cause may be{}{}", here,
-                                        few_hosts(mapped(scene.unmet, &HostEvidence::host)), unheard_words(scene),
-                                        waiting(scene, {}, ""))};
+      snapshot.reached.size() == 1 ? snapshot.reached.front()->host : fmt::format("{} hosts", snapshot.reached.size());
+  return Symptom{.sentence = fmt::format("the watchers of {} have never reached {}, where the cause may be{}{}", here,
+                                         few_hosts(mapped(snapshot.never_reached, &HostEvidence::host)),
+                                         unheard_words(snapshot), waiting(snapshot, {}, ""))};
 }
 
-std::optional<Ruling> find_mute(const Scene& scene) {
-  if (scene.reached.empty() || !silent_hosts(scene, false).empty()) return std::nullopt;
-  const std::vector<const HostEvidence*> silent = silent_hosts(scene, true);
-  return silent.empty() ? std::nullopt : std::optional(about_silent(scene, silent));
+std::optional<Symptom> find_unresponsive(const JobSnapshot& snapshot) {
+  if (snapshot.reached.empty() || !silent_hosts(snapshot, false).empty()) return std::nullopt;
+  const std::vector<const HostEvidence*> silent = silent_hosts(snapshot, true);
+  return silent.empty() ? std::nullopt : std::optional(about_silent(snapshot, silent));
 }
 
 }  // namespace busbar

@@ -1,4 +1,4 @@
-#include "common/watch/judge_scene.h"
+#include "common/watch/job_snapshot.h"
 
 #include <fmt/format.h>
 
@@ -17,8 +17,8 @@ std::string safe_host(const std::string& host) {
 }
 
 /// The command as typed where the reader sits: on one host, no ssh.
-std::string on(const Scene& scene, const std::string& host, const std::string& command) {
-  if (scene.evidence->hosts.size() <= 1) return command;
+std::string on(const JobSnapshot& snapshot, const std::string& host, const std::string& command) {
+  if (snapshot.evidence->hosts.size() <= 1) return command;
   return fmt::format("ssh {} '{}'", safe_host(host), command);
 }
 
@@ -29,23 +29,23 @@ struct Target {
 };
 
 /// The first to blame, else the lowest rank there is.
-Target target_of(const Scene& scene, const Ruling& ruling) {
+Target target_of(const JobSnapshot& snapshot, const Symptom& symptom) {
   const auto of = [&](const SeenRank& seen) {
-    const bool files = scene.evidence->occasion == HangEvidence::Occasion::files;
+    const bool files = snapshot.evidence->occasion == HangEvidence::Occasion::files;
     const bool gone = seen.process.life == ProcessState::Life::gone || (files && seen.flight->ending != Ending::none);
     return Target{seen.host->host, seen.flight->pid, gone};
   };
-  for (int rank : ruling.ranks) {
-    if (const SeenRank* seen = scene.find(rank)) return of(*seen);
+  for (int rank : symptom.ranks) {
+    if (const SeenRank* seen = snapshot.find(rank)) return of(*seen);
   }
-  if (!ruling.hosts.empty()) return {*ruling.hosts.begin()};
-  if (!scene.ranks.empty()) return of(scene.ranks.front());
+  if (!symptom.hosts.empty()) return {*symptom.hosts.begin()};
+  if (!snapshot.ranks.empty()) return of(snapshot.ranks.front());
   return {};
 }
 
 /// When a command helps: always, where a GPU is to blame, where a process is known, where it can be looked at, where
 /// the host's network works and only no process there speaks.
-enum class When : std::uint8_t { always, gpu, known, process, mute };
+enum class When : std::uint8_t { always, gpu, known, process, unresponsive };
 
 /// A command for the host of who is to blame; {} is the process.
 struct Advice {
@@ -62,8 +62,8 @@ constexpr Advice kAdvice[] = {
     {Verdict::hw_fault, When::always, "dmesg -T | grep -iE \"xid|aer|mlx5|link\" | tail"},
     {Verdict::hw_fault, When::always, "ip -s link"},
     {Verdict::hw_fault, When::gpu, "nvidia-smi -q -d ECC,PERFORMANCE,PAGE_RETIREMENT"},
-    {Verdict::host_unreachable, When::mute, kPsAll},
-    {Verdict::host_unreachable, When::mute, "top -b -n 1 | head -20; dmesg -T | tail"},
+    {Verdict::host_unreachable, When::unresponsive, kPsAll},
+    {Verdict::host_unreachable, When::unresponsive, "top -b -n 1 | head -20; dmesg -T | tail"},
     {Verdict::process_dead, When::always, "dmesg -T | tail -50"},
     {Verdict::process_dead, When::known, "coredumpctl list {}"},
     {Verdict::process_stopped, When::process, kPs},
@@ -88,60 +88,61 @@ constexpr Advice kAdvice[] = {
 };
 
 /// Whether the network of all these hosts works, only no process there speaks.
-bool are_mute(const Scene& scene, const std::set<std::string>& hosts) {
-  const auto mute = std::ranges::count_if(
-      scene.unreached, [&](const HostEvidence* host) { return is_mute(*host) && hosts.contains(host->host); });
-  return mute > 0 && static_cast<std::size_t>(mute) == hosts.size();
+bool are_unresponsive(const JobSnapshot& snapshot, const std::set<std::string>& hosts) {
+  const auto unresponsive = std::ranges::count_if(snapshot.unreached, [&](const HostEvidence* host) {
+    return is_unresponsive(*host) && hosts.contains(host->host);
+  });
+  return unresponsive > 0 && static_cast<std::size_t>(unresponsive) == hosts.size();
 }
 
 /// From both ends where two are to blame, else towards the one.
-void add_network(const Scene& scene, const Ruling& ruling, std::vector<std::string>& next) {
-  if (ruling.hosts.empty()) return;
-  const std::string& a = *ruling.hosts.begin();
-  const std::string& b = *ruling.hosts.rbegin();
-  const bool pair = ruling.hosts.size() == 2;
-  const bool mtu = ruling.about_mtu;
+void add_network(const JobSnapshot& snapshot, const Symptom& symptom, std::vector<std::string>& next) {
+  if (symptom.hosts.empty()) return;
+  const std::string& a = *symptom.hosts.begin();
+  const std::string& b = *symptom.hosts.rbegin();
+  const bool pair = symptom.hosts.size() == 2;
+  const bool mtu = symptom.about_mtu;
   const auto probe = [&](const std::string& to) {
     return mtu ? fmt::format("tracepath -n {}", safe_host(to)) : fmt::format("ping -c 3 {}", safe_host(to));
   };
   if (pair) {
-    next.push_back(on(scene, a, probe(b)));
-    next.push_back(on(scene, b, probe(a)));
+    next.push_back(on(snapshot, a, probe(b)));
+    next.push_back(on(snapshot, b, probe(a)));
   } else {
     next.push_back(probe(a));
   }
   for (const std::string* host : {&a, &b}) {
-    next.push_back(on(scene, *host, mtu ? "ip link | grep mtu" : "ip -s link; ip route; dmesg -T | tail"));
+    next.push_back(on(snapshot, *host, mtu ? "ip link | grep mtu" : "ip -s link; ip route; dmesg -T | tail"));
     if (!pair) break;
   }
 }
 
 }  // namespace
 
-std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling) {
+std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Symptom& symptom) {
   std::vector<std::string> next;
-  const Target target = target_of(scene, ruling);
-  const auto is = [&](Verdict verdict) { return ruling.verdict == verdict; };
-  const bool mute = are_mute(scene, ruling.hosts), known = target.pid > 0;
+  const Target target = target_of(snapshot, symptom);
+  const auto is = [&](Verdict verdict) { return symptom.verdict == verdict; };
+  const bool unresponsive = are_unresponsive(snapshot, symptom.hosts), known = target.pid > 0;
   const bool mismatch = is(Verdict::arg_mismatch) || is(Verdict::order_mismatch);
-  const bool process = known && !target.gone && !(mismatch && died_of_mismatch(scene));
-  if (is(Verdict::host_unreachable) && !mute) add_network(scene, ruling, next);
+  const bool process = known && !target.gone && !(mismatch && died_of_mismatch(snapshot));
+  if (is(Verdict::host_unreachable) && !unresponsive) add_network(snapshot, symptom, next);
   if (is(Verdict::init_stuck)) next.emplace_back("run it again with NCCL_DEBUG=INFO, then: busbar diagnose LOGS");
   if (mismatch) next.emplace_back("run it again with --paranoid: it compares the arguments before each call");
-  if (is(Verdict::unknown) && !scene.walled.empty()) {
-    next.push_back(on(scene, scene.walled.front()->host, "nft list ruleset; iptables -S; ss -tnp | head -50"));
+  if (is(Verdict::unknown) && !snapshot.walled.empty()) {
+    next.push_back(on(snapshot, snapshot.walled.front()->host, "nft list ruleset; iptables -S; ss -tnp | head -50"));
   }
-  const bool terminated = scene.evidence->occasion == HangEvidence::Occasion::terminated;
+  const bool terminated = snapshot.evidence->occasion == HangEvidence::Occasion::terminated;
   if (is(Verdict::unknown) && (terminated || (known && target.gone))) {
     next.emplace_back("the launcher's and the scheduler's output say who ended it");
   } else if (!target.host.empty()) {
-    const bool helps[] = {true, ruling.about_gpu, known, process, mute};  // in the order of When
+    const bool helps[] = {true, symptom.about_gpu, known, process, unresponsive};  // in the order of When
     for (const Advice& advice : kAdvice) {
       if (!is(advice.verdict) || !helps[static_cast<int>(advice.when)]) continue;
-      next.push_back(on(scene, target.host, fmt::format(fmt::runtime(advice.command), target.pid)));
+      next.push_back(on(snapshot, target.host, fmt::format(fmt::runtime(advice.command), target.pid)));
     }
   }
-  if (!scene.unheard.empty() && !is(Verdict::ok)) {
+  if (!snapshot.unheard.empty() && !is(Verdict::ok)) {
     next.emplace_back("on each host that did not answer: busbar diagnose --flight /dev/shm");
   }
   return next;

@@ -1,7 +1,7 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/watch/judge_scene.h"
+#include "common/watch/job_snapshot.h"
 
 #include <fmt/format.h>
 
@@ -24,65 +24,65 @@ bool synchronizes(const FlightState& f) {
   return f.call && !contains(kRooted, f.call->collective);
 }
 
-std::optional<Ruling> find_not_joined(const Scene& scene) {
-  const Seen waiting_in_init = those(scene, in_init);
+std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot) {
+  const Seen waiting_in_init = those(snapshot, in_init);
   if (waiting_in_init.empty()) return std::nullopt;
   const Stage furthest = (*std::ranges::max_element(waiting_in_init, {}, &SeenRank::progress))->progress.stage;
-  const Seen behind =
-      those(scene, [&](const SeenRank& seen) { return seen.progress.entered == 0 && seen.progress.stage < furthest; });
-  const bool somebody_is_through = std::ranges::any_of(scene.ranks, [](const SeenRank& seen) {
+  const Seen behind = those(
+      snapshot, [&](const SeenRank& seen) { return seen.progress.entered == 0 && seen.progress.stage < furthest; });
+  const bool somebody_is_through = std::ranges::any_of(snapshot.ranks, [](const SeenRank& seen) {
     return seen.progress.entered > 0 || seen.progress.stage > Stage::initialization;
   });
   // A rank that others are already past cannot be one for which they wait.
-  if (somebody_is_through || (behind.empty() && scene.recordless.empty())) return std::nullopt;
+  if (somebody_is_through || (behind.empty() && snapshot.recordless.empty())) return std::nullopt;
 
-  Ruling ruling{Verdict::init_not_joined};
-  ruling.blame(behind);
+  Symptom symptom{Verdict::init_not_joined};
+  symptom.blame(behind);
   std::string sentence;
-  if (!scene.recordless.empty()) {
+  if (!snapshot.recordless.empty()) {
     std::set<std::string> hosts;
-    for (int rank : scene.recordless.each()) {
-      ruling.ranks.insert(rank);
-      hosts.insert(scene.evidence->host_of_rank[rank]);
+    for (int rank : snapshot.recordless.each()) {
+      symptom.ranks.insert(rank);
+      hosts.insert(snapshot.evidence->host_of_rank[rank]);
     }
-    sentence = fmt::format("{} did not start: no record of {} on {}", rank_words(scene.recordless),
-                           scene.recordless.size() == 1 ? "it" : "them",
+    sentence = fmt::format("{} did not start: no record of {} on {}", rank_words(snapshot.recordless),
+                           snapshot.recordless.size() == 1 ? "it" : "them",
                            hosts.size() == 1 ? *hosts.begin() : fmt::format("{} hosts", hosts.size()));
-    ruling.hosts.merge(hosts);
+    symptom.hosts.merge(hosts);
   }
   if (!behind.empty()) {
     if (!sentence.empty()) sentence += "; ";
     sentence += fmt::format("{} {} not come to it, {}", who(behind), behind.size() == 1 ? "has" : "have",
                             doing(*behind.front()->flight));
   }
-  const std::size_t waiters = scene.ranks.size() - behind.size();
-  ruling.sentence = fmt::format("{}; {} wait{} in {}", sentence, counted(waiters, "rank"), waiters == 1 ? "s" : "",
-                                name(waiting_in_init.front()->flight->phase));
-  return ruling;
+  const std::size_t waiters = snapshot.ranks.size() - behind.size();
+  symptom.sentence = fmt::format("{}; {} wait{} in {}", sentence, counted(waiters, "rank"), waiters == 1 ? "s" : "",
+                                 name(waiting_in_init.front()->flight->phase));
+  return symptom;
 }
 
-std::optional<Ruling> find_init_stuck(const Scene& scene) {
-  const Seen still = those(scene, in_init);
-  const std::size_t through = scene.ranks.size() - still.size();
+std::optional<Symptom> find_init_stuck(const JobSnapshot& snapshot) {
+  const Seen still = those(snapshot, in_init);
+  const std::size_t through = snapshot.ranks.size() - still.size();
   const auto has_called = [](const SeenRank& seen) { return seen.progress.entered > 0; };  // ranks that lag, then
-  if (still.empty() || std::ranges::any_of(scene.ranks, has_called)) return std::nullopt;
-  Ruling ruling{Verdict::init_stuck};
+  if (still.empty() || std::ranges::any_of(snapshot.ranks, has_called)) return std::nullopt;
+  Symptom symptom{Verdict::init_stuck};
   const FlightState& f = *still.front()->flight;
   const std::string where = doing(f);
   if (through == 0) {
-    ruling.sentence = fmt::format("all {} heard from {} {}", counted(still.size(), "rank"), are(still.size()), where);
+    symptom.sentence = fmt::format("all {} heard from {} {}", counted(still.size(), "rank"), are(still.size()), where);
   } else {
-    ruling.blame(still);
-    ruling.sentence =
+    symptom.blame(still);
+    symptom.sentence =
         fmt::format("{} {} still {}; {} left it", who(still), are(still.size()), where, counted(through, "other"));
   }
-  ruling.sentence += unheard_words(scene);
-  for (const HostEvidence* host : scene.reached) {
+  symptom.sentence += unheard_words(snapshot);
+  for (const HostEvidence* host : snapshot.reached) {
     for (const Trouble& trouble : host->troubles) {
-      if (trouble.kind == Trouble::Kind::resource) ruling.evidence.push_back(host->host + ": " + trouble.text);
+      if (trouble.kind == Trouble::Kind::resource) symptom.evidence.push_back(host->host + ": " + trouble.text);
     }
   }
-  return ruling;
+  return symptom;
 }
 
 namespace {
@@ -111,89 +111,89 @@ std::string slowness(const Seen& ranks) {
   return late ? "its watcher is late too: it gets little CPU" : "";
 }
 
-void blame_ranks(Ruling& ruling, const Seen& ranks) {
-  ruling.blame(ranks);
+void blame_ranks(Symptom& symptom, const Seen& ranks) {
+  symptom.blame(ranks);
   for (const SeenRank* seen : first_few(ranks)) {
     const FlightState& f = *seen->flight;
-    ruling.evidence.push_back(fmt::format("{}: {}, for {}, last heartbeat {} ago", who({seen}), process_words(*seen),
-                                          seconds(f.idle_s), seconds(f.heartbeat_age_s)));
+    symptom.evidence.push_back(fmt::format("{}: {}, for {}, last heartbeat {} ago", who({seen}), process_words(*seen),
+                                           seconds(f.idle_s), seconds(f.heartbeat_age_s)));
   }
 }
 
-std::string absent_words(const Scene& scene) {
-  std::string text = unheard_words(scene);
-  if (!scene.recordless.empty()) text += fmt::format("; {} left no record", rank_words(scene.recordless));
+std::string absent_words(const JobSnapshot& snapshot) {
+  std::string text = unheard_words(snapshot);
+  if (!snapshot.recordless.empty()) text += fmt::format("; {} left no record", rank_words(snapshot.recordless));
   return text;
 }
 
-Ruling rule_behind(const Scene& scene, const Seen& behind, const Seen& largest) {
-  Ruling ruling{Verdict::rank_lagging};
-  blame_ranks(ruling, behind);
+Symptom rule_behind(const JobSnapshot& snapshot, const Seen& behind, const Seen& largest) {
+  Symptom symptom{Verdict::rank_lagging};
+  blame_ranks(symptom, behind);
   const FlightState& f = *behind.front()->flight;
   const FlightState& there = *largest.front()->flight;
   if (inside(there) && f.entered < there.entered) {
-    ruling.sentence = fmt::format("{} never entered {}, in which {} wait{}; {} {} {}", who(behind),
-                                  operation(*there.call, there.entered), counted(largest.size(), "rank"),
-                                  largest.size() == 1 ? "s" : "", behind.size() == 1 ? "it" : "they",
-                                  are(behind.size()), process_words(*behind.front()));
+    symptom.sentence = fmt::format("{} never entered {}, in which {} wait{}; {} {} {}", who(behind),
+                                   operation(*there.call, there.entered), counted(largest.size(), "rank"),
+                                   largest.size() == 1 ? "s" : "", behind.size() == 1 ? "it" : "they",
+                                   are(behind.size()), process_words(*behind.front()));
   } else {
-    ruling.sentence =
+    symptom.sentence =
         fmt::format("{} {} behind, {}; {} {} {}", who(behind), are(behind.size()), process_words(*behind.front()),
                     counted(largest.size(), "rank"), are(largest.size()), doing(there));
   }
-  if (const std::string slow = slowness(behind); !slow.empty()) ruling.sentence += "; " + slow;
-  ruling.sentence += absent_words(scene);
-  return ruling;
+  if (const std::string slow = slowness(behind); !slow.empty()) symptom.sentence += "; " + slow;
+  symptom.sentence += absent_words(snapshot);
+  return symptom;
 }
 
 /// Most ranks are at the lowest place and few beyond it.
-std::optional<Ruling> rule_ahead(const Scene& scene, const Seen& most, const Seen& ahead) {
+std::optional<Symptom> rule_ahead(const JobSnapshot& snapshot, const Seen& most, const Seen& ahead) {
   const FlightState& f = *most.front()->flight;
   if (!inside(f) || !synchronizes(f)) return std::nullopt;
-  Ruling ruling{Verdict::rank_lagging};
-  blame_ranks(ruling, ahead);
-  ruling.sentence = fmt::format(
+  Symptom symptom{Verdict::rank_lagging};
+  blame_ranks(symptom, ahead);
+  symptom.sentence = fmt::format(
       "{} {} past {}, in which {} ranks still wait: {} left out one of the operations, or ended it early", who(ahead),
       are(ahead.size()), operation(*f.call, f.entered), most.size(), ahead.size() == 1 ? "it" : "they");
-  ruling.evidence.push_back("the majority and the highest number disagree: most ranks are at the lower one");
-  ruling.sentence += absent_words(scene);
-  return ruling;
+  symptom.evidence.push_back("the majority and the highest number disagree: most ranks are at the lower one");
+  symptom.sentence += absent_words(snapshot);
+  return symptom;
 }
 
 /// Seen from the processes all are at the same operation; NCCL's own counters, read twice, say whose GPU is behind. By
 /// process: a communicator's ranks are GPUs, or members of a group, and may be another job's.
-std::optional<Ruling> rule_by_ras(const Scene& scene) {
+std::optional<Symptom> rule_by_ras(const JobSnapshot& snapshot) {
   Seen behind;
-  for (const RasEvidence& ras : scene.evidence->ras) {
+  for (const RasEvidence& ras : snapshot.evidence->ras) {
     for (const std::int64_t pid : ras.lagging_pids) {
-      const SeenRank* seen = find_process(scene.ranks, pid);
+      const SeenRank* seen = find_process(snapshot.ranks, pid);
       if (seen != nullptr && std::ranges::find(behind, seen) == behind.end()) behind.push_back(seen);
     }
   }
-  if (behind.empty() || 2 * behind.size() > scene.ranks.size()) return std::nullopt;
-  Ruling ruling{Verdict::rank_lagging};
-  blame_ranks(ruling, behind);
-  ruling.sentence = fmt::format("{} {} behind by the counters of NCCL's RAS; the processes themselves are all {}",
-                                who(behind), are(behind.size()), doing(*behind.front()->flight));
-  return ruling;
+  if (behind.empty() || 2 * behind.size() > snapshot.ranks.size()) return std::nullopt;
+  Symptom symptom{Verdict::rank_lagging};
+  blame_ranks(symptom, behind);
+  symptom.sentence = fmt::format("{} {} behind by the counters of NCCL's RAS; the processes themselves are all {}",
+                                 who(behind), are(behind.size()), doing(*behind.front()->flight));
+  return symptom;
 }
 
 }  // namespace
 
-std::optional<Ruling> find_slow(const Scene& scene) {
+std::optional<Symptom> find_slow(const JobSnapshot& snapshot) {
   constexpr double kTraffic = 256 * 1024;
-  const HangEvidence& evidence = *scene.evidence;
+  const HangEvidence& evidence = *snapshot.evidence;
   // Where the limit has passed for all, only what is younger than the limit can be movement.
   const bool by_limit = evidence.occasion == Occasion::limit && evidence.limit_s > 0;
   const double moving_s = by_limit ? std::min(5.0, evidence.limit_s) : 5.0;
-  const Seen moving = those(scene, [&](const SeenRank& seen) {
+  const Seen moving = those(snapshot, [&](const SeenRank& seen) {
     const bool is_there = evidence.occasion == Occasion::files ? seen.process.life == ProcessState::Life::alive
                                                                : seen.process.life != ProcessState::Life::gone;
     const bool runs = seen.condition == Condition::running && is_there;
     return runs && seen.flight->idle_s < moving_s && seen.flight->heartbeat_age_s < moving_s;
   });
   std::vector<std::string> busy;
-  for (const HostEvidence* host : scene.reached) {
+  for (const HostEvidence* host : snapshot.reached) {
     if (host->net_bytes_per_s > kTraffic) {
       busy.push_back(fmt::format("{}: {}/s over its network", host->host,
                                  format_bytes(static_cast<std::uint64_t>(std::min(host->net_bytes_per_s, 1e15)))));
@@ -201,25 +201,25 @@ std::optional<Ruling> find_slow(const Scene& scene) {
   }
   if (evidence.occasion != Occasion::slow_limit && moving.empty() && busy.empty()) return std::nullopt;
   if (evidence.occasion == Occasion::files && moving.empty()) return std::nullopt;
-  Ruling ruling;
+  Symptom symptom;
   const bool live = evidence.occasion == Occasion::files;
-  ruling.verdict = live ? Verdict::ok : Verdict::slow_not_hung;
-  ruling.evidence = busy;
+  symptom.verdict = live ? Verdict::ok : Verdict::slow_not_hung;
+  symptom.evidence = busy;
   if (!moving.empty()) {
-    ruling.sentence =
+    symptom.sentence =
         fmt::format("{}: {} of {} ranks advanced within the last {:.0f} s",
-                    live ? "the job moves" : "slow, but it moves", moving.size(), scene.ranks.size(), moving_s);
+                    live ? "the job moves" : "slow, but it moves", moving.size(), snapshot.ranks.size(), moving_s);
   } else if (!busy.empty()) {
-    ruling.sentence = fmt::format("slow, but data move: {}", busy.front());
+    symptom.sentence = fmt::format("slow, but data move: {}", busy.front());
   } else {
-    ruling.sentence = "slow: it moved until lately";
+    symptom.sentence = "slow: it moved until lately";
   }
-  ruling.sentence += waiting(scene, {}, "");
-  return ruling;
+  symptom.sentence += waiting(snapshot, {}, "");
+  return symptom;
 }
 
-std::optional<Ruling> find_lagging(const Scene& scene) {
-  const Seen all = not_at_their_end(scene);
+std::optional<Symptom> find_lagging(const JobSnapshot& snapshot) {
+  const Seen all = not_at_their_end(snapshot);
   const Levels levels = levels_of(all);
   if (levels.size() < 2) return std::nullopt;
   const Seen* largest = nullptr;
@@ -230,27 +230,27 @@ std::optional<Ruling> find_lagging(const Scene& scene) {
   }
   const Seen& lowest = levels.begin()->second;
   if (2 * lowest.size() <= all.size()) {
-    return rule_behind(scene, lowest, &lowest == largest ? std::prev(levels.end())->second : *largest);
+    return rule_behind(snapshot, lowest, &lowest == largest ? std::prev(levels.end())->second : *largest);
   }
-  return rule_ahead(scene, lowest, above);
+  return rule_ahead(snapshot, lowest, above);
 }
 
-std::optional<Ruling> find_stuck_inside(const Scene& scene) {
-  const Seen all = not_at_their_end(scene);
+std::optional<Symptom> find_stuck_inside(const JobSnapshot& snapshot) {
+  const Seen all = not_at_their_end(snapshot);
   if (all.empty()) return std::nullopt;
   const Levels levels = levels_of(all);
-  if (auto ruling = rule_by_ras(scene); ruling && levels.size() == 1) return ruling;
+  if (auto symptom = rule_by_ras(snapshot); symptom && levels.size() == 1) return symptom;
   const Seen& largest = largest_of(levels);
-  Ruling ruling{Verdict::stuck_inside};
+  Symptom symptom{Verdict::stuck_inside};
   const FlightState& f = *largest.front()->flight;
   const std::string where = inside(f) ? "inside " + operation(*f.call, f.entered) : doing(f);
-  ruling.sentence =
+  symptom.sentence =
       levels.size() == 1
           ? fmt::format("all {} {} {}, and none comes out", counted(all.size(), "rank"), are(all.size()), where)
           : fmt::format("{} of {} ranks are {}, the others past it, as this collective allows", largest.size(),
                         all.size(), where);
-  ruling.sentence += absent_words(scene);
-  return ruling;
+  symptom.sentence += absent_words(snapshot);
+  return symptom;
 }
 
 }  // namespace busbar

@@ -30,7 +30,7 @@ std::string this_machine();
 std::string full_host_name();
 
 /// A host that could not connect to another when the job began: their places in JobView::hosts.
-struct Unmet {
+struct FailedConnection {
   int from = 0;
   int to = 0;
   std::string why;  ///< for people
@@ -46,7 +46,8 @@ struct JobView {
   int local_size = 0;                   ///< processes on this host, as the launcher says; 0: not known
   std::vector<PeerAddress> peers;       ///< of every process, by rank; empty before they are exchanged
   std::vector<std::vector<int>> hosts;  ///< the ranks of each host, hosts by their lowest rank
-  std::vector<Unmet> unmet;             ///< found by all at the start; empty: all that was tried came about
+  std::vector<FailedConnection>
+      failed_connections;  ///< found by all at the start; empty: all that was tried came about
 
   /// This process's place in `hosts`; 0 where they are not known and this is rank 0, else 1.
   int host_index() const;

@@ -2,8 +2,8 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/watch/connectivity.h"
 #include "common/watch/local_evidence.h"
-#include "common/watch/meeting.h"
 #include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>
@@ -154,10 +154,10 @@ PeerAddress Watchdog::nowhere() {
   return {now.rank, now.host, "", 0, full_host_name(), this_machine()};
 }
 
-void Watchdog::set_unmet(std::vector<Unmet> unmet) {
+void Watchdog::set_failed_connections(std::vector<FailedConnection> failed_connections) {
   {
     const std::lock_guard lock(mutex_);
-    job_.unmet = std::move(unmet);
+    job_.failed_connections = std::move(failed_connections);
   }
   observer_.note_links(view());
 }
@@ -165,7 +165,7 @@ void Watchdog::set_unmet(std::vector<Unmet> unmet) {
 void Watchdog::connect(const std::string& jobid, std::vector<PeerAddress> peers) {
   const std::lock_guard lock(mutex_);
   const std::string before = std::exchange(job_.jobid, jobid);
-  job_.unmet.clear();
+  job_.failed_connections.clear();
   job_.nprocs = static_cast<int>(peers.size());
   tell_hosts_apart(peers);
   const std::string short_name = std::exchange(job_.host, peers[static_cast<std::size_t>(job_.rank)].host);
@@ -242,7 +242,7 @@ void Watchdog::tick() {
     investigating_ = true;
   }
   if (!collector_.joinable()) {
-    investigate_once();  // better to be mute for the seconds that it takes than to say nothing
+    investigate_once();  // better to be unresponsive for the seconds that it takes than to say nothing
     return;
   }
   wake_collector_.notify_one();

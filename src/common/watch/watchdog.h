@@ -61,8 +61,8 @@ class Watchdog : public Observer {
   PeerAddress listen_on(const std::string& interface);
   /// From now on it can talk to all. `jobid`: agreed.
   void connect(const std::string& jobid, std::vector<PeerAddress> peers);
-  /// What all that tried to meet (meeting.h) found: whom it may never blame for its silence.
-  void set_unmet(std::vector<Unmet> unmet);
+  /// What all that tried to meet (connectivity.h) found: whom it may never blame for its silence.
+  void set_failed_connections(std::vector<FailedConnection> failed_connections);
   /// This process's picture of its job. Any thread.
   JobView view() const;
 

@@ -1,11 +1,11 @@
 #include "common/machine/answer_within.h"
 #include "common/processes/child.h"
+#include "common/watch/connectivity.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/hang_evidence.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/limits.h"
 #include "common/watch/local_evidence.h"
-#include "common/watch/meeting.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/watchdog.h"
 
@@ -103,7 +103,7 @@ bool was_tidied_up(const FlightRecord& own) {
 
 /// Whether the first host is another, was never met or is walled off, and lives as far as is known here.
 bool is_first_host_hidden(const JobView& view, const HangEvidence& evidence) {
-  const std::vector<bool> met = met_hosts(view);
+  const std::vector<bool> met = hosts_reached_at_start(view);
   return !met.empty() && view.host_index() != 0 && (!met.front() || is_walled(evidence, evidence.hosts.front()));
 }
 
@@ -113,7 +113,7 @@ bool is_first_host_hidden(const JobView& view, const HangEvidence& evidence) {
 bool waits_for_first_host(const JobView& view, const FlightState& me, const HangEvidence& evidence) {
   constexpr double kSpeak = 5;  // [s]
   if (!is_first_host_hidden(view, evidence) || !all_can_move(evidence)) return false;
-  return me.idle_s < me.limit_s + (met_hosts(view).front() ? kSpeak : kOutputLimit);
+  return me.idle_s < me.limit_s + (hosts_reached_at_start(view).front() ? kSpeak : kOutputLimit);
 }
 
 /// A launcher may signal other hosts a second later, when the first has ended. Whom that cannot tell takes nobody for
@@ -273,7 +273,7 @@ void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& e
   if (moves && !over) {
     alarmed_ = false;
     last_moved_ = Clock::now();
-    const std::vector<bool> met = met_hosts(now);
+    const std::vector<bool> met = hosts_reached_at_start(now);
     const bool first_says_it = now.host_index() != 0 && !met.empty() && met.front();
     if (held_by != nullptr && !first_says_it && !slow_told_.exchange(true)) say_within(1, held_up_line(*held_by));
     // A process that is dead or stopped is not slow: the hang will be told with its name.
@@ -452,7 +452,7 @@ void Watchdog::terminated(int signal) {
   const std::string line = interrupted_line(signal, kept_.empty() ? kNothingKept : kept_);
   // A launcher's signal may reach other hosts much later, when nobody here is left to answer them.
   if (!is_plain) {
-    const bool hidden = !now.unmet.empty() || is_first_host_hidden(now, evidence);
+    const bool hidden = !now.failed_connections.empty() || is_first_host_hidden(now, evidence);
     report(now, evidence, finding, speaks_for_job(now, evidence) || !hidden, kTold);
     if (!kept_.empty()) say_within(1, line);
     return;
@@ -461,7 +461,8 @@ void Watchdog::terminated(int signal) {
   forget_ = true;
   remove_records(now, true);
   // The first host says it for those, too, that nobody could meet.
-  const bool first_says_it = now.host_index() != 0 && (!now.unmet.empty() || is_first_host_hidden(now, evidence));
+  const bool first_says_it =
+      now.host_index() != 0 && (!now.failed_connections.empty() || is_first_host_hidden(now, evidence));
   if (!is_told && !first_says_it) say_within(1, line);
   tell_others(now, kForget);
 }

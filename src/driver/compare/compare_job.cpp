@@ -139,9 +139,9 @@ class TargetRuns {
 
   /// All `cases` in every round, in an order of its own.
   void measure(Comparison& comparison, const Target& target, std::span<const Case> cases) {
-    auto races = mapped(cases, [&](const Case& c) { return rounds_.start(c, target.variants.size()); });
-    const std::uint64_t stream = races.front().number << 32U;
-    std::vector<std::size_t> running(races.size());
+    auto sizes = mapped(cases, [&](const Case& c) { return rounds_.start(c, target.variants.size()); });
+    const std::uint64_t stream = sizes.front().number << 32U;
+    std::vector<std::size_t> running(sizes.size());
     std::iota(running.begin(), running.end(), std::size_t{0});
     int most = kLooks.back();
     for (int round = 0; round < most && !running.empty(); ++round) {
@@ -151,8 +151,8 @@ class TargetRuns {
       if (set.opened.front().backend == nullptr) {
         // Refused, here or at a first call: nothing holds buffers, and nothing is left to compare with.
         for (const std::size_t i : running) {
-          races[i].compared.variants.front().why_not = set.opened.front().why_not;
-          races[i].over = true;
+          sizes[i].compared.variants.front().why_not = set.opened.front().why_not;
+          sizes[i].over = true;
         }
         break;
       }
@@ -167,18 +167,18 @@ class TargetRuns {
         for (const std::size_t i : turn_order(settings_.seed, stream, round, running)) {
           const double budget_s =
               visit_budget_s(rounds_.now_s(), config_.max_time_s, config_.cell_time_s / most, visits_left--);
-          rounds_.visit(races[i], *target.collective, target.variants, set, budget_s);
+          rounds_.visit(sizes[i], *target.collective, target.variants, set, budget_s);
         }
       });
       for (std::size_t v = 0; v < refused_.size(); ++v) refused_[v] = set.opened[v].why_not;
       if (round + 1 != most && !contains(kLooks, round + 1)) continue;
-      for (const std::size_t i : running) rounds_.look(races[i]);
-      std::erase_if(running, [&](std::size_t i) { return races[i].over; });
+      for (const std::size_t i : running) rounds_.look(sizes[i]);
+      std::erase_if(running, [&](std::size_t i) { return sizes[i].over; });
     }
-    for (Race& race : races) {
-      race.compared.out_of_time = !race.over && race.compared.rounds < most;
-      if (race.compared.out_of_time) rounds_.look(race);
-      comparison.cases.push_back(std::move(race.compared));
+    for (ComparedSize& size : sizes) {
+      size.compared.out_of_time = !size.over && size.compared.rounds < most;
+      if (size.compared.out_of_time) rounds_.look(size);
+      comparison.cases.push_back(std::move(size.compared));
     }
   }
 

@@ -21,7 +21,7 @@ bool comparable(const VariantCell& cell) { return cell.usable() && cell.ratio.ha
 /// Estimate of the time over the default's; the default's own is 1.
 double estimate(const ComparedCase& compared, std::size_t v) { return v == 0 ? 1 : compared.variants[v].ratio->value; }
 
-bool in_race(const ComparedCase& compared, std::size_t v) {
+bool is_candidate(const ComparedCase& compared, std::size_t v) {
   const VariantCell& cell = compared.variants[v];
   return !cell.dropped && (v == 0 ? cell.usable() : comparable(cell));
 }
@@ -39,7 +39,7 @@ std::size_t fastest_of(const ComparedCase& compared, Take take) {
   return best;
 }
 
-/// Of the rounds that both ran: one may have left the race earlier.
+/// Of the rounds that both ran: one may have left the size earlier.
 std::vector<double> common_log_ratios(const VariantCell& a, const VariantCell& b) {
   const std::size_t rounds = std::min(a.rounds_s.size(), b.rounds_s.size());
   return log_ratios(std::span(a.rounds_s).first(rounds), std::span(b.rounds_s).first(rounds));
@@ -184,7 +184,7 @@ std::vector<std::size_t> too_slow(const ComparedCase& compared, double delta) {
   std::vector<std::size_t> racing;
   for (std::size_t v = 0; v < compared.variants.size(); ++v) {
     times.push_back(compared.variants[v].rounds_s);
-    if (in_race(compared, v)) racing.push_back(v);
+    if (is_candidate(compared, v)) racing.push_back(v);
   }
   std::vector<std::size_t> slow;
   if (racing.size() < 3) return slow;  // with one rival there is nothing to save
@@ -194,7 +194,7 @@ std::vector<std::size_t> too_slow(const ComparedCase& compared, double delta) {
 }
 
 bool settled(const ComparedCase& compared, double delta) {
-  const auto racing = [&](std::size_t v) { return in_race(compared, v); };
+  const auto racing = [&](std::size_t v) { return is_candidate(compared, v); };
   const std::size_t best = fastest_of(compared, racing);
   for (std::size_t v = 1; v < compared.variants.size(); ++v) {
     if (!racing(v)) continue;

@@ -24,7 +24,7 @@ struct VariantCell {
   std::string why_not;      ///< not empty: it cannot run here, and why
   std::uint64_t wrong = 0;  ///< wrong elements: never a winner
   double median_s = 0;      ///< of rounds_s
-  /// One per round, while it was in the race: a launch, or new communicators with what their turns say of this variant
+  /// One per round, while it was in the size: a launch, or new communicators with what their turns say of this variant
   /// against the default, times the default's median.
   std::vector<double> rounds_s;
   std::optional<Ratio> ratio;  ///< its time over the default's
@@ -81,7 +81,7 @@ std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, b
 /// Fills median, ratio to the default, p, A12 and difference of every usable variant from its rounds.
 void judge_rounds(ComparedCase& compared, double delta, bool between_launches = false);
 
-/// The usable variants still in the race that are confidently slower than the fastest by more than delta, at a look's
+/// The usable variants still in the size that are confidently slower than the fastest by more than delta, at a look's
 /// level shared among the survivors (Bonferroni). Never the default: every ratio needs it.
 std::vector<std::size_t> too_slow(const ComparedCase& compared, double delta);
 

@@ -181,13 +181,13 @@ Rounds::Rounds(const Backend& like, const Comm& world, const Config& config, con
   });
 }
 
-Race Rounds::start(const Case& row_case, std::size_t nvariants) {
-  Race race;
-  race.compared.row_case = row_case;
-  race.compared.in_place = settings_.in_place;
-  race.compared.variants.resize(nvariants);
-  race.number = ++races_;
-  return race;
+ComparedSize Rounds::start(const Case& row_case, std::size_t nvariants) {
+  ComparedSize size;
+  size.compared.row_case = row_case;
+  size.compared.in_place = settings_.in_place;
+  size.compared.variants.resize(nvariants);
+  size.number = ++sizes_;
+  return size;
 }
 
 void Rounds::allocate(RoundSet& set, std::size_t capacity) const {
@@ -250,13 +250,14 @@ void Rounds::check(Backend& backend, RoundSet& set, const BufferPlan& buffer_pla
 }
 
 /// A size's first round: who can run it, and rightly.
-void Rounds::prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const BufferPlan& buffer_plan) {
+void Rounds::prepare(ComparedSize& size, std::span<const Variant> variants, RoundSet& set,
+                     const BufferPlan& buffer_plan) {
   const Operation& op = buffer_plan.operation();
   for (std::size_t v = 0; v < variants.size(); ++v) {
-    VariantCell& cell = race.compared.variants[v];
+    VariantCell& cell = size.compared.variants[v];
     Backend* const backend = set.opened[v].backend.get();
     const std::string what = fmt::format("checking {}", variants[v].label);
-    steps_.begin(*op.collective, race.compared.row_case, settings_.in_place,
+    steps_.begin(*op.collective, size.compared.row_case, settings_.in_place,
                  {.phase = Phase::checking,
                   .what = what,
                   .calls = 3,
@@ -276,30 +277,30 @@ void Rounds::prepare(Race& race, std::span<const Variant> variants, RoundSet& se
       continue;
     }
     check(*backend, set, buffer_plan, cell);
-    if (cell.wrong == 0) race.active.push_back(v);
+    if (cell.wrong == 0) size.active.push_back(v);
   }
 }
 
-void Rounds::visit(Race& race, const Collective& collective, std::span<const Variant> variants, RoundSet& set,
+void Rounds::visit(ComparedSize& size, const Collective& collective, std::span<const Variant> variants, RoundSet& set,
                    double budget_s) {
-  if (race.over || budget_s == 0) return;
+  if (size.over || budget_s == 0) return;
   const double deadline_s = now_s_ + budget_s;
-  const Case& row_case = race.compared.row_case;
+  const Case& row_case = size.compared.row_case;
   const std::size_t slots = messages_in_turn(config_, set.arena->capacity(), row_case.nbytes);
   const BufferPlan buffer_plan(set.baseline(), *set.arena, collective, row_case, settings_.in_place, config_.unalign,
                                slots);
-  if (race.compared.rounds == 0) prepare(race, variants, set, buffer_plan);
-  std::erase_if(race.active, [&](std::size_t v) {
+  if (size.compared.rounds == 0) prepare(size, variants, set, buffer_plan);
+  std::erase_if(size.active, [&](std::size_t v) {
     if (set.opened[v].why_not.empty()) return false;
-    race.compared.variants[v].why_not = set.opened[v].why_not;
+    size.compared.variants[v].why_not = set.opened[v].why_not;
     return true;
   });
   // Without a sound baseline there is nothing to compare with.
-  if (race.active.empty() || race.active.front() != 0) {
-    race.over = true;
+  if (size.active.empty() || size.active.front() != 0) {
+    size.over = true;
     return;
   }
-  auto racers = mapped(set.opened, [](const OpenedVariant& o) { return Racer{o.backend.get(), {}}; });
+  auto candidates = mapped(set.opened, [](const OpenedVariant& o) { return Candidate{o.backend.get(), {}}; });
   steps_.begin(collective, row_case, settings_.in_place,
                {.phase = Phase::preparing,
                 .what = "preparing data",
@@ -307,23 +308,23 @@ void Rounds::visit(Race& race, const Collective& collective, std::span<const Var
   set.verifier->prepare_timed(buffer_plan);
   const StepWork work{.phase = Phase::timed_loop, .what = "rounds", .calls = 0, .seconds = budget_s};
   steps_.begin(collective, row_case, settings_.in_place, work);
-  shape_batches(racers, race.active, buffer_plan, budget_s);
-  take_turns(race, racers, buffer_plan, deadline_s);
+  shape_batches(candidates, size.active, buffer_plan, budget_s);
+  take_turns(size, candidates, buffer_plan, deadline_s);
   steps_.rest();
 }
 
-void Rounds::look(Race& race) const {
-  if (race.compared.rounds == 0) return;
-  judge_rounds(race.compared, settings_.delta);
-  std::vector<VariantCell>& variants = race.compared.variants;
-  for (std::size_t v : too_slow(race.compared, settings_.delta)) variants[v].dropped = true;
+void Rounds::look(ComparedSize& size) const {
+  if (size.compared.rounds == 0) return;
+  judge_rounds(size.compared, settings_.delta);
+  std::vector<VariantCell>& variants = size.compared.variants;
+  for (std::size_t v : too_slow(size.compared, settings_.delta)) variants[v].dropped = true;
   // Logarithms differ in their last bits between processors: process 0 decides for all.
-  std::vector<char> decided{race.over || settled(race.compared, settings_.delta)};
+  std::vector<char> decided{size.over || settled(size.compared, settings_.delta)};
   for (const VariantCell& variant : variants) decided.push_back(variant.dropped);
   world_.broadcast(decided.data(), decided.size(), 0);
-  race.over = decided[0] != 0;
+  size.over = decided[0] != 0;
   for (std::size_t v = 0; v < variants.size(); ++v) variants[v].dropped = decided[v + 1] != 0;
-  std::erase_if(race.active, [&](std::size_t v) { return variants[v].dropped; });
+  std::erase_if(size.active, [&](std::size_t v) { return variants[v].dropped; });
 }
 
 void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s, double batch_s, double round_s) {
@@ -354,45 +355,46 @@ void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s,
   }
 }
 
-void Rounds::shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active,
+void Rounds::shape_batches(std::vector<Candidate>& candidates, std::span<const std::size_t> active,
                            const BufferPlan& buffer_plan, double budget_s) {
   constexpr int kMostSamples = 200;
-  const double batch_s = batch_time_s(*racers.front().backend);
+  const double batch_s = batch_time_s(*candidates.front().backend);
   const double warm_up_s = std::clamp(budget_s / (10.0 * static_cast<double>(active.size())), 5e-3, 0.1);
   std::vector<BatchShape> shapes;
   std::vector<double> sample_s;
   for (std::size_t v : active) {
-    const double call_s = warm_up(sampler_, *racers[v].backend, buffer_plan, settings_.cadence, warm_up_s).call_s;
+    const double call_s = warm_up(sampler_, *candidates[v].backend, buffer_plan, settings_.cadence, warm_up_s).call_s;
     BatchShape shape = shape_for(call_s, clock_read_s_, batch_s, 3, kMostSamples, settings_.cadence);
     const int samples = shape.samples;
     shape.samples = std::min(samples, 10);
-    const Batch probe = sampler_.measure(*racers[v].backend, buffer_plan, shape);
+    const Batch probe = sampler_.measure(*candidates[v].backend, buffer_plan, shape);
     sample_s.push_back(positive(probe.elapsed_s / (shape.samples + shape.settle)));
     shape.samples = samples;
     shapes.push_back(shape);
   }
   fit_samples(shapes, sample_s, batch_s, budget_s / kTurns);
-  for (std::size_t i = 0; i < active.size(); ++i) racers[active[i]].shape = shapes[i];
+  for (std::size_t i = 0; i < active.size(); ++i) candidates[active[i]].shape = shapes[i];
 }
 
-void Rounds::take_turns(Race& race, std::vector<Racer>& racers, const BufferPlan& buffer_plan, double deadline_s) {
-  ComparedCase& compared = race.compared;
+void Rounds::take_turns(ComparedSize& size, std::vector<Candidate>& candidates, const BufferPlan& buffer_plan,
+                        double deadline_s) {
+  ComparedCase& compared = size.compared;
   const double left_s = std::max(0.0, deadline_s - now_s_);
   tell_(fmt::format("{}: round {} of at most {}", steps_.current(), compared.rounds + 1, kLooks.back()));
-  std::vector<std::vector<double>> turns_s(racers.size());
+  std::vector<std::vector<double>> turns_s(candidates.size());
   for (int turn = 0; turn < kTurns; ++turn) {
-    for (std::size_t v : turn_order(settings_.seed, race.number, compared.rounds * kTurns + turn, race.active)) {
+    for (std::size_t v : turn_order(settings_.seed, size.number, compared.rounds * kTurns + turn, size.active)) {
       steps_.begin(
           *buffer_plan.operation().collective, compared.row_case, settings_.in_place,
           {.phase = Phase::timed_loop, .what = "rounds", .seconds = left_s, .communicator = static_cast<int>(v)});
-      const Batch batch = sampler_.measure(*racers[v].backend, buffer_plan, racers[v].shape);
+      const Batch batch = sampler_.measure(*candidates[v].backend, buffer_plan, candidates[v].shape);
       turns_s[v].push_back(positive(median(batch.time_s)));
       now_s_ = batch.now_s;
     }
     if (now_s_ >= deadline_s && turn % 2 == 1) break;
   }
   const double base_s = median(turns_s[0]);
-  for (const std::size_t v : race.active) {
+  for (const std::size_t v : size.active) {
     compared.variants[v].rounds_s.push_back(base_s * std::exp(hodges_lehmann(log_ratios(turns_s[0], turns_s[v]))));
   }
   ++compared.rounds;

@@ -59,8 +59,8 @@ struct RoundSet {
   Backend& baseline() const { return *opened.front().backend; }
 };
 
-/// One size in the race, from its first round to its last.
-struct Race {
+/// One size in the size, from its first round to its last.
+struct ComparedSize {
   ComparedCase compared;
   std::uint64_t number = 0;         ///< of all that were ever begun
   std::vector<std::size_t> active;  ///< variants that are measured on
@@ -87,7 +87,7 @@ class Rounds {
   Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
          std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, Tell tell);
 
-  Race start(const Case& row_case, std::size_t nvariants);
+  ComparedSize start(const Case& row_case, std::size_t nvariants);
 
   /// Buffers of `capacity` bytes per message, for all variants; `set` then says which cannot register them. Collective.
   void allocate(RoundSet& set, std::size_t capacity) const;
@@ -95,11 +95,11 @@ class Rounds {
   /// One size's turns in this round, within `budget_s` but for the least that is needed; nothing without a budget. A
   /// variant that the library refuses at its first call is lost, and `set` then says why. Collective; the same on every
   /// process but for `ran`, complete on process 0. A failure inside must end the job.
-  void visit(Race& race, const Collective& collective, std::span<const Variant> variants, RoundSet& set,
+  void visit(ComparedSize& size, const Collective& collective, std::span<const Variant> variants, RoundSet& set,
              double budget_s);
 
-  /// Judges what the rounds so far have brought, and takes out of the race what is confidently slower.
-  void look(Race& race) const;
+  /// Judges what the rounds so far have brought, and takes out of the size what is confidently slower.
+  void look(ComparedSize& size) const;
 
   /// Seconds since the start, agreed at the end of the last batch or agree_on_now().
   double now_s() const { return now_s_; }
@@ -110,17 +110,18 @@ class Rounds {
   const std::string& step() const { return steps_.current(); }
 
  private:
-  struct Racer {
+  struct Candidate {
     Backend* backend = nullptr;
     BatchShape shape;
   };
 
-  void prepare(Race& race, std::span<const Variant> variants, RoundSet& set, const BufferPlan& buffer_plan);
+  void prepare(ComparedSize& size, std::span<const Variant> variants, RoundSet& set, const BufferPlan& buffer_plan);
   bool try_out(Backend& backend, const BufferPlan& buffer_plan, VariantCell& cell);
   void check(Backend& backend, RoundSet& set, const BufferPlan& buffer_plan, VariantCell& cell);
-  void shape_batches(std::vector<Racer>& racers, std::span<const std::size_t> active, const BufferPlan& buffer_plan,
-                     double budget_s);
-  void take_turns(Race& race, std::vector<Racer>& racers, const BufferPlan& buffer_plan, double deadline_s);
+  void shape_batches(std::vector<Candidate>& candidates, std::span<const std::size_t> active,
+                     const BufferPlan& buffer_plan, double budget_s);
+  void take_turns(ComparedSize& size, std::vector<Candidate>& candidates, const BufferPlan& buffer_plan,
+                  double deadline_s);
 
   const Comm& world_;
   const Config& config_;
@@ -133,7 +134,7 @@ class Rounds {
   Sampler sampler_;
   double clock_read_s_;
   double now_s_ = 0;
-  std::uint64_t races_ = 0;
+  std::uint64_t sizes_ = 0;
 };
 
 }  // namespace busbar

@@ -42,7 +42,7 @@ constexpr std::array<std::string_view, 23> kOwnOptions{
 constexpr std::string_view kAbout =
     "Times what programs do with communicators: create, first and next operation (an all_reduce of\n"
     "--sizes, by default 4K), split, dup, shrink, grow, abort, re-create, free; what the library lacks\n"
-    "is left out, with the reason. -n counts lives of a communicator, and -w those before them that do\n"
+    "is left out, with the reason. -n counts life cycles of a communicator, and -w those before them that do\n"
     "not count.";
 
 void check_options(const Configured& configured) {
@@ -64,7 +64,7 @@ void check_options(const Configured& configured) {
 }
 
 /// Table, JSON and CSV, by process 0. The files tell what is known so far, whenever the run ends.
-class LivesFiles {
+class LifecycleFiles {
  public:
   /// Creates the files. Throws Error(bad_config).
   void open(const RunInfo& info) {
@@ -72,19 +72,19 @@ class LivesFiles {
     csv_ = {info.config.csv, "--csv"};
   }
 
-  void write(const RunInfo& info, const LivesResult& result, const std::optional<LivesEnd>& end) {
-    json_.write([&] { return lives_json(info, result, end); });
-    csv_.write([&] { return lives_csv(info, result); });
+  void write(const RunInfo& info, const LifecycleResult& result, const std::optional<LifecycleEnd>& end) {
+    json_.write([&] { return lifecycle_json(info, result, end); });
+    csv_.write([&] { return lifecycle_csv(info, result); });
   }
 
   bool complete() const { return json_.complete() && csv_.complete(); }
 
-  std::string kept(const LivesResult& result) const {
+  std::string kept(const LifecycleResult& result) const {
     std::vector<std::string> files;
     for (const RewrittenFile* file : {&json_, &csv_}) {
       if (file->is_there()) files.push_back(file->path());
     }
-    return kept_text(fmt::format("{} {}", result.lives, result.lives == 1 ? "life" : "lives"), files);
+    return kept_text(fmt::format("{} {}", result.cycles, result.cycles == 1 ? "cycle" : "cycles"), files);
   }
 
  private:
@@ -93,52 +93,52 @@ class LivesFiles {
 
 /// One run on an MPI that is up. Collective. Throws AgreedError where all processes fail alike, anything else where the
 /// job must be aborted.
-ExitCode run_lives(std::span<char*> args, const Config& config, const WrapBackend& wrap, Job& job) {
+ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapBackend& wrap, Job& job) {
   const Comm& world = job.world();
   job.configure(config);
   const Collective* const collectives[] = {&kAllReduce};
   OpenedJobBackend opened = job.open(config, world, collectives, wrap);
   Backend& backend = *opened.backend;
-  const std::unique_ptr<CommunicatorLife> life = backend.life(world);
-  if (life == nullptr) {
-    throw AgreedError(ExitCode::not_possible, fmt::format("{} does not measure the life of communicators of {}",
+  const std::unique_ptr<CommunicatorLifecycle> lifecycle = backend.lifecycle(world);
+  if (lifecycle == nullptr) {
+    throw AgreedError(ExitCode::not_possible, fmt::format("{} does not measure the life cycle of communicators of {}",
                                                           kProgram, backend.traits().title));
   }
   std::vector<RankInfo> local_ranks = describe_local_ranks(backend, world, 0);
   RunInfo info = describe_job(args, std::string(kProgram), config, backend, local_ranks, world);
   job.add_remarks(info, config, std::move(opened.remarks));
 
-  LivesFiles files;
+  LifecycleFiles files;
   on_process0(world, [&] { files.open(info); });
-  bool table_complete = !job.is_root() || write_stdout(lives_header(info));
+  bool table_complete = !job.is_root() || write_stdout(lifecycle_header(info));
   Backend* const backends[] = {&backend};
-  std::optional<Lives> lives;
-  // Writing takes at most a part of the time, however many lives there are.
+  std::optional<Lifecycles> lifecycles;
+  // Writing takes at most a part of the time, however many cycles there are.
   constexpr std::chrono::seconds kApart{1};
   Clock::time_point next = Clock::now();
   const auto write_so_far = [&] {
     if (!job.is_root() || Clock::now() < next) return;
     job.watchdog().begin(Phase::output, "writing the results");
-    const LivesResult& result = lives->describe();
+    const LifecycleResult& result = lifecycles->describe();
     files.write(info, result, std::nullopt);
     job.tell_kept()(files.kept(result));
     next = Clock::now() + kApart;
   };
   job.guarded(job.step(), backends, [&] {
-    lives.emplace(job, backend, *life, info.config, std::move(local_ranks));
-    lives->run(write_so_far);
+    lifecycles.emplace(job, backend, *lifecycle, info.config, std::move(local_ranks));
+    lifecycles->run(write_so_far);
   });
 
-  const LivesResult& result = lives->describe();
+  const LifecycleResult& result = lifecycles->describe();
   const ExitCode code = result.wrong > 0 ? ExitCode::wrong_data : ExitCode::good;
   job.begin(job.is_root() ? Phase::output : Phase::finishing, "writing the results");
   if (job.is_root()) {
-    table_complete = write_stdout(lives_table(config, result) + lives_footer(result)) && table_complete;
+    table_complete = write_stdout(lifecycle_table(config, result) + lifecycle_footer(result)) && table_complete;
     Row row;
     row.row_case = result.operation;
     row.wrong = result.wrongs;
     write_stderr(wrong_text(kAllReduce, row, false));
-    files.write(info, result, LivesEnd{local_timestamp(), code});
+    files.write(info, result, LifecycleEnd{local_timestamp(), code});
   }
   return job.agreed_code(code, table_complete && files.complete());
 }
@@ -156,7 +156,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapBackend& wrap) {
       check_options(configured);
     });
     configured.config.init_phases = true;
-    return run_lives({argv, static_cast<std::size_t>(argc)}, configured.config, wrap, job);
+    return run_lifecycles({argv, static_cast<std::size_t>(argc)}, configured.config, wrap, job);
   };
   return run_session(argc, argv, launch, mpi_start(line), work);
 }
@@ -252,14 +252,14 @@ Json step_json(const Config& config, const StepResult& r) {
 
 }  // namespace
 
-std::string lives_header(const RunInfo& info) {
+std::string lifecycle_header(const RunInfo& info) {
   const Config& c = info.config;
   std::string text =
       fmt::format("# busbar version {} backend={} library={}\n", info.version, info.backend, info.library_version);
   text += fmt::format(
       "# Communicators of {} ranks live one after the other: {}, after {} of warm-up\n", info.nranks,
       c.stat ? fmt::format("until the medians are known to +-{:g} %, at most {:g} s", c.rel_ci * 100, c.max_time_s)
-             : fmt::format("{} lives", c.iters),
+             : fmt::format("{} cycles", c.iters),
       c.warmup_iters);
   text += fmt::format("# Operation: all_reduce of {} bytes; each step after a barrier, as its slowest rank took it\n",
                       c.sizes.empty() ? kSmallOperationBytes : c.sizes.front());
@@ -269,7 +269,7 @@ std::string lives_header(const RunInfo& info) {
   return text;
 }
 
-std::string lives_table(const Config& config, const LivesResult& result) {
+std::string lifecycle_table(const Config& config, const LifecycleResult& result) {
   std::string text;
   for (const StepResult& r : result.steps) {
     text += step_line(config, r);
@@ -281,22 +281,22 @@ std::string lives_table(const Config& config, const LivesResult& result) {
   return text;
 }
 
-std::string lives_footer(const LivesResult& result) {
+std::string lifecycle_footer(const LifecycleResult& result) {
   std::string text = fmt::format("# The job's own communicator: made in {} us, its first operation took {} us\n",
                                  microseconds(result.init.create_s), microseconds(result.init.first_op_s));
   return text +
          fmt::format("# {:<20} : {} {}\n", "Out of bounds values", result.wrong, result.wrong == 0 ? "OK" : "FAILED");
 }
 
-std::string lives_json(const RunInfo& info, const LivesResult& result, const std::optional<LivesEnd>& end) {
+std::string lifecycle_json(const RunInfo& info, const LifecycleResult& result, const std::optional<LifecycleEnd>& end) {
   const Config& c = info.config;
   Json json = job_document("communicators", info);
   json["end_time"] = end ? Json(end->time) : Json(nullptr);
   json["operation"] = {{"collective", "all_reduce"},
                        {"nbytes", c.sizes.empty() ? kSmallOperationBytes : c.sizes.front()}};
-  json["warmup_lives"] = c.warmup_iters;
-  json["lives"] = result.lives;
-  json["lives_per_epoch"] = result.lives_per_epoch;
+  json["warmup_cycles"] = c.warmup_iters;
+  json["cycles"] = result.cycles;
+  json["cycles_per_epoch"] = result.cycles_per_epoch;
   json["stat"] = c.stat ? Json{{"rel_ci", json_number(c.rel_ci)}, {"max_time_s", c.max_time_s}, {"epochs", c.epochs}}
                         : Json(nullptr);
   json["init"] = {{"create_s", json_seconds(result.init.create_s)},
@@ -308,7 +308,7 @@ std::string lives_json(const RunInfo& info, const LivesResult& result, const std
   return dump_document(json);
 }
 
-std::string lives_csv(const RunInfo& info, const LivesResult& result) {
+std::string lifecycle_csv(const RunInfo& info, const LifecycleResult& result) {
   std::string text = "step,nranks,first_us,median_us,ci_low_us,ci_high_us,min_us,max_us,samples,stop,skipped\n";
   for (const StepResult& r : result.steps) {
     text += fmt::format("{},{},", name(r.step), info.nranks);

@@ -2,7 +2,7 @@
 
 #include "common/job/job.h"
 #include "common/measure/result.h"
-#include "programs/comm/lives.h"
+#include "programs/comm/lifecycles.h"
 
 #include <optional>
 #include <string>
@@ -15,22 +15,22 @@ int run_comm(int argc, char** argv, const WrapBackend& wrap = {});
 // What comm_perf says, of a finished run or an unfinished one. Pure.
 
 /// Up to the titles of the columns.
-std::string lives_header(const RunInfo& info);
+std::string lifecycle_header(const RunInfo& info);
 
 /// A row for each step, the phases of those that make communicators below, and the reasons of those that there are not.
-std::string lives_table(const Config& config, const LivesResult& result);
+std::string lifecycle_table(const Config& config, const LifecycleResult& result);
 
-std::string lives_footer(const LivesResult& result);
+std::string lifecycle_footer(const LifecycleResult& result);
 
 /// How a run ended; nothing: it goes on, or was cut off.
-struct LivesEnd {
+struct LifecycleEnd {
   std::string time;
   ExitCode code = ExitCode::good;
 };
 
-std::string lives_json(const RunInfo& info, const LivesResult& result, const std::optional<LivesEnd>& end);
+std::string lifecycle_json(const RunInfo& info, const LifecycleResult& result, const std::optional<LifecycleEnd>& end);
 
 /// A line for each step, below one of names; times in microseconds, as in the benchmarks' CSV.
-std::string lives_csv(const RunInfo& info, const LivesResult& result);
+std::string lifecycle_csv(const RunInfo& info, const LifecycleResult& result);
 
 }  // namespace busbar

@@ -124,7 +124,9 @@ class GlooBackend final : public HostMemoryBackend {
     return "out of place with a copy of the message in the time: Gloo's overwrites its input";
   }
 
-  std::unique_ptr<CommunicatorLife> life(const Comm& /*world*/) override { return std::make_unique<Life>(*this); }
+  std::unique_ptr<CommunicatorLifecycle> lifecycle(const Comm& /*world*/) override {
+    return std::make_unique<Lifecycle>(*this);
+  }
 
   MemoryLimit memory_limit(const Collective& c) const override {
     MemoryLimit limit = limit_with(copies_of(c.id), "Gloo's");
@@ -172,22 +174,22 @@ class GlooBackend final : public HostMemoryBackend {
   }
 
  private:
-  class Life final : public CommunicatorLife {
+  class Lifecycle final : public CommunicatorLifecycle {
    public:
-    explicit Life(GlooBackend& backend) : backend_(backend) {}
+    explicit Lifecycle(GlooBackend& backend) : backend_(backend) {}
 
-    std::optional<std::string> why_not(LifeStep step) const override {
-      const bool has = step == LifeStep::create || is_operation(step) || step == LifeStep::free;
+    std::optional<std::string> why_not(LifecycleStep step) const override {
+      const bool has = step == LifecycleStep::create || is_operation(step) || step == LifecycleStep::free;
       return has ? std::nullopt : std::optional<std::string>("Gloo's contexts are made and closed, nothing else");
     }
 
-    void take(LifeStep step) override {
-      if (step == LifeStep::create) {
+    void take(LifecycleStep step) override {
+      if (step == LifecycleStep::create) {
         own_ = std::exchange(backend_.context_, backend_.opener_.open());
         backend_.called_ = {};
         backend_.opener_.connect_all(*backend_.context_);
       }
-      if (step == LifeStep::free) {
+      if (step == LifecycleStep::free) {
         backend_.context_ = std::move(own_);
         backend_.called_ = {};
       }

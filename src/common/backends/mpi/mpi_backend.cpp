@@ -97,7 +97,9 @@ class MpiBackend final : public HostMemoryBackend {
     return op.collective->expected(op.problem, rank);
   }
 
-  std::unique_ptr<CommunicatorLife> life(const Comm& /*world*/) override { return std::make_unique<Life>(*this); }
+  std::unique_ptr<CommunicatorLifecycle> lifecycle(const Comm& /*world*/) override {
+    return std::make_unique<Lifecycle>(*this);
+  }
 
   MemoryLimit memory_limit(const Collective& c) const override { return limit_with(library_copies(c), "MPI's"); }
 
@@ -135,37 +137,37 @@ class MpiBackend final : public HostMemoryBackend {
   std::shared_ptr<void> settings_in_force() override { return request_ ? request_->put_in_force() : nullptr; }
 
  private:
-  class Life final : public CommunicatorLife {
+  class Lifecycle final : public CommunicatorLifecycle {
    public:
-    explicit Life(MpiBackend& backend) : backend_(backend), own_(backend.comm_) {}
+    explicit Lifecycle(MpiBackend& backend) : backend_(backend), own_(backend.comm_) {}
 
-    std::optional<std::string> why_not(LifeStep step) const override {
+    std::optional<std::string> why_not(LifecycleStep step) const override {
       switch (step) {
-        case LifeStep::shrink:
-        case LifeStep::grow:
+        case LifecycleStep::shrink:
+        case LifecycleStep::grow:
           return "MPI's communicators keep their ranks";
-        case LifeStep::abort:
-        case LifeStep::recreate:
+        case LifecycleStep::abort:
+        case LifecycleStep::recreate:
           return "MPI_Abort ends the job";
         default:
           return std::nullopt;
       }
     }
 
-    void take(LifeStep step) override {
+    void take(LifecycleStep step) override {
       const int half = (backend_.nranks() + 1) / 2;
-      if (step == LifeStep::create) create();
-      if (step == LifeStep::split)
+      if (step == LifecycleStep::create) create();
+      if (step == LifecycleStep::split)
         check_mpi(MPI_Comm_split(backend_.comm_, backend_.rank() < half ? 0 : 1, backend_.rank(), &child_),
                   "MPI_Comm_split");
-      if (step == LifeStep::dup) check_mpi(MPI_Comm_dup(backend_.comm_, &child_), "MPI_Comm_dup");
-      if (step == LifeStep::free) {
+      if (step == LifecycleStep::dup) check_mpi(MPI_Comm_dup(backend_.comm_, &child_), "MPI_Comm_dup");
+      if (step == LifecycleStep::free) {
         check_mpi(MPI_Comm_free(&backend_.comm_), "MPI_Comm_free");
         backend_.use(own_);
       }
     }
 
-    void clean_up(LifeStep /*step*/) override {
+    void clean_up(LifecycleStep /*step*/) override {
       if (child_ != MPI_COMM_NULL) check_mpi(MPI_Comm_free(&child_), "MPI_Comm_free");
     }
 

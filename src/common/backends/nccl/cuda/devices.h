@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/backend_door.h"
+#include "common/backends/backend_entry.h"
 
 namespace busbar {
 

@@ -2,7 +2,7 @@
 
 // Includes neither nccl.h nor CUDA, so that whoever chooses a backend needs neither.
 
-#include "common/backends/backend_door.h"
+#include "common/backends/backend_entry.h"
 #include "common/backends/nccl/nccl_observation.h"
 
 #include <memory>

@@ -24,8 +24,8 @@
 
 namespace busbar {
 
-/// The NCCL backend; its members are spread over nccl_backend.cpp (life), nccl_memory.cpp (memory and what is in it),
-/// nccl_operations.cpp, nccl_streams.cpp (waiting, graphs, marks) and nccl_life.cpp (further communicators).
+/// The NCCL backend; its members are spread over nccl_backend.cpp (life cycle), nccl_memory.cpp (memory and what is in
+/// it), nccl_operations.cpp, nccl_streams.cpp (waiting, graphs, marks) and nccl_lifecycle.cpp (further communicators).
 class NcclBackend final : public Backend {
  public:
   NcclBackend(const OpenRequest& request, bool own_gpus, const ObservationSetup& observation);
@@ -49,7 +49,7 @@ class NcclBackend final : public Backend {
 
   double creation_s() const override { return creation_s_; }
   std::vector<InitTimings> creation_phases() override;
-  std::unique_ptr<CommunicatorLife> life(const Comm& world) override;
+  std::unique_ptr<CommunicatorLifecycle> lifecycle(const Comm& world) override;
 
   MemoryLimit memory_limit(const Collective& collective) const override;
   void* allocate(int local, std::size_t nbytes) override;
@@ -146,7 +146,7 @@ class NcclBackend final : public Backend {
   };
   bool is_in_nccl() const;
 
-  class Life;
+  class Lifecycle;
   /// What this process's ranks need to join.
   CommunicatorRequest request_of(const ncclUniqueId& id) const;
   /// Operations are those of these from now on, one for each local rank; the former ones.

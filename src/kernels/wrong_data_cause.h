@@ -28,7 +28,7 @@ inline constexpr std::array<std::string_view, 8> kCauseNames{
     "shifted",      "wrong_source",         "guard_overwritten",    "bit_flips"};
 constexpr std::string_view name(Cause cause) { return kCauseNames[static_cast<std::size_t>(cause)]; }
 
-struct DataDiagnosis {
+struct WrongDataCause {
   Cause cause = Cause::undetermined;
   int rank = -1;           ///< the rank to suspect, or -1
   std::int64_t shift = 0;  ///< [elements], got[i] == want[i - shift]
@@ -47,7 +47,7 @@ struct WrongData {
 
 /// Explains wrong data from a sample of at most a few hundred wrong elements: O(nranks) per sampled element. A cause is
 /// named only if it explains every sampled wrong element and no other cause or rank does.
-DataDiagnosis diagnose(const WrongData& wrong);
+WrongDataCause find_cause(const WrongData& wrong);
 
 /// The element's value as people read it ("-3", "0x7fc00000 (nan)", "2.5").
 std::string format_element(DType dtype, std::uint64_t bits);

@@ -44,7 +44,7 @@ InitTimings timings(int rank, double total, double bootstrap) {
   return t;
 }
 
-StepResult measured(LifeStep step, double first_s, double median_s, StopReason stop = StopReason::time) {
+StepResult measured(LifecycleStep step, double first_s, double median_s, StopReason stop = StopReason::time) {
   StepResult r;
   r.step = step;
   r.first_s = first_s;
@@ -60,20 +60,20 @@ StepResult measured(LifeStep step, double first_s, double median_s, StopReason s
   return r;
 }
 
-LivesResult lives() {
-  LivesResult result;
+LifecycleResult measured() {
+  LifecycleResult result;
   result.init = {3.031, 0.012};
-  result.lives = 7;
-  StepResult create = measured(LifeStep::create, 3.031, 0.2504);
+  result.cycles = 7;
+  StepResult create = measured(LifecycleStep::create, 3.031, 0.2504);
   create.first_phases = timings(1, 3.03, 1.6);
   create.phases = {timings(0, 0.25, 0.01), timings(1, 0.75, 0.03), timings(0, 0.24, 0.02)};
   result.steps.push_back(create);
-  result.steps.push_back(measured(LifeStep::first_op, 0.012, 0.0021, StopReason::noisy));
+  result.steps.push_back(measured(LifecycleStep::first_op, 0.012, 0.0021, StopReason::noisy));
   StepResult dup;
-  dup.step = LifeStep::dup;
+  dup.step = LifecycleStep::dup;
   dup.skipped = "NCCL has none, \"ncclCommSplit\" is its like";
   result.steps.push_back(dup);
-  StepResult quick = measured(LifeStep::free, 12e-6, 9e-6);
+  StepResult quick = measured(LifecycleStep::free, 12e-6, 9e-6);
   quick.stats->interval_s.reset();  // of too few
   result.steps.push_back(quick);
   return result;
@@ -83,20 +83,21 @@ LivesResult lives() {
 
 TEST_CASE("comm_perf's table has a row for each step, phases below it and reasons behind", "[comm][table]") {
   const auto text = [](const RunInfo& info) {
-    return lives_header(info) + lives_table(info.config, lives()) + lives_footer(lives());
+    return lifecycle_header(info) + lifecycle_table(info.config, measured()) + lifecycle_footer(measured());
   };
-  check_golden("lives.txt", text(run_info(false)));
+  check_golden("lifecycles.txt", text(run_info(false)));
   check_golden("lives_stat.txt", text(run_info(true)));
 }
 
 TEST_CASE("wrong data of comm_perf's operations are told in its footer", "[comm][table]") {
-  LivesResult result = lives();
+  LifecycleResult result = measured();
   result.wrong = 3;
-  CHECK_THAT(lives_footer(result), Contains("# Out of bounds values : 3 FAILED"));
+  CHECK_THAT(lifecycle_footer(result), Contains("# Out of bounds values : 3 FAILED"));
 }
 
 TEST_CASE("comm_perf's JSON says what its table says, in seconds", "[comm][json]") {
-  const Json json = Json::parse(lives_json(run_info(true), lives(), LivesEnd{"2026-11-23 22:01:00", ExitCode::good}));
+  const Json json =
+      Json::parse(lifecycle_json(run_info(true), measured(), LifecycleEnd{"2026-11-23 22:01:00", ExitCode::good}));
   CHECK(json["document"] == "communicators");
   CHECK(json["nranks"] == 2);
   CHECK(json["where"] == Json({"node0", "node1"}));
@@ -117,13 +118,13 @@ TEST_CASE("comm_perf's JSON says what its table says, in seconds", "[comm][json]
   CHECK(json["steps"][2]["skipped"] == "NCCL has none, \"ncclCommSplit\" is its like");
   CHECK_FALSE(json["steps"][2].contains("median_s"));
   // What a crash leaves behind is not a good run.
-  const Json unfinished = Json::parse(lives_json(run_info(false), lives(), std::nullopt));
+  const Json unfinished = Json::parse(lifecycle_json(run_info(false), measured(), std::nullopt));
   CHECK(unfinished["exit_code"].is_null());
   CHECK(unfinished["stat"].is_null());
 }
 
 TEST_CASE("comm_perf's CSV has a line for each step", "[comm][csv]") {
-  CHECK(lives_csv(run_info(true), lives()) ==
+  CHECK(lifecycle_csv(run_info(true), measured()) ==
         "step,nranks,first_us,median_us,ci_low_us,ci_high_us,min_us,max_us,samples,stop,skipped\n"
         "create,2,3031000,250400,225360,275440,125200,751200,7,time,\n"
         "first-op,2,12000,2100,1890,2310,1050,6300,7,noisy,\n"

@@ -16,21 +16,21 @@ std::set<int> hosts_at_distances(int hosts, int from);
 
 /// The hosts that a host tries when the job begins, by their places in JobView::hosts: host 0, which collects, all of
 /// them; any other the first few, whom it will alarm, and those at distances of 1, 2, 4, ...: O(N log N) in all.
-std::vector<int> hosts_to_meet(const JobView& view, int host);
+std::vector<int> hosts_to_try(const JobView& view, int host);
 
 /// Those of them that this host cannot connect to; its first process tries, all others find nothing. One whose system
 /// takes the connection is met, however busy its processes are. Two seconds for who answers nothing; all others take a
 /// moment.
-std::vector<Unmet> try_to_meet(const JobView& view);
+std::vector<FailedConnection> check_connectivity(const JobView& view);
 
 /// Of every host, whether this one may blame it for its silence: it was reached when the job began, or where it was not
 /// tried from here, by all that tried. True of its own.
-std::vector<bool> met_hosts(const JobView& view);
+std::vector<bool> hosts_reached_at_start(const JobView& view);
 
 /// Whether the first host can ask this one; one that cannot does not know what to say of it.
 bool can_be_asked(const JobView& view);
 
 /// What the header says of watchers that cannot meet; empty where all can.
-std::string meeting_remark(const JobView& view);
+std::string connectivity_remark(const JobView& view);
 
 }  // namespace busbar

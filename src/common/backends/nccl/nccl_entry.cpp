@@ -1,4 +1,4 @@
-#include "common/backends/backend_door.h"
+#include "common/backends/backend_entry.h"
 
 #if BUSBAR_HAVE_CUDA
 
@@ -52,7 +52,7 @@ OpenedBackend open_nccl(const OpenRequest& request) {
 
 }  // namespace
 
-const BackendDoor kNcclDoor{.gpus = local_gpus, .problem = nccl_problem, .open = open_nccl};
+const BackendEntry kNcclEntry{.gpus = local_gpus, .problem = nccl_problem, .open = open_nccl};
 
 }  // namespace busbar
 
@@ -60,7 +60,7 @@ const BackendDoor kNcclDoor{.gpus = local_gpus, .problem = nccl_problem, .open =
 
 namespace busbar {
 
-const BackendDoor kNcclDoor{.built_in = false};
+const BackendEntry kNcclEntry{.built_in = false};
 
 }  // namespace busbar
 

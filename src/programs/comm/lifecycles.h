@@ -13,11 +13,11 @@
 
 namespace busbar {
 
-/// A step of communicators' lives. Times are those of the slowest rank, the same on every process.
+/// A step of the life cycle of communicators. Times are those of the slowest rank, the same on every process.
 struct StepResult {
-  LifeStep step = LifeStep::create;
+  LifecycleStep step = LifecycleStep::create;
   std::string skipped;  ///< why the library lacks it; empty: it has it
-  double first_s = 0;   ///< of the job's own communicator for create and first_op, else of the first life
+  double first_s = 0;   ///< of the job's own communicator for create and first_op, else of the first cycle
   std::uint64_t samples = 0;
   double least_s = 0;
   double most_s = 0;
@@ -27,11 +27,11 @@ struct StepResult {
 };
 
 /// What is known of them so far.
-struct LivesResult {
+struct LifecycleResult {
   Case operation;
-  InitTime init;  ///< the job's own communicator
-  int lives = 0;  ///< that count
-  int lives_per_epoch = 1;
+  InitTime init;   ///< the job's own communicator
+  int cycles = 0;  ///< that count
+  int cycles_per_epoch = 1;
   std::vector<StepResult> steps;
   std::int64_t wrong = 0;         ///< elements, of all ranks' operations
   std::vector<WrongRank> wrongs;  ///< the first ones, on process 0
@@ -39,35 +39,36 @@ struct LivesResult {
 
 /// Communicators that live one after the other, each step of each after a barrier, and the times that its slowest rank
 /// took.
-class Lives {
+class Lifecycles {
  public:
   /// Makes the first operation of the backend's own communicator. Collective, as every member is.
-  Lives(Job& job, Backend& backend, CommunicatorLife& life, const Config& config, std::vector<RankInfo> local_ranks);
+  Lifecycles(Job& job, Backend& backend, CommunicatorLifecycle& lifecycle, const Config& config,
+             std::vector<RankInfo> local_ranks);
 
-  /// Lives until there are enough: -n, or with --stat as the intervals ask, within --max-time. Calls `after` behind
-  /// each.
+  /// Lifecycles until there are enough: -n, or with --stat as the intervals ask, within --max-time. Calls `after`
+  /// behind each.
   void run(const std::function<void()>& after);
 
   /// What is known so far. Local.
-  const LivesResult& describe();
+  const LifecycleResult& describe();
 
  private:
   struct Taken {
     double time_s = 0;  ///< of the slowest rank
     double now_s = 0;   ///< since the start, of the latest
   };
-  Taken take(LifeStep step, const std::string& number);
-  double run_operation(LifeStep step, const std::string& what);
+  Taken take(LifecycleStep step, const std::string& number);
+  double run_operation(LifecycleStep step, const std::string& what);
   void check(const std::vector<WrongRank>& mine);
   std::optional<InitTimings> slowest_phases();
-  void live(const std::string& number, bool counts);
+  void run_cycle(const std::string& number, bool counts);
   void end_epoch();
   bool enough();
-  int lives_per_epoch(double life_s) const;
+  int cycles_per_epoch(double cycle_s) const;
 
   Job& job_;
   Backend& backend_;
-  CommunicatorLife& life_;
+  CommunicatorLifecycle& lifecycle_;
   const Config& config_;
   SmallOperation operation_;
   StopLimits limits_;
@@ -78,7 +79,7 @@ class Lives {
   std::vector<StatCell> cells_;  ///< of the steps
   std::vector<std::vector<double>> epoch_;
   std::vector<std::optional<StopReason>> stops_;
-  LivesResult result_;
+  LifecycleResult result_;
 };
 
 }  // namespace busbar

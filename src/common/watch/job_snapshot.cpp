@@ -1,4 +1,4 @@
-#include "common/watch/judge_scene.h"
+#include "common/watch/job_snapshot.h"
 
 #include "common/base/compress_list.h"
 #include "common/base/sequences.h"
@@ -168,17 +168,17 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
 }
 
 /// Expected ranks without a record.
-void find_absent(Scene& scene) {
-  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
+void find_absent(JobSnapshot& snapshot) {
+  const std::vector<std::string>& host_of = snapshot.evidence->host_of_rank;
   std::set<std::string> answered;
-  for (const HostEvidence* host : scene.reached) answered.insert(host->host);
-  const RankList absent = missing_ranks(mapped(scene.ranks, &SeenRank::rank), scene.nprocs);
+  for (const HostEvidence* host : snapshot.reached) answered.insert(host->host);
+  const RankList absent = missing_ranks(mapped(snapshot.ranks, &SeenRank::rank), snapshot.nprocs);
   for (const auto& [first, last] : absent.ranges()) {
     int rank = first;
     for (; rank <= last && static_cast<std::size_t>(rank) < host_of.size(); ++rank) {
-      (answered.contains(host_of[rank]) ? scene.recordless : scene.unheard).add(rank);
+      (answered.contains(host_of[rank]) ? snapshot.recordless : snapshot.unheard).add(rank);
     }
-    if (rank <= last) scene.unheard.add({rank, last});
+    if (rank <= last) snapshot.unheard.add({rank, last});
   }
 }
 
@@ -190,40 +190,41 @@ const SeenRank* find_process(std::span<const SeenRank> ranks, std::int64_t pid) 
   return &*std::ranges::find_if(ranks, same);
 }
 
-const SeenRank* Scene::find(int rank) const {
+const SeenRank* JobSnapshot::find(int rank) const {
   const auto at = std::ranges::lower_bound(ranks, rank, {}, &SeenRank::rank);
   return at != ranks.end() && at->rank == rank ? &*at : nullptr;
 }
 
-Scene make_scene(const HangEvidence& evidence) {
-  Scene scene;
-  scene.evidence = &evidence;
-  scene.ranks = see_ranks(evidence);
+JobSnapshot make_snapshot(const HangEvidence& evidence) {
+  JobSnapshot snapshot;
+  snapshot.evidence = &evidence;
+  snapshot.ranks = see_ranks(evidence);
   for (const HostEvidence& host : evidence.hosts) {
     const bool reached = host.reached || !host.ranks.empty();
-    (reached ? scene.reached : host.ever_reached ? scene.unreached : scene.unmet).push_back(&host);
+    (reached ? snapshot.reached : host.ever_reached ? snapshot.unreached : snapshot.never_reached).push_back(&host);
   }
-  for (const HostEvidence* host : scene.unreached) {
+  for (const HostEvidence* host : snapshot.unreached) {
     const bool unproven = host->silence == Silence::refused && !links_to(evidence, host->host);
-    if (unproven || is_walled(evidence, *host)) scene.walled.push_back(host);
+    if (unproven || is_walled(evidence, *host)) snapshot.walled.push_back(host);
   }
-  scene.nprocs = std::max(evidence.nprocs, static_cast<int>(evidence.host_of_rank.size()));
-  if (scene.nprocs == 0) {
-    for (const SeenRank& seen : scene.ranks) scene.nprocs = std::max(scene.nprocs, seen.flight->nprocs);
+  snapshot.nprocs = std::max(evidence.nprocs, static_cast<int>(evidence.host_of_rank.size()));
+  if (snapshot.nprocs == 0) {
+    for (const SeenRank& seen : snapshot.ranks) snapshot.nprocs = std::max(snapshot.nprocs, seen.flight->nprocs);
   }
-  find_absent(scene);
-  return scene;
+  find_absent(snapshot);
+  return snapshot;
 }
 
-void Ruling::blame(const Seen& these) {
+void Symptom::blame(const Seen& these) {
   for (const SeenRank* seen : these) {
     ranks.insert(seen->rank);
     hosts.insert(seen->host->host);
   }
 }
 
-void Ruling::blame(const Scene& scene, Trouble::Kind kind, const std::function<bool(const HostEvidence&)>& counts) {
-  for (const HostEvidence* host : scene.reached) {
+void Symptom::blame(const JobSnapshot& snapshot, Trouble::Kind kind,
+                    const std::function<bool(const HostEvidence&)>& counts) {
+  for (const HostEvidence* host : snapshot.reached) {
     for (const Trouble& trouble : host->troubles) {
       if (trouble.kind != kind || !counts(*host)) continue;
       hosts.insert(host->host);
@@ -233,8 +234,8 @@ void Ruling::blame(const Scene& scene, Trouble::Kind kind, const std::function<b
   }
 }
 
-Seen not_at_their_end(const Scene& scene) {
-  return those(scene, [](const SeenRank& seen) { return seen.flight->ending != Ending::good; });
+Seen not_at_their_end(const JobSnapshot& snapshot) {
+  return those(snapshot, [](const SeenRank& seen) { return seen.flight->ending != Ending::good; });
 }
 
 Levels levels_of(const Seen& ranks) {
@@ -301,7 +302,7 @@ std::string who(const Seen& ranks) {
     const SeenRank& seen = *ranks.front();
     return fmt::format("rank {} on {} (pid {})", seen.rank, seen.host->host, seen.flight->pid);
   }
-  Ruling all;
+  Symptom all;
   all.blame(ranks);
   const std::string words = rank_words(RankList(all.ranks));
   constexpr std::size_t kFew = 4;
@@ -309,8 +310,8 @@ std::string who(const Seen& ranks) {
   return fmt::format("{} on {}", words, fmt::join(all.hosts, ", "));
 }
 
-std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom) {
-  const Levels groups = levels_of(those(scene, [&](const SeenRank& seen) {
+std::string waiting(const JobSnapshot& snapshot, const std::set<int>& blamed, std::string_view whom) {
+  const Levels groups = levels_of(those(snapshot, [&](const SeenRank& seen) {
     return seen.condition == SeenRank::Condition::running && !blamed.contains(seen.rank);
   }));
   if (groups.empty()) return {};
@@ -322,15 +323,15 @@ std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string
   return fmt::format("; {} wait{} for {} {}", count, ranks.size() == 1 ? "s" : "", whom, where);
 }
 
-std::string unheard_words(const Scene& scene) {
-  return scene.unheard.empty() ? "" : fmt::format("; {} not heard from", rank_words(scene.unheard));
+std::string unheard_words(const JobSnapshot& snapshot) {
+  return snapshot.unheard.empty() ? "" : fmt::format("; {} not heard from", rank_words(snapshot.unheard));
 }
 
 std::string_view are(std::size_t ranks) { return ranks == 1 ? "is" : "are"; }
 
-std::set<int> ranks_on(const Scene& scene, const std::set<std::string>& hosts) {
+std::set<int> ranks_on(const JobSnapshot& snapshot, const std::set<std::string>& hosts) {
   std::set<int> ranks;
-  const std::vector<std::string>& host_of = scene.evidence->host_of_rank;
+  const std::vector<std::string>& host_of = snapshot.evidence->host_of_rank;
   for (std::size_t r = 0; r < host_of.size(); ++r) {
     if (hosts.contains(host_of[r])) ranks.insert(static_cast<int>(r));
   }

@@ -1,4 +1,4 @@
-#include "common/backends/backend_door.h"
+#include "common/backends/backend_entry.h"
 #include "common/backends/gloo/gloo_backend.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
@@ -68,7 +68,7 @@ OpenedBackend open_by_request(const OpenRequest& request) {
 
 }  // namespace
 
-const BackendDoor kGlooDoor{.open = open_by_request};
+const BackendEntry kGlooEntry{.open = open_by_request};
 
 std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, const Comm& group,
                                    std::string_view algorithm) {

@@ -27,18 +27,18 @@ struct OpenRequest {
 };
 
 /// How a library is found and opened; a constant of its folder.
-struct BackendDoor {
+struct BackendEntry {
   bool built_in = true;                ///< false: all else is null, as choose_backend refuses it
   LocalGpus (*gpus)() = nullptr;       ///< asks the driver, without touching a GPU; null: measures host memory
   std::string (*problem)() = nullptr;  ///< why the library cannot be loaded here, or empty; null: it is linked
   OpenedBackend (*open)(const OpenRequest&) = nullptr;  ///< collective over the world
 };
 
-#define BUSBAR_DECLARE(name, Name) extern const BackendDoor k##Name##Door;
+#define BUSBAR_DECLARE(name, Name) extern const BackendEntry k##Name##Door;
 BUSBAR_BACKENDS(BUSBAR_DECLARE)
 #undef BUSBAR_DECLARE
 
 /// Of a choice that is made: not automatic.
-const BackendDoor& door_of(BackendChoice choice);
+const BackendEntry& entry_of(BackendChoice choice);
 
 }  // namespace busbar

@@ -1,7 +1,7 @@
 // Would catch: a wrong row that blames the wrong rank, which is worse than blaming none; a lost contribution that is
 // not recognised in some dtype, op or number of ranks; noise that is taken for a cause.
 
-#include "kernels/diagnose.h"
+#include "kernels/wrong_data_cause.h"
 
 #include "kernels/number.h"
 
@@ -49,8 +49,8 @@ struct Received {
     return result.wrong;
   }
 
-  DataDiagnosis explain(std::vector<std::uint64_t> earlier = {}) const {
-    return diagnose({pattern, blocks, data.data(), 0, count(), earlier});
+  WrongDataCause explain(std::vector<std::uint64_t> earlier = {}) const {
+    return find_cause({pattern, blocks, data.data(), 0, count(), earlier});
   }
 };
 
@@ -144,7 +144,7 @@ TEST_CASE("a missing contribution names its rank in every dtype, op and number o
   for_each_reduction([&](DType dtype, Op op, int nranks, int rank) {
     Received r = reduced(dtype, op, nranks);
     enter(r, rank, 0);
-    const DataDiagnosis d = r.explain();
+    const WrongDataCause d = r.explain();
     CAPTURE(d.text, r.wrong());
     if (r.pattern.tolerance == 0) {
       CHECK(r.wrong() > 0);
@@ -163,7 +163,7 @@ TEST_CASE("a doubled contribution names its rank wherever it changes the result"
   for_each_reduction([&](DType dtype, Op op, int nranks, int rank) {
     Received r = reduced(dtype, op, nranks);
     enter(r, rank, 2);
-    const DataDiagnosis d = r.explain();
+    const WrongDataCause d = r.explain();
     CAPTURE(d.text, r.wrong());
     if (op == Op::max || op == Op::min) {
       CHECK(r.wrong() == 0);
@@ -184,7 +184,7 @@ TEST_CASE("a contribution that is missing from one chunk is named", "[kernels][u
   enter(r, 5, 0);
   std::copy(right.data.begin(), right.data.begin() + 1024 * 4, r.data.begin());
   std::copy(right.data.begin() + 2048 * 4, right.data.end(), r.data.begin() + 2048 * 4);
-  const DataDiagnosis d = r.explain();
+  const WrongDataCause d = r.explain();
   CHECK(d.cause == Cause::missing_contribution);
   CHECK(d.rank == 5);
   CHECK(d.text == "missing contribution of rank 5");
@@ -217,7 +217,7 @@ TEST_CASE("random bytes never blame a rank", "[kernels][unit]") {
         for (const std::size_t count : {1, 2, 3, 8, 500}) {
           Received r = reduced(dtype, op, nranks, count);
           for (std::size_t i = 0; i < count; ++i) r.set(i, random());
-          const DataDiagnosis d = r.explain({77, 78});
+          const WrongDataCause d = r.explain({77, 78});
           INFO(name(dtype) << ' ' << name(op) << ' ' << nranks << ' ' << count << ": " << d.text);
           CHECK(d.rank == -1);
           CHECK((d.cause == Cause::undetermined || d.cause == Cause::bit_flips));
@@ -235,7 +235,7 @@ TEST_CASE("elements of the right palette in the wrong places never blame a rank"
         for (const std::size_t count : {2, 4, 6, 500}) {
           Received r = reduced(dtype, op, nranks, count);
           for (std::size_t i = 0; i < count; ++i) r.set(i, r.pattern.reduced[random() % 16][random() % 8]);
-          const DataDiagnosis d = r.explain();
+          const WrongDataCause d = r.explain();
           INFO(name(dtype) << ' ' << name(op) << ' ' << nranks << ' ' << count << ": " << d.text);
           CHECK(d.rank == -1);
         }
@@ -247,7 +247,7 @@ TEST_CASE("elements of the right palette in the wrong places never blame a rank"
 TEST_CASE("a reduction that never arrived is undetermined, and says so", "[kernels][unit]") {
   Received r = reduced(DType::half, Op::sum, 4);
   std::fill(r.data.begin(), r.data.end(), kPoisonByte);
-  const DataDiagnosis d = r.explain();
+  const WrongDataCause d = r.explain();
   CHECK(d.cause == Cause::undetermined);
   CHECK(d.text == "never written: still holds the fill byte 0xa5");
 }
@@ -257,7 +257,7 @@ TEST_CASE("unreduced data name the rank whose they are", "[kernels][unit]") {
     for (const Op op : {Op::sum, Op::prod, Op::mulsum, Op::max}) {
       Received r = reduced(dtype, op, 5);
       for (std::size_t i = 0; i < r.count(); ++i) r.set(i, element_bits(r.pattern, 3, 3 + i));
-      const DataDiagnosis d = r.explain();
+      const WrongDataCause d = r.explain();
       INFO(name(dtype) << ' ' << name(op) << ": " << d.text);
       CHECK(d.cause == Cause::wrong_source);
       CHECK(d.rank == 3);
@@ -291,7 +291,7 @@ TEST_CASE("shifted data tell by how much", "[kernels][unit]") {
         for (std::int64_t i = 0; i < n; ++i) {
           if (i - k >= 0 && i - k < n) r.set(static_cast<std::size_t>(i), right.get(static_cast<std::size_t>(i - k)));
         }
-        const DataDiagnosis d = r.explain();
+        const WrongDataCause d = r.explain();
         INFO(name(dtype) << (reduces ? " reduced" : " moved") << " by " << k << ": " << d.text);
         CHECK(d.cause == Cause::shifted);
         CHECK(d.shift == k);
@@ -304,7 +304,7 @@ TEST_CASE("one block shifted within itself is shifted", "[kernels][unit]") {
   Received r = gathered(DType::float32, 4, 1000);
   const Received right = r;
   for (std::size_t i = 2000; i < 2993; ++i) r.set(i + 7, right.get(i));
-  const DataDiagnosis d = r.explain();
+  const WrongDataCause d = r.explain();
   CHECK(d.cause == Cause::shifted);
   CHECK(d.shift == 7);
   CHECK(d.text == "shifted by 7 elements");
@@ -314,7 +314,7 @@ TEST_CASE("blocks in a rotated order are shifted by a whole block", "[kernels][u
   Received r = gathered(DType::float32, 5, 6000);
   const Received right = r;
   for (std::size_t i = 0; i < r.count(); ++i) r.set((i + 6000) % r.count(), right.get(i));
-  const DataDiagnosis d = r.explain();
+  const WrongDataCause d = r.explain();
   CHECK(d.cause == Cause::shifted);
   CHECK(d.shift == 6000);
 }
@@ -333,7 +333,7 @@ TEST_CASE("another rank's data name that rank", "[kernels][unit]") {
   for (const DType dtype : kAllDTypes) {
     Received r = gathered(dtype, 4, 300);
     for (std::size_t i = 0; i < 300; ++i) r.set(300 + i, element_bits(r.pattern, 3, i));
-    const DataDiagnosis d = r.explain();
+    const WrongDataCause d = r.explain();
     INFO(name(dtype) << ": " << d.text);
     CHECK(d.cause == Cause::wrong_source);
     CHECK(d.rank == 3);
@@ -345,7 +345,7 @@ TEST_CASE("another rank's own block names that rank where blocks start at differ
   const Pattern pattern = make_pattern(DType::int32, std::nullopt, 3, 5);
   Received r = received(pattern, {Block{0, 100, 0, 50}, Block{100, 200, 1, 900}, Block{300, 100, 2, 0}});
   for (std::size_t i = 0; i < 100; ++i) r.set(i, element_bits(pattern, 1, 900 + i));
-  const DataDiagnosis d = r.explain();
+  const WrongDataCause d = r.explain();
   CHECK(d.cause == Cause::wrong_source);
   CHECK(d.rank == 1);
 }
@@ -354,7 +354,7 @@ TEST_CASE("a block that never arrived names its source", "[kernels][unit]") {
   for (const DType dtype : kAllDTypes) {
     Received r = gathered(dtype, 4, 300);
     std::fill_n(r.data.begin() + static_cast<std::ptrdiff_t>(600 * r.width()), 300 * r.width(), kPoisonByte);
-    const DataDiagnosis d = r.explain();
+    const WrongDataCause d = r.explain();
     INFO(name(dtype) << ": " << d.text);
     CHECK(d.cause == Cause::missing_contribution);
     CHECK(d.rank == 2);
@@ -368,7 +368,7 @@ TEST_CASE("a few flipped bits are bit flips, many are not", "[kernels][unit]") {
     for (const bool reduces : {false, true}) {
       Received r = reduces ? reduced(dtype, Op::prod, 4) : gathered(dtype, 4, 500);
       for (const std::size_t at : {17, 900, 901}) r.data[at * r.width()] ^= 0x10;
-      const DataDiagnosis d = r.explain();
+      const WrongDataCause d = r.explain();
       INFO(name(dtype) << (reduces ? " reduced: " : " moved: ") << d.text);
       CHECK(d.cause == Cause::bit_flips);
       CHECK(d.rank == -1);
@@ -392,7 +392,7 @@ TEST_CASE("of few narrow elements three single bits are flips and one may be any
 
 TEST_CASE("what is found is told word by word", "[kernels][unit]") {
   std::string text;
-  const auto tell = [&](const DataDiagnosis& d) {
+  const auto tell = [&](const WrongDataCause& d) {
     text += fmt::format("{}, rank {}, shift {}: {}\n", name(d.cause), d.rank, d.shift, d.text);
   };
   const Received whole = reduced(DType::int32, Op::sum, 4);
@@ -466,7 +466,7 @@ TEST_CASE("a window into the middle of a receive buffer is enough", "[kernels][u
   Received r = reduced(DType::int32, Op::sum, 8, 5000);
   enter(r, 6, 0);
   const std::size_t first = 1234;
-  const DataDiagnosis d = diagnose({r.pattern, r.blocks, r.data.data() + first * 4, first, 777, {}});
+  const WrongDataCause d = find_cause({r.pattern, r.blocks, r.data.data() + first * 4, first, 777, {}});
   CHECK(d.cause == Cause::missing_contribution);
   CHECK(d.rank == 6);
 }
@@ -480,7 +480,7 @@ TEST_CASE("a missing contribution among 4096 ranks is found", "[kernels][unit]")
     }
     INFO(name(dtype));
     if (r.wrong() == 0) continue;  // int8: 15 of 4096 ranks contribute to a group
-    const DataDiagnosis d = r.explain();
+    const WrongDataCause d = r.explain();
     CHECK(d.cause == Cause::missing_contribution);
     CHECK(d.rank == 3210);
   }

@@ -1,4 +1,4 @@
-#include "kernels/diagnose.h"
+#include "kernels/wrong_data_cause.h"
 
 #include "kernels/element.h"
 #include "kernels/number.h"
@@ -138,7 +138,7 @@ constexpr std::int64_t kMaxShift = 4096;
 constexpr std::uint64_t kMaxFlipped = 16;
 
 struct Suspect {
-  DataDiagnosis diagnosis;
+  WrongDataCause diagnosis;
   double bits = 0;         ///< of evidence: what a match of all samples by chance would take
   double ncandidates = 1;  ///< that were tried
 };
@@ -333,7 +333,7 @@ double bits_per_sample(const Pattern& pattern) {
   return std::log2(static_cast<double>(entries.size()));
 }
 
-DataDiagnosis undetermined(const Case& c) {
+WrongDataCause undetermined(const Case& c) {
   const auto poison = [&](const Sample& sample) { return is_poison(c.data.pattern.dtype, sample.got); };
   if (std::ranges::all_of(c.evidence.wrong, poison)) {
     return {Cause::undetermined, -1, 0, fmt::format("never written: still holds the fill byte {:#04x}", kPoisonByte)};
@@ -343,7 +343,7 @@ DataDiagnosis undetermined(const Case& c) {
 
 }  // namespace
 
-DataDiagnosis diagnose(const WrongData& wrong) {
+WrongDataCause find_cause(const WrongData& wrong) {
   const Evidence evidence = collect_evidence(wrong);
   if (evidence.wrong.empty()) return {Cause::undetermined, -1, 0, "nothing is wrong in this part"};
 

@@ -1,4 +1,4 @@
-#include "programs/comm/lives.h"
+#include "programs/comm/lifecycles.h"
 
 #include "common/processes/gather_records.h"
 
@@ -21,7 +21,7 @@ StopLimits limits_of(const Config& config) {
   limits.rule.rel = config.rel_ci;
   limits.rule.max_epochs = config.epochs;
   limits.least_span_s = kLeastSpan;
-  limits.cell_time_s = std::numeric_limits<double>::infinity();  // they share their lives, which --max-time ends
+  limits.cell_time_s = std::numeric_limits<double>::infinity();  // they share their cycles, which --max-time ends
   return limits;
 }
 
@@ -31,23 +31,23 @@ std::size_t operation_bytes(const Config& config) {
 
 }  // namespace
 
-Lives::Lives(Job& job, Backend& backend, CommunicatorLife& life, const Config& config,
-             std::vector<RankInfo> local_ranks)
+Lifecycles::Lifecycles(Job& job, Backend& backend, CommunicatorLifecycle& lifecycle, const Config& config,
+                       std::vector<RankInfo> local_ranks)
     : job_(job),
       backend_(backend),
-      life_(life),
+      lifecycle_(lifecycle),
       config_(config),
       operation_((job.begin(Phase::allocating, "allocating buffers"), backend), std::move(local_ranks),
                  operation_bytes(config), job.fail()),
       limits_(limits_of(config)),
-      epoch_(words_of(LifeStep{}).size()),
-      stops_(words_of(LifeStep{}).size()) {
-  for (std::size_t i = 0; i < words_of(LifeStep{}).size(); ++i) {
-    const auto step = static_cast<LifeStep>(i);
+      epoch_(words_of(LifecycleStep{}).size()),
+      stops_(words_of(LifecycleStep{}).size()) {
+  for (std::size_t i = 0; i < words_of(LifecycleStep{}).size(); ++i) {
+    const auto step = static_cast<LifecycleStep>(i);
     cells_.emplace_back(kKeptSamples, false);
     StepResult& result = result_.steps.emplace_back();
     result.step = step;
-    result.skipped = life.why_not(step).value_or("");
+    result.skipped = lifecycle.why_not(step).value_or("");
   }
   result_.operation = operation_.row_case();
   job_.begin(Phase::initialization, "the first operation of the job's communicator");
@@ -61,7 +61,7 @@ Lives::Lives(Job& job, Backend& backend, CommunicatorLife& life, const Config& c
   start_ = Clock::now();
 }
 
-void Lives::check(const std::vector<WrongRank>& mine) {
+void Lifecycles::check(const std::vector<WrongRank>& mine) {
   constexpr std::size_t kKept = 16;
   const auto found = static_cast<std::int64_t>(job_.world().sum(static_cast<std::int64_t>(count_wrong(mine))));
   if (found == 0) return;
@@ -71,28 +71,29 @@ void Lives::check(const std::vector<WrongRank>& mine) {
   }
 }
 
-std::optional<InitTimings> Lives::slowest_phases() {
+std::optional<InitTimings> Lifecycles::slowest_phases() {
   const std::vector<InitTimings> all = gather_records(job_.world(), backend_.creation_phases());
   const InitTimings* found = slowest_init(all);
   return found != nullptr ? std::optional(*found) : std::nullopt;
 }
 
 /// The watchdog gives it the time of a start: the first one connects.
-double Lives::run_operation(LifeStep step, const std::string& what) {
+double Lifecycles::run_operation(LifecycleStep step, const std::string& what) {
   constexpr double kExpected = 6;  // [s], a twentieth of what a start may take
   job_.set_step(what);
-  job_.watchdog().begin(Phase::timed_loop, what, operation_.called(), 1, step == LifeStep::first_op ? kExpected : 0);
+  job_.watchdog().begin(Phase::timed_loop, what, operation_.called(), 1,
+                        step == LifecycleStep::first_op ? kExpected : 0);
   return operation_.run();
 }
 
-Lives::Taken Lives::take(LifeStep step, const std::string& number) {
+Lifecycles::Taken Lifecycles::take(LifecycleStep step, const std::string& number) {
   const Comm& world = job_.world();
   const std::string what = fmt::format("{}, {}", name(step), number);
   job_.begin(Phase::preparing, what + ", before it");
   if (is_operation(step)) {
     operation_.prepare();
   } else {
-    life_.prepare(step);
+    lifecycle_.prepare(step);
     (void)backend_.creation_phases();  // of what that made
   }
   world.barrier();
@@ -102,7 +103,7 @@ Lives::Taken Lives::take(LifeStep step, const std::string& number) {
   } else {
     job_.begin(Phase::initialization, what);
     const Clock::time_point begin = Clock::now();
-    life_.take(step);
+    lifecycle_.take(step);
     time_s = seconds(Clock::now() - begin);
   }
   job_.begin(Phase::agreeing, what + ", after it");
@@ -112,17 +113,17 @@ Lives::Taken Lives::take(LifeStep step, const std::string& number) {
   return {agreed[0], agreed[1]};
 }
 
-void Lives::live(const std::string& number, bool counts) {
+void Lifecycles::run_cycle(const std::string& number, bool counts) {
   const bool is_first = now_s_ == 0;
-  for (std::size_t i = 0; i < words_of(LifeStep{}).size(); ++i) {
+  for (std::size_t i = 0; i < words_of(LifecycleStep{}).size(); ++i) {
     StepResult& result = result_.steps[i];
     if (!result.skipped.empty()) continue;
-    const LifeStep step = result.step;
+    const LifecycleStep step = result.step;
     const Taken taken = take(step, number);
     now_s_ = taken.now_s;
     const std::optional<InitTimings> phases = tells_phases_ ? slowest_phases() : std::nullopt;
-    life_.clean_up(step);
-    const bool has_first = step == LifeStep::create || step == LifeStep::first_op;
+    lifecycle_.clean_up(step);
+    const bool has_first = step == LifecycleStep::create || step == LifecycleStep::first_op;
     if (is_first && !has_first) {
       result.first_s = taken.time_s;
       result.first_phases = phases;
@@ -134,25 +135,25 @@ void Lives::live(const std::string& number, bool counts) {
     if (phases) result.phases.push_back(*phases);
     epoch_[i].push_back(taken.time_s);
   }
-  if (counts) ++result_.lives;
+  if (counts) ++result_.cycles;
 }
 
-void Lives::end_epoch() {
+void Lifecycles::end_epoch() {
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     if (epoch_[i].empty()) continue;
     cells_[i].shape.samples = static_cast<int>(epoch_[i].size());
     Batch batch;
     batch.time_s = std::exchange(epoch_[i], {});
     batch.now_s = now_s_;
-    constexpr double kNoCanary = 1;  // nobody looks whether the machine drifts beside its lives
+    constexpr double kNoCanary = 1;  // nobody looks whether the machine drifts meanwhile
     cells_[i].add(batch, 0, kNoCanary);
-    // A cell that is done gets the samples of further lives too: they come of themselves, and narrow its interval.
+    // A cell that is done gets the samples of further cycles too: they come of themselves, and narrow its interval.
     if (config_.stat && !stops_[i]) stops_[i] = agree_on_stop(job_.world(), cells_[i].test(limits_));
   }
   ++epochs_;
 }
 
-const LivesResult& Lives::describe() {
+const LifecycleResult& Lifecycles::describe() {
   for (std::size_t i = 0; i < cells_.size() && epochs_ > 0; ++i) {
     StepResult& result = result_.steps[i];
     if (result.skipped.empty()) result.stats = cells_[i].stats(stops_[i].value_or(StopReason::time));
@@ -160,8 +161,8 @@ const LivesResult& Lives::describe() {
   return result_;
 }
 
-bool Lives::enough() {
-  if (!config_.stat) return result_.lives >= config_.iters;
+bool Lifecycles::enough() {
+  if (!config_.stat) return result_.cycles >= config_.iters;
   const auto is_done = [&](std::size_t i) { return !result_.steps[i].skipped.empty() || stops_[i]; };
   for (std::size_t i = 0; i < stops_.size(); ++i) {
     if (is_done(i)) continue;
@@ -171,23 +172,23 @@ bool Lives::enough() {
   return true;
 }
 
-/// An epoch of --stat takes 10 ms at least, as those of operations do: neighbouring lives resemble each other.
-int Lives::lives_per_epoch(double life_s) const {
+/// An epoch of --stat takes 10 ms at least, as those of operations do: neighbouring cycles resemble each other.
+int Lifecycles::cycles_per_epoch(double cycle_s) const {
   constexpr double kEpoch = 10e-3;
-  if (!config_.stat || life_s <= 0) return 1;
-  return std::clamp(static_cast<int>(std::ceil(kEpoch / life_s)), 1, 1000);
+  if (!config_.stat || cycle_s <= 0) return 1;
+  return std::clamp(static_cast<int>(std::ceil(kEpoch / cycle_s)), 1, 1000);
 }
 
-void Lives::run(const std::function<void()>& after) {
-  double life_s = 0;
+void Lifecycles::run(const std::function<void()>& after) {
+  double cycle_s = 0;
   for (int i = 0; i < config_.warmup_iters; ++i) {
     const double begin_s = now_s_;
-    live(fmt::format("life {} of the warm-up", i + 1), false);
-    life_s = now_s_ - begin_s;
+    run_cycle(fmt::format("cycle {} of the warm-up", i + 1), false);
+    cycle_s = now_s_ - begin_s;
   }
-  result_.lives_per_epoch = lives_per_epoch(life_s);
+  result_.cycles_per_epoch = cycles_per_epoch(cycle_s);
   while (!enough()) {
-    for (int i = 0; i < result_.lives_per_epoch; ++i) live(fmt::format("life {}", result_.lives + 1), true);
+    for (int i = 0; i < result_.cycles_per_epoch; ++i) run_cycle(fmt::format("cycle {}", result_.cycles + 1), true);
     end_epoch();
     after();
   }

@@ -1,4 +1,4 @@
-#include "common/watch/meeting.h"
+#include "common/watch/connectivity.h"
 
 #include "common/base/sequences.h"
 #include "common/watch/peer_client.h"
@@ -23,7 +23,7 @@ std::set<int> hosts_at_distances(int hosts, int from) {
   return found;
 }
 
-std::vector<int> hosts_to_meet(const JobView& view, int host) {
+std::vector<int> hosts_to_try(const JobView& view, int host) {
   constexpr int kFirst = 8;
   const int n = static_cast<int>(view.hosts.size());
   std::set<int> wanted;
@@ -33,27 +33,27 @@ std::vector<int> hosts_to_meet(const JobView& view, int host) {
   return {wanted.begin(), wanted.end()};
 }
 
-std::vector<Unmet> try_to_meet(const JobView& view) {
+std::vector<FailedConnection> check_connectivity(const JobView& view) {
   constexpr std::chrono::milliseconds kLimit{2000};
   const int own = view.host_index();
   if (view.hosts.size() < 2 || view.hosts[own].front() != view.rank) return {};
-  const std::vector<int> tried = hosts_to_meet(view, own);
+  const std::vector<int> tried = hosts_to_try(view, own);
   const std::vector<PeerAddress> peers = mapped(tried, [&](int host) { return first_of(view, host); });
   const std::vector<PeerReply> replies = ask_peers(peers, view.token, kPing, kLimit);
-  std::vector<Unmet> unmet;
+  std::vector<FailedConnection> failed;
   for (std::size_t i = 0; i < tried.size(); ++i) {
     const bool met = replies[i].result == PeerProbe::Result::ok || replies[i].connected;
-    if (!met) unmet.push_back({own, tried[i], replies[i].text});
+    if (!met) failed.push_back({own, tried[i], replies[i].text});
   }
-  return unmet;
+  return failed;
 }
 
-std::vector<bool> met_hosts(const JobView& view) {
+std::vector<bool> hosts_reached_at_start(const JobView& view) {
   const int own = view.host_index();
   std::vector<bool> met(view.hosts.size(), true);
-  if (view.unmet.empty()) return met;
-  const std::vector<int> tried = hosts_to_meet(view, own);
-  for (const Unmet& pair : view.unmet) {
+  if (view.failed_connections.empty()) return met;
+  const std::vector<int> tried = hosts_to_try(view, own);
+  for (const FailedConnection& pair : view.failed_connections) {
     const bool tried_from_here = std::ranges::binary_search(tried, pair.to);
     if (pair.from == own || !tried_from_here) met[pair.to] = false;
   }
@@ -63,14 +63,15 @@ std::vector<bool> met_hosts(const JobView& view) {
 
 bool can_be_asked(const JobView& view) {
   const int own = view.host_index();
-  return std::ranges::none_of(view.unmet, [&](const Unmet& pair) { return pair.from == 0 && pair.to == own; });
+  return std::ranges::none_of(view.failed_connections,
+                              [&](const FailedConnection& pair) { return pair.from == 0 && pair.to == own; });
 }
 
-std::string meeting_remark(const JobView& view) {
-  if (view.unmet.empty()) return {};
+std::string connectivity_remark(const JobView& view) {
+  if (view.failed_connections.empty()) return {};
   std::set<int> apart;
-  for (const Unmet& pair : view.unmet) apart.insert({pair.from, pair.to});
-  const Unmet& first = view.unmet.front();
+  for (const FailedConnection& pair : view.failed_connections) apart.insert({pair.from, pair.to});
+  const FailedConnection& first = view.failed_connections.front();
   return fmt::format(
       "watchers: between {} of {} hosts no connection comes about ({} to {} at {}: {}); of a hang each part of the job "
       "will tell what it knows, and all of it: busbar diagnose --flight /dev/shm, on every host",

@@ -1,7 +1,7 @@
 // Would catch: a host that is blamed for its silence although no watcher ever had a way to it; a job whose watchers
 // cannot meet and that says nothing of it; a start that asks thousands of hosts for their thousands of neighbours.
 
-#include "common/watch/meeting.h"
+#include "common/watch/connectivity.h"
 
 #include "common/watch/collector.h"
 #include "common/watch/host_observer.h"
@@ -42,17 +42,17 @@ JobView job_of(int nhosts, int rank) {
 
 TEST_CASE("the first host tries all, every other a few, and all of them O(N log N)", "[meeting]") {
   const JobView view = job_of(512, 0);
-  CHECK(hosts_to_meet(view, 0).size() == 511);
+  CHECK(hosts_to_try(view, 0).size() == 511);
   std::size_t all = 0;
   for (int host = 0; host < 512; ++host) {
-    const std::vector<int> tried = hosts_to_meet(view, host);
+    const std::vector<int> tried = hosts_to_try(view, host);
     CHECK_FALSE(std::binary_search(tried.begin(), tried.end(), host));
     if (host > 0) CHECK(std::binary_search(tried.begin(), tried.end(), 0));
     all += tried.size();
   }
   CHECK(all <= 511 + 511 * (8 + 2 * 9));
-  CHECK(hosts_to_meet(job_of(1, 0), 0).empty());
-  CHECK(hosts_to_meet(job_of(2, 0), 1) == std::vector<int>{0});
+  CHECK(hosts_to_try(job_of(1, 0), 0).empty());
+  CHECK(hosts_to_try(job_of(2, 0), 1) == std::vector<int>{0});
 }
 
 TEST_CASE("a host's first process tells those that cannot be reached from those that can", "[meeting]") {
@@ -61,39 +61,39 @@ TEST_CASE("a host's first process tells those that cannot be reached from those 
   view.peers[2].ip = "127.0.0.1";
   view.peers[2].port = there.listen("127.0.0.1", kToken);
   view.peers[4].ip = "224.0.0.1";  // the kernel has no way for TCP to it, on any machine
-  const std::vector<Unmet> unmet = try_to_meet(view);
-  REQUIRE(unmet.size() == 1);
-  CHECK(unmet[0].from == 0);
-  CHECK(unmet[0].to == 2);
-  CHECK_FALSE(unmet[0].why.empty());
+  const std::vector<FailedConnection> failed_connections = check_connectivity(view);
+  REQUIRE(failed_connections.size() == 1);
+  CHECK(failed_connections[0].from == 0);
+  CHECK(failed_connections[0].to == 2);
+  CHECK_FALSE(failed_connections[0].why.empty());
   view.rank = 1;
-  CHECK(try_to_meet(view).empty());
+  CHECK(check_connectivity(view).empty());
   view = job_of(2, 0);
   view.peers[2].ip.clear();  // one that found no address to listen on
-  CHECK(try_to_meet(view).size() == 1);
+  CHECK(check_connectivity(view).size() == 1);
 }
 
 TEST_CASE("whom this host reached it may blame, whom it did not, or others did not, never", "[meeting]") {
   JobView view = job_of(4, 2);
-  CHECK(met_hosts(view) == std::vector<bool>(4, true));
-  view.unmet = {{1, 3, "no connection"}};
-  CHECK(met_hosts(view) == std::vector<bool>{true, true, true, false});
+  CHECK(hosts_reached_at_start(view) == std::vector<bool>(4, true));
+  view.failed_connections = {{1, 3, "no connection"}};
+  CHECK(hosts_reached_at_start(view) == std::vector<bool>{true, true, true, false});
   view.rank = 4;  // its own way to node3 was tried and is there
-  CHECK(met_hosts(view) == std::vector<bool>(4, true));
+  CHECK(hosts_reached_at_start(view) == std::vector<bool>(4, true));
   view = job_of(512, 2 * 300);
-  view.unmet = {{0, 100, "no connection"}};  // not tried from 300: nobody knows of a way
-  CHECK_FALSE(met_hosts(view)[100]);
+  view.failed_connections = {{0, 100, "no connection"}};  // not tried from 300: nobody knows of a way
+  CHECK_FALSE(hosts_reached_at_start(view)[100]);
   CHECK(can_be_asked(view));
-  view.unmet = {{0, 300, "no connection"}};
-  CHECK(met_hosts(view)[300]);
+  view.failed_connections = {{0, 300, "no connection"}};
+  CHECK(hosts_reached_at_start(view)[300]);
   CHECK_FALSE(can_be_asked(view));  // it asks the others itself, then
 }
 
 TEST_CASE("the header names a pair of hosts, the reason and the way to the truth", "[meeting]") {
   JobView view = job_of(3, 0);
-  CHECK(meeting_remark(view).empty());
-  view.unmet = {{0, 1, "no connection"}, {2, 1, "no connection"}};
-  CHECK(meeting_remark(view) ==
+  CHECK(connectivity_remark(view).empty());
+  view.failed_connections = {{0, 1, "no connection"}, {2, 1, "no connection"}};
+  CHECK(connectivity_remark(view) ==
         "watchers: between 3 of 3 hosts no connection comes about (node0 to node1 at 192.0.2.1: no connection); of a "
         "hang each part of the job will tell what it knows, and all of it: busbar diagnose --flight /dev/shm, on every "
         "host");
@@ -101,7 +101,7 @@ TEST_CASE("the header names a pair of hosts, the reason and the way to the truth
 
 TEST_CASE("hosts that were never met are neither asked in haste, probed nor told", "[meeting]") {
   JobView view = job_of(3, 0);
-  view.unmet = {{0, 1, "no connection"}, {0, 2, "no connection"}};
+  view.failed_connections = {{0, 1, "no connection"}, {0, 2, "no connection"}};
   CHECK(probe_targets(view).empty());
   HostObserver own;
   const HangEvidence evidence = collect(view, own, true);
@@ -114,7 +114,7 @@ TEST_CASE("hosts that were never met are neither asked in haste, probed nor told
 
 TEST_CASE("where watchers cannot meet the first host speaks, and every other part says its line", "[meeting]") {
   JobView view = job_of(3, 0);
-  view.unmet = {{0, 1, ""}, {0, 2, ""}, {1, 0, ""}, {1, 2, ""}, {2, 0, ""}, {2, 1, ""}};
+  view.failed_connections = {{0, 1, ""}, {0, 2, ""}, {1, 0, ""}, {1, 2, ""}, {2, 0, ""}, {2, 1, ""}};
   HangEvidence evidence;
   evidence.reporter = "rank 2 on node1";
   evidence.hosts.resize(3);

@@ -1,4 +1,4 @@
-#include "common/backends/backend_door.h"
+#include "common/backends/backend_entry.h"
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
 #include "common/processes/collectively.h"
@@ -20,7 +20,7 @@ OpenedBackend open_mpi(const OpenRequest& request) {
 
 }  // namespace
 
-const BackendDoor kMpiDoor{.open = open_mpi};
+const BackendEntry kMpiEntry{.open = open_mpi};
 
 void check_mpi_options(const Config& config, int nprocesses) {
   const auto refuse = [](std::string_view option, std::string_view why) {

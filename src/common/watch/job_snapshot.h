@@ -52,13 +52,13 @@ struct SeenRank {
 };
 
 /// The evidence in the order in which it is judged.
-struct Scene {
+struct JobSnapshot {
   const HangEvidence* evidence = nullptr;
   std::vector<SeenRank> ranks;  ///< ascending, each once
   std::vector<const HostEvidence*> reached;
   std::vector<const HostEvidence*> unreached;
-  std::vector<const HostEvidence*> unmet;   ///< not reached either, and never before
-  std::vector<const HostEvidence*> walled;  ///< of those not reached, whose silence says nothing
+  std::vector<const HostEvidence*> never_reached;  ///< not reached either, and never before
+  std::vector<const HostEvidence*> walled;         ///< of those not reached, whose silence says nothing
   int nprocs = 0;
   RankList unheard;     ///< their host was not reached, or is not known
   RankList recordless;  ///< their host answered, but has no record of them
@@ -66,7 +66,7 @@ struct Scene {
   const SeenRank* find(int rank) const;
 };
 
-Scene make_scene(const HangEvidence& evidence);
+JobSnapshot make_snapshot(const HangEvidence& evidence);
 
 /// The process of that number, where exactly one host has it; else null.
 const SeenRank* find_process(std::span<const SeenRank> ranks, std::int64_t pid);
@@ -75,16 +75,16 @@ using Seen = std::vector<const SeenRank*>;
 
 /// Of the ranks those that `are`.
 template <class Are>
-Seen those(const Scene& scene, Are are) {
+Seen those(const JobSnapshot& snapshot, Are are) {
   Seen found;
-  for (const SeenRank& seen : scene.ranks) {
+  for (const SeenRank& seen : snapshot.ranks) {
     if (are(seen)) found.push_back(&seen);
   }
   return found;
 }
 
 /// Those whose place tells something: a rank that ended in good order is behind nobody.
-Seen not_at_their_end(const Scene& scene);
+Seen not_at_their_end(const JobSnapshot& snapshot);
 
 /// Ranks by how far they got.
 using Levels = std::map<Advance, Seen>;
@@ -93,8 +93,8 @@ Levels levels_of(const Seen& ranks);
 /// The ranks of the first level of those with the most.
 const Seen& largest_of(const Levels& levels);
 
-/// What one of the looks at a scene found.
-struct Ruling {
+/// What one of the looks at a snapshot found.
+struct Symptom {
   Verdict verdict = Verdict::unknown;
   std::string sentence = {};
   std::set<int> ranks = {};
@@ -107,50 +107,50 @@ struct Ruling {
   void blame(const Seen& these);
   /// The hosts that have such troubles, which are evidence; of those that `counts`.
   void blame(
-      const Scene& scene, Trouble::Kind kind,
+      const JobSnapshot& snapshot, Trouble::Kind kind,
       const std::function<bool(const HostEvidence&)>& counts = [](const HostEvidence&) { return true; });
 };
 
 // The looks, in the order of Verdict.
-std::optional<Ruling> find_hardware_fault(const Scene& scene);
-std::optional<Ruling> find_unreachable(const Scene& scene);
-std::optional<Ruling> find_dead(const Scene& scene);
-std::optional<Ruling> find_stopped(const Scene& scene);
+std::optional<Symptom> find_hardware_fault(const JobSnapshot& snapshot);
+std::optional<Symptom> find_unreachable(const JobSnapshot& snapshot);
+std::optional<Symptom> find_dead(const JobSnapshot& snapshot);
+std::optional<Symptom> find_stopped(const JobSnapshot& snapshot);
 /// Hosts that take connections while none of their processes answers: stopped all, or only busy, so that a rank that is
 /// known to be dead or stopped comes first.
-std::optional<Ruling> find_mute(const Scene& scene);
-std::optional<Ruling> find_resource(const Scene& scene);
-std::optional<Ruling> find_config(const Scene& scene);
-std::optional<Ruling> find_not_joined(const Scene& scene);
+std::optional<Symptom> find_unresponsive(const JobSnapshot& snapshot);
+std::optional<Symptom> find_resource(const JobSnapshot& snapshot);
+std::optional<Symptom> find_config(const JobSnapshot& snapshot);
+std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot);
 /// Hosts that no watcher of this part of the job ever reached: who is late here may wait for somebody there.
-std::optional<Ruling> find_unmet(const Scene& scene);
+std::optional<Symptom> find_never_reached(const JobSnapshot& snapshot);
 /// Hosts whose watchers do not answer any more though nothing else shows them to be dead or cut off.
-std::optional<Ruling> find_walled(const Scene& scene);
-std::optional<Ruling> find_init_stuck(const Scene& scene);
-std::optional<Ruling> find_call_mismatch(const Scene& scene);  ///< arguments or order
-std::optional<Ruling> find_slow(const Scene& scene);
-std::optional<Ruling> find_lagging(const Scene& scene);
-std::optional<Ruling> find_stuck_inside(const Scene& scene);
+std::optional<Symptom> find_walled(const JobSnapshot& snapshot);
+std::optional<Symptom> find_init_stuck(const JobSnapshot& snapshot);
+std::optional<Symptom> find_call_mismatch(const JobSnapshot& snapshot);  ///< arguments or order
+std::optional<Symptom> find_slow(const JobSnapshot& snapshot);
+std::optional<Symptom> find_lagging(const JobSnapshot& snapshot);
+std::optional<Symptom> find_stuck_inside(const JobSnapshot& snapshot);
 
 /// Whether it calls a collective in which nobody can leave before all have entered.
 bool synchronizes(const FlightState& flight);
 
 /// Whether those that are gone ended because of an error, and the calls do not match: then the error is the effect.
-bool died_of_mismatch(const Scene& scene);
+bool died_of_mismatch(const JobSnapshot& snapshot);
 
 /// Commands to try.
-std::vector<std::string> next_commands(const Scene& scene, const Ruling& ruling);
+std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Symptom& symptom);
 
 /// Whether this host alone is refused by all the others, and MPI's connections to them are closed: then it is rather
 /// its own that were cut.
-bool is_refused_by_all(const Scene& scene);
+bool is_refused_by_all(const JobSnapshot& snapshot);
 
 // Words.
 
 /// "the watchers of node2 refuse; MPI's connections stand: a firewall?"
-std::string walled_words(const Scene& scene);
+std::string walled_words(const JobSnapshot& snapshot);
 /// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty where it is the same everywhere.
-std::string mtu_words(const Scene& scene);
+std::string mtu_words(const JobSnapshot& snapshot);
 
 /// Of a record that was read later: how long it had not advanced when it was written last [s].
 double still_at_its_end(const FlightState& flight);
@@ -169,13 +169,13 @@ std::string who(const Seen& ranks);
 std::string rank_words(const RankList& ranks);
 /// "; 15 ranks wait for it in all_reduce #412, 64 MiB float sum", of the largest group that is not `blamed`; empty
 /// where there is none. `whom` empty: "; 15 ranks are in ...".
-std::string waiting(const Scene& scene, const std::set<int>& blamed, std::string_view whom);
+std::string waiting(const JobSnapshot& snapshot, const std::set<int>& blamed, std::string_view whom);
 /// "; ranks 8-11 not heard from"; empty where all were.
-std::string unheard_words(const Scene& scene);
+std::string unheard_words(const JobSnapshot& snapshot);
 /// "is" or "are".
 std::string_view are(std::size_t ranks);
 /// Of every process of these hosts.
-std::set<int> ranks_on(const Scene& scene, const std::set<std::string>& hosts);
+std::set<int> ranks_on(const JobSnapshot& snapshot, const std::set<std::string>& hosts);
 /// "9.5 s", "31 s".
 std::string seconds(double time_s);
 /// As many as a report can name one by one.

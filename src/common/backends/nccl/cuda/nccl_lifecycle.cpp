@@ -22,28 +22,28 @@ std::vector<InitTimings> NcclBackend::creation_phases() {
 
 /// Whatever fails ends the job, and abort() then leaves what is not finished to the end of the process: nothing is
 /// given back on that way.
-class NcclBackend::Life final : public CommunicatorLife {
+class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
  public:
-  Life(NcclBackend& backend, const Comm& world) : b_(backend), nccl_(*backend.nccl_), world_(world) {}
+  Lifecycle(NcclBackend& backend, const Comm& world) : b_(backend), nccl_(*backend.nccl_), world_(world) {}
 
-  std::optional<std::string> why_not(LifeStep step) const override {
+  std::optional<std::string> why_not(LifecycleStep step) const override {
     switch (step) {
-      case LifeStep::dup:
+      case LifecycleStep::dup:
         return "NCCL has none: ncclCommSplit with one color is its like";
-      case LifeStep::shrink:
-      case LifeStep::grow:
+      case LifecycleStep::shrink:
+      case LifecycleStep::grow:
         if (b_.nranks_ < 2) return "one rank leaves none behind";
-        if (step == LifeStep::shrink || nccl_.CommGrow != nullptr) return std::nullopt;
+        if (step == LifecycleStep::shrink || nccl_.CommGrow != nullptr) return std::nullopt;
         return fmt::format("{} has no ncclCommGrow, which came with 2.29", b_.library_version());
       default:
         return std::nullopt;
     }
   }
 
-  void prepare(LifeStep step) override {
-    if (step == LifeStep::create || step == LifeStep::recreate) {
+  void prepare(LifecycleStep step) override {
+    if (step == LifecycleStep::create || step == LifecycleStep::recreate) {
       if (world_.rank() == 0) BUSBAR_NCCL(nccl_, GetUniqueId(&id_));
-    } else if (step == LifeStep::grow) {
+    } else if (step == LifecycleStep::grow) {
       shrink();
       if (world_.rank() == 0) BUSBAR_NCCL(nccl_, CommGetUniqueId(shrunk_.front(), &id_));
     } else {
@@ -52,37 +52,37 @@ class NcclBackend::Life final : public CommunicatorLife {
     world_.broadcast(&id_, sizeof id_, 0);
   }
 
-  void take(LifeStep step) override {
+  void take(LifecycleStep step) override {
     const InNccl in_nccl(b_);
     switch (step) {
-      case LifeStep::create:
-      case LifeStep::recreate:
+      case LifecycleStep::create:
+      case LifecycleStep::recreate:
         own_ = b_.use(join_communicator(b_.nccl_, b_.request_of(id_)));
         break;
-      case LifeStep::split:
+      case LifecycleStep::split:
         split();
         break;
-      case LifeStep::shrink:
+      case LifecycleStep::shrink:
         shrink();
         break;
-      case LifeStep::grow:
+      case LifecycleStep::grow:
         grow();
         break;
-      case LifeStep::abort:
+      case LifecycleStep::abort:
         // One after the other, as abort_communicators() does: none of them is in use.
         for (ncclComm_t comm : b_.use(own_)) BUSBAR_NCCL(nccl_, CommAbort(comm));
         break;
-      case LifeStep::free:
+      case LifecycleStep::free:
         destroy(b_.use(own_));
         break;
-      case LifeStep::first_op:
-      case LifeStep::next_op:
-      case LifeStep::dup:
+      case LifecycleStep::first_op:
+      case LifecycleStep::next_op:
+      case LifecycleStep::dup:
         break;
     }
   }
 
-  void clean_up(LifeStep /*step*/) override {
+  void clean_up(LifecycleStep /*step*/) override {
     destroy(std::exchange(made_, {}));
     destroy(std::exchange(shrunk_, {}));
   }
@@ -150,6 +150,8 @@ class NcclBackend::Life final : public CommunicatorLife {
   Comms shrunk_;  ///< by shrink, and for grow
 };
 
-std::unique_ptr<CommunicatorLife> NcclBackend::life(const Comm& world) { return std::make_unique<Life>(*this, world); }
+std::unique_ptr<CommunicatorLifecycle> NcclBackend::lifecycle(const Comm& world) {
+  return std::make_unique<Lifecycle>(*this, world);
+}
 
 }  // namespace busbar
