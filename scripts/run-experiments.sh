@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The long experiments behind docs/evidence/performance.md, docs/locate.md and docs/evidence/statistics.md: `run-experiments.sh BUILDDIR
+# The long experiments of docs/evidence (performance.md, locate_rates.md, statistics.md): `run-experiments.sh BUILDDIR
 # [NAME...]` with the names below, by default all of them that end within about half an hour on a quiet machine. `peers`
 # and `comparisons` take hours, `field` and `nested` one each, `healthy` six minutes; they go on with
 # BUILDDIR/NAME.jsonl. OSU and IMB name the folders of the peers. Nothing here passes or fails by a figure.

@@ -1,5 +1,5 @@
 // How often does the search name exactly what is faulty, and how often what is healthy? The real Search on simulated
-// clusters: the tables of docs/locate.md.
+// clusters: the tables of docs/evidence/locate_rates.md.
 //
 //     locate_simulation [rates|kinds|spells|cost]... [--trials N] [--units N]...
 

@@ -1,5 +1,6 @@
 // Would catch: a search that is right on the cases one thinks of and wrong once in fifty. The rates that the issue asks
-// for, on fewer trials than docs/locate.md (test/bench/locate_simulation.cpp): exact sets, false blame, rounds.
+// for, on fewer trials than docs/evidence/locate_rates.md (test/bench/locate_simulation.cpp): exact sets, false blame,
+// rounds.
 
 #include "driver/locate/search.h"
 #include "simulated_cluster.h"

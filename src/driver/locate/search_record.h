@@ -30,7 +30,7 @@ int calibration_repeats(int npairs);
 /// Below which share of the median a measurement is slow: `warn`, or 1 - 4 CV where noise needs it; from 10 % on, where
 /// that would come to nothing, exp(-5 CV), because the noise is that of logarithms. (acceptance.md 4.2
 /// has max() of the two, by which a noisier machine would have to be more even: 2 % of healthy measurements are below
-/// 0.9 at a CV of 5 %. docs/locate.md)
+/// 0.9 at a CV of 5 %. docs/evidence/locate_method.md)
 double slow_threshold(double noise, double warn);
 
 /// Above which nothing but gross faults can be told.
