@@ -350,7 +350,7 @@ BY_NAME = {fault.name: fault for fault in FAULTS}
 
 # Where one rank dies Hydra kills all others at once: nobody is left to tell, and nothing on disk says who was first.
 KILLS_ALL = {"verdicts": ("UNKNOWN",), "nobody": True, "ranks": (), "blamed_hosts": (), "keeps": ALL_FOUR}
-# What a launcher makes of a fault itself (docs/mpi_libraries.md).
+# What a launcher makes of a fault itself (docs/evidence/mpi_measured.md).
 UNDER = {"hydra": {
     "stop_host": {"launcher_waits": True, "wait_s": 25, "repair": signal_ranks("node2", signal.SIGCONT)},
     "kill": {**KILLS_ALL, "says": "RUNNING AT node2"},

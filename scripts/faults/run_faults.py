@@ -23,7 +23,7 @@ LIMIT_S = 300
 MARK = "<!-- by scripts/faults/run_faults.py -->"
 # srun's own start of MPI is flaky where salloc's is not: it shows that the exit codes and the end are right. MPICH's
 # Hydra shows what concerns a launcher; a healthy job of MPICH 4.0 over TCP mostly hangs in MPI_Finalize, without busbar
-# too (docs/mpi_libraries.md).
+# too (docs/evidence/mpi_measured.md).
 ONLY = {"srun": ("healthy", "stop", "kill", "link_down"),
         "hydra": ("link_down", "power_cut", "stop", "stop_term", "stop_0", "stop_init", "stop_host",
                   "freeze_host", "kill", "kill_0", "kill_host_ranks", "kill_daemon", "too_late")}

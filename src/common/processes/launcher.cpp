@@ -109,8 +109,8 @@ struct Yielding {
   std::string_view spins_with;  ///< values with which it does not, in a list
 };
 
-// Tried with 3 ranks on 2 cores and an all_reduce of 8 bytes (docs/mpi_libraries.md). MPICH is not here: built for
-// Linux it has no call that yields (--enable-yield is "nothing" there), whatever MPIR_CVAR_POLLS_BEFORE_YIELD is.
+// Tried with 3 ranks on 2 cores and an all_reduce of 8 bytes (docs/evidence/mpi_measured.md). MPICH is not here: built
+// for Linux it has no call that yields (--enable-yield is "nothing" there), whatever MPIR_CVAR_POLLS_BEFORE_YIELD is.
 constexpr Yielding kYielding[] = {{"Open MPI", "OMPI_MCA_mpi_yield_when_idle", "1", "0,false"},
                                   {"Intel(R) MPI", "I_MPI_THREAD_YIELD", "3", "0,1,2"}};
 
