@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tries the recipe of CONTRIBUTING.md for a new collective: copies the tree, derives one more from all_gather,
-# builds its benchmark, and sees that its data are right on 1 to 4 ranks and that a fault in them is found. By hand:
+# Tries the recipe of docs/development/how_to_add.md for a new collective: copies the tree, derives one more from
+# all_gather, builds its benchmark, and sees that its data are right on 1 to 4 ranks and that a fault in them is found.
+# By hand:
 #   scripts/try_collective.sh [FOLDER]        a new folder (build/try_collective); about as long as `make all_reduce_perf`
 # In the repository's own folder ccache knows what did not change.
 set -euo pipefail
