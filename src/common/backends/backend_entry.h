@@ -34,7 +34,7 @@ struct BackendEntry {
   OpenedBackend (*open)(const OpenRequest&) = nullptr;  ///< collective over the world
 };
 
-#define BUSBAR_DECLARE(name, Name) extern const BackendEntry k##Name##Door;
+#define BUSBAR_DECLARE(name, Name) extern const BackendEntry k##Name##Entry;
 BUSBAR_BACKENDS(BUSBAR_DECLARE)
 #undef BUSBAR_DECLARE
 

@@ -202,7 +202,7 @@ const BackendEntry& entry_of(BackendChoice choice) {
       break;
 #define BUSBAR_CASE(name, Name) \
   case BackendChoice::name:     \
-    return k##Name##Door;
+    return k##Name##Entry;
       BUSBAR_BACKENDS(BUSBAR_CASE)
 #undef BUSBAR_CASE
   }
