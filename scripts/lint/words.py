@@ -71,7 +71,7 @@ def main():
         if not path.endswith(CODE + PROSE) or not any(place.match(path) for place in places):
             continue
         text = pathlib.Path(path).read_text(encoding="utf-8")
-        used |= {i for i, entry in enumerate(sheet["allowed"]) if re.match(entry["file"], path) and re.search(entry["text"], text)}
+        used |= {i for i, entry in enumerate(sheet["allowed"]) if re.match(entry["file"], path) and re.search(entry["text"], text, re.M)}
         found += complaints(path, text, sheet["words"], sheet["allowed"])
     found += [f"{LIST.name}: nothing has {entry['text']!r} any more" for i, entry in enumerate(sheet["allowed"]) if i not in used]
     print("\n".join(found), end="\n" if found else "")
