@@ -51,10 +51,8 @@ std::vector<std::string> only_ras(const fs::path& path) {
   const std::string text = read_piece(path, kMostFileBytes).text;
   RasBlocks blocks;
   for (const std::string_view line : split_text(text, '\n')) {
-    const bool colours = line.find('\x1b') != std::string_view::npos;
-    const std::string plain = colours ? without_colours(line) : std::string();
-    if (!blocks.add(colours ? plain : line) && !builtin_line_rules().has("ras-greetings", colours ? plain : line))
-      return {};
+    const std::string plain = builtin_line_rules().without("colours", line);
+    if (!blocks.add(plain) && !builtin_line_rules().has("ras-greetings", plain)) return {};
   }
   return blocks.take();
 }

@@ -40,7 +40,7 @@ bool LineReader::fill() {
     const ssize_t got = ::read(fd_, buffer_.get() + end_, static_cast<std::size_t>(room));
     if (got > 0) {
       const auto came = [&](char c) { return std::memchr(buffer_.get() + end_, c, static_cast<std::size_t>(got)); };
-      escapes_ = escapes_ || came('\x1b') != nullptr;
+      escapes_ = escapes_ || came('\x1b') || ::memmem(buffer_.get() + end_, static_cast<std::size_t>(got), "[0m", 3);
       carriages_ = carriages_ || came('\r') != nullptr;
       end_ += static_cast<std::size_t>(got);
       bytes_ += static_cast<std::uint64_t>(got);
@@ -166,27 +166,6 @@ struct PartJoiner {
 
 }  // namespace
 
-std::string without_colours(std::string_view text) {
-  std::string plain;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '\x1b') {
-      plain += text[at];
-      continue;
-    }
-    if (++at >= text.size()) break;
-    if (text[at] == '[') {  // up to a letter
-      do {
-        ++at;
-      } while (at < text.size() && (text[at] < '@' || text[at] > '~'));
-    } else if (text[at] == ']') {  // a title, up to a bell
-      at = std::min(text.find('\a', at), text.size());
-    } else if (text[at] == '(' || text[at] == ')') {
-      ++at;
-    }
-  }
-  return plain;
-}
-
 std::vector<fs::path> find_log_files(std::span<const fs::path> paths) {
   std::vector<fs::path> files;
   Known known;
@@ -220,7 +199,8 @@ LogFile read_log_file(const fs::path& path,
   std::string plain;
   const auto tell = [&](std::string_view text) {
     if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
-    if (reader.may_have_colours() && text.find('\x1b') != kNotFound) text = plain = without_colours(text);
+    if (reader.may_have_colours() && (mentions(text, "\x1b") || mentions(text, "[0m")))
+      text = plain = builtin_line_rules().without("colours", text);
     const LogLine line = parse_log_line(text);
     count_line(line, file);
     on_line(line, reader.number());

@@ -97,9 +97,6 @@ struct LogFile {
   std::string trouble;  ///< "binary", "empty", "Permission denied"; no text: read whole
 };
 
-/// The text without terminals' escape sequences: colours, titles, cursors.
-std::string without_colours(std::string_view text);
-
 /// The files that paths name, each once: files themselves ("-": standard input), and the regular files in folders,
 /// however deep, in order of name. A folder that cannot be listed is itself in the list. Throws Error where a path does
 /// not exist.

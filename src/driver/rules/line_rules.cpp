@@ -305,6 +305,12 @@ bool LineRules::has(std::string_view list, std::string_view line) const {
   return RE2::PartialMatch(line, *patterns_->lists.find(list)->second);
 }
 
+std::string LineRules::without(std::string_view list, std::string_view line) const {
+  std::string rest(line);
+  RE2::GlobalReplace(&rest, *patterns_->lists.find(list)->second, "");
+  return rest;
+}
+
 LineFacts LineRules::facts_in(std::string_view list, std::string_view line) const {
   return patterns_->tells.find(list)->second.facts_in(line);
 }

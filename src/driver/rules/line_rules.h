@@ -116,6 +116,8 @@ class LineRules {
   // error of the program.
   /// Whether one of a list is in the line.
   bool has(std::string_view list, std::string_view line) const;
+  /// The line without what a list finds in it.
+  std::string without(std::string_view list, std::string_view line) const;
   /// What the expressions of a list find in the line, the first of a key.
   LineFacts facts_in(std::string_view list, std::string_view line) const;
   LineShape shape_in(std::string_view list, std::string_view line) const;
