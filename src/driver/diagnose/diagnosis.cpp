@@ -20,13 +20,10 @@ namespace {
 OpCountRule op_count_rule(const JobBook& book) {
   OpCountRule rule{true, true};
   for (const Process& process : book.processes) {
-    const std::string_view version = process.nccl;
-    const std::size_t dot = version.find('.');
-    if (dot == std::string_view::npos) continue;
-    const int major = leading_number<int>(version).value_or(0);
-    const int minor = leading_number<int>(version.substr(dot + 1)).value_or(0);
+    const int version = nccl_version_number(process.nccl);
+    if (version == 0) continue;
     rule.unknown = false;
-    rule.reliable = rule.reliable && std::pair(major, minor) <= std::pair(2, 26);
+    rule.reliable = rule.reliable && version < 22700;
   }
   rule.reliable = rule.reliable && !rule.unknown;
   return rule;

@@ -116,20 +116,6 @@ std::vector<std::string> peers_of(const LogView& view, RuleKind kind) {
   return peers;
 }
 
-/// Addresses that container engines and virtual machines give their bridges: 172.17.0.0/12 and 192.168.122.0/24.
-bool is_bridge_address(std::string_view address) {
-  int second = 0;
-  LogScan scan{address};
-  return address.starts_with("192.168.122.") ||
-         (scan.take("172.") && scan.number(second) && second > 16 && second < 32);
-}
-
-/// Addresses that mean a host only to itself: loopback, link-local, bridges.
-bool is_local_address(std::string_view address) {
-  constexpr std::string_view kLocal[] = {"127.", "::1", "169.254.", "fe80:", "172.17.", "192.168.122."};
-  return std::ranges::any_of(kLocal, [&](std::string_view begin) { return address.starts_with(begin); });
-}
-
 /// Where all ranks but 0 speak of it, the one that does not is the root that they look for.
 bool only_root_is_missing(const LogView& view, const WarningRecord& record) {
   std::set<int> spoke = record.ranks;
@@ -176,7 +162,8 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
         finding.evidence.push_back("named as the peer: " + name_peer(view, peer));
       }
     }
-    const auto bridge = std::ranges::find_if(peers, is_bridge_address);
+    const auto of_bridge = [](const std::string& peer) { return builtin_line_rules().has("bridge-addresses", peer); };
+    const auto bridge = std::ranges::find_if(peers, of_bridge);
     if (bridge != peers.end()) {
       finding.evidence.push_back(*bridge +
                                  " looks like the address of a container's or virtual machine's bridge, which "
@@ -202,7 +189,8 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
                                    list_actors(view.rank_map, gave_up));
   }
   const bool one_host = view.rank_map.hosts.size() < 2;  // a job on it may well meet at a loopback address
-  if (!peers.empty() && std::ranges::all_of(peers, is_local_address) && !(refused && one_host)) {
+  const auto is_local = [](const std::string& peer) { return builtin_line_rules().has("local-addresses", peer); };
+  if (!peers.empty() && std::ranges::all_of(peers, is_local) && !(refused && one_host)) {
     finding.verdict = Verdict::config;
     finding.hosts.clear();
     finding.sentence =
