@@ -241,6 +241,10 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   for (const std::uint32_t actor : ranks_that(view, is_its)) {
     if (finding.ranks.empty()) blame(view, std::span(&actor, 1), finding);
   }
+  if (finding.ranks.empty() && event.local_rank >= 0 && view.rank_map.hosts.size() < 2) {
+    finding.ranks.push_back(event.local_rank);
+    finding.evidence.emplace_back("that is its number on its host: its rank, where the job has one host");
+  }
   const std::string who = !finding.ranks.empty() ? list_ranks(finding.ranks)
                           : event.pid >= 0       ? fmt::format("process {}", event.pid)
                                                  : std::string("a process");

@@ -243,6 +243,10 @@ bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
   event.number = code;
   number_behind(line.low, "pid", event.pid);
   if (event.ranks.empty()) event.ranks = number_list(facts["ranks"]);
+  if (facts.contains("local")) {
+    event.ranks.clear();  // what srun puts before torchrun's lines is the host's number
+    if (line.speaker.label < 0) event.local_rank = number_of<int>(facts["local"]).value_or(-1);
+  }
   if (facts.contains("host")) event.host = facts["host"];
   set_named(event, rule, std::move(named));
   return true;

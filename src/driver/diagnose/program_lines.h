@@ -49,6 +49,7 @@ struct ProgramEvent {
   std::string device;      ///< a GPU or a port on it
   std::int64_t number = 0;
   std::int64_t pid = -1;
+  int local_rank = -1;  ///< its number among its host's, where the line tells no more
   std::string name;
   std::string text;                ///< the line
   std::string time;                ///< when, of one form for all programs (rules' `times`); empty: not said
