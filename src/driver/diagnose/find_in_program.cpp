@@ -288,6 +288,7 @@ struct Ends {
   std::vector<const ProgramNote*> notes;  ///< in front what is surest to be the first
   bool first_is_known = false;
   bool several_killed = false;  ///< a launcher ends the rest so: who failed first is another
+  bool all_alike = false;       ///< several ranks at once, on several hosts
 };
 
 /// Killed by nobody knows whom.
@@ -304,6 +305,10 @@ Ends ends_in_order(const LogView& view) {
     ends.first_is_known = ends.first_is_known || note.event.name == kRootCause;
   }
   ends.several_killed = !ends.first_is_known && std::ranges::count_if(ends.notes, is_killed) > 1;
+  const auto as_first = [first = ends.notes.empty() ? nullptr : &ends.notes.front()->event](const ProgramNote* note) {
+    return first->ranks.size() > 1 && note->event.number == first->number && note->event.host != first->host;
+  };
+  ends.all_alike = !ends.first_is_known && std::ranges::any_of(ends.notes, as_first);
   // What torchrun takes for the first comes last in its list; and there is one torchrun per host.
   std::ranges::stable_sort(ends.notes, {}, [&](const ProgramNote* note) {
     const ProgramEvent& event = note->event;
@@ -325,10 +330,10 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     const bool later = note->file == waiting.file && note->line > waiting.line;
     if (!waiting.ranks.empty() && (timed_out || (finding.ranks.empty() && (number == -6 || (number < 0 && later)))))
       continue;
-    if (ends.several_killed && is_killed(note)) {
+    if (ends.all_alike || (ends.several_killed && is_killed(note))) {
       finding.ranks.clear();
       finding.hosts.clear();
-      finding.missing.emplace_back("the first failure: several were killed, as launchers do with the rest");
+      finding.missing.emplace_back("the first failure: several ended alike, as those do that a launcher kills");
     }
     const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
     std::optional<Verdict> after;
