@@ -70,11 +70,7 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
       {"srun: error: node1: tasks 0-2: Segmentation fault (core dumped)", -11, {0, 1, 2}},
       {"srun: error: node1: task 5: Exited with exit code 137", -9, {5}},
       {"mpirun noticed that process rank 2 with PID 1002 on node node1 exited on signal 9 (Killed).", -9, {2}},
-      {"E0409 07:28:49.531 1359 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) "
-       "local_rank: 3 "
-       "(pid: 812917) of binary: /usr/bin/python3",
-       -9,
-       {}},
+      {"1: E0409 07:28:49.531 api.py:869] failed (exitcode: -9) local_rank: 3 (pid: 812917) of binary: python", -9, {}},
       {"traceback : Signal 7 (SIGBUS) received by PID 4242", -7, {}},
       {"torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGSEGV", -11, {1}},
       {"[2026-06-26 16:48:28,488] [ERROR] [launch.py:325:sigkill_handler] exits with return code = 1", 1, {}},
@@ -94,6 +90,12 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
   CHECK(only_event("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0").rule->kind == RuleKind::resource);
   CHECK(only_event("srun: error: node1: task 3: Killed").host == "node1");
   CHECK(read_program_line(find_speaker("process 3 exited with exit code 0")).empty());
+  const std::string torchrun = "failed (exitcode: 1) local_rank: 2 (pid: 4242) of binary: python";
+  CHECK(of_lines({"RuntimeError: CUDA out of memory", torchrun}).ranks == std::vector<int>{2});
+  const std::string srun = "srun: error: n1: tasks 2-7: Exited with exit code 1";
+  CHECK(of_lines({srun, "srun: error: n2: tasks 8-9: Exited with exit code 1"}).ranks.empty());
+  CHECK(of_lines({"[rank3]: RuntimeError: CUDA error: an illegal memory access"}).ranks == std::vector<int>{3});
+  CHECK(builtin_line_rules().without("colours", "#033[36m(pid=7)[0m \x1b[1mx [1]") == "(pid=7) x [1]");
   CHECK(only_event("W0409 07:28:49.531 api.py:897] Sending process 1365 closing signal SIGTERM").what == What::stopped);
   CHECK(only_event("slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-22 DUE TO TIME LIMIT ***").what ==
         What::stopped);

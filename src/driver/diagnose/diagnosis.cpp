@@ -255,6 +255,22 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
   }
 }
 
+/// What failed was said by the one rank that ended by itself, where its line does not tell whose it is.
+void name_who_ended(const Findings& findings, Diagnosis& diagnosis) {
+  const bool of_rank = diagnosis.verdict == Verdict::resource || diagnosis.verdict == Verdict::config;
+  const auto nobodys = [&](const LineRule& rule) {
+    return rule.blame == RuleBlame::nobody && contains(diagnosis.rules, rule.id);
+  };
+  if (!of_rank || !diagnosis.ranks.empty() || std::ranges::any_of(builtin_line_rules().all(), nobodys)) return;
+  std::vector<int> ended;
+  for (const LogFinding& finding : findings) {
+    if (finding.verdict == Verdict::process_dead) add_new(ended, finding.ranks, 2);
+  }
+  if (ended.size() != 1 || diagnosis.hosts.size() > 1) return;
+  diagnosis.ranks = ended;
+  diagnosis.evidence.push_back(fmt::format("rank {} alone ended by itself", ended.front()));
+}
+
 }  // namespace
 
 Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) {
@@ -307,6 +323,7 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
     add_new(diagnosis.devices, finding.devices, kMostBlamed);
     add_new(diagnosis.rules, finding.rules, kMostBlamed);
   }
+  name_who_ended(findings, diagnosis);
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);
   fill_facts(view, diagnosis);

@@ -322,6 +322,8 @@ void find_in_warnings(const LogView& view, Findings& findings) {
     if (kind != RuleKind::fallout && kind != RuleKind::other) continue;
     Finding finding = finding_of(view, record, Verdict::unknown);
     if (kind == RuleKind::fallout) {
+      if (record.actors.size() + record.ranks.size() == 1)
+        finding.ranks = fault_of(view, record, Verdict::unknown).ranks;
       finding.missing.emplace_back(
           "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
     } else {
