@@ -250,14 +250,11 @@ LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
 }
 
-/// Without blanks, carriage return, the "\e[0m" of coloured output, and what docker's files have behind a line.
+/// Without blanks, carriage return, and what docker's files have behind a line.
 std::string_view without_end(std::string_view line) {
   if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
-  for (;;) {
-    while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
-    if (line.empty() || line.back() != 'm' || !line.ends_with("\x1b[0m")) return line;
-    line.remove_suffix(4);
-  }
+  while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
+  return line;
 }
 
 /// Where "Op: opCount" or "Op: 1024 Bytes -> Algo" begin in a line without a prefix: the message of one process that

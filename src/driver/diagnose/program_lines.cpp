@@ -252,12 +252,6 @@ bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
   return true;
 }
 
-/// What an uncorrectable or failed thing looks like in lists of counters, where it stands beside zeros.
-bool is_counter(std::string_view low) {
-  const std::size_t colon = low.find(" : ");
-  return colon < 60 && low.size() - colon < 16;
-}
-
 /// Whether general words of NCCL, CUDA, Gloo or a plugin mean that here, in a line of some program.
 bool is_meant(const ProgramLine& line, const LineRule& rule, bool in_error) {
   const LineRules& rules = builtin_line_rules();
@@ -267,7 +261,8 @@ bool is_meant(const ProgramLine& line, const LineRule& rule, bool in_error) {
   if (rule.where == RuleWhere::nccl) return false;
   if (!rule.program.empty()) return true;  // a message of its own
   if (rule.kind == RuleKind::harmless) return false;
-  if (!in_error && (!rules.has("failing", text) || (is_counter(line.low) && !mentions(line.low, "net/")))) return false;
+  if (!in_error && (!rules.has("failing", text) || (rules.has("counters", text) && !mentions(line.low, "net/"))))
+    return false;
   return !of_peer || rules.has("networking", text);
 }
 
@@ -321,10 +316,7 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
   return fmt::format("{}: {} : {}", gpu_.empty() ? "a GPU" : gpu_, key, without_blanks(line.substr(colon + 3)));
 }
 
-bool opens_error(std::string_view line) {
-  line = without_marks(line);
-  return line.ends_with("Last error:") || line.ends_with("last error:") || mentions(line, "Last NCCL warning(error)");
-}
+bool opens_error(std::string_view line) { return builtin_line_rules().has("error-heads", without_marks(line)); }
 
 std::vector<ProgramEvent> read_program_line(Speaker speaker, const LineContext& before) {
   std::vector<ProgramEvent> events;
