@@ -210,6 +210,8 @@ struct JobBook {
   } held_;
   std::map<std::string_view, Place, std::less<>> heads_;  ///< the last line of each rule, by its id
   bool labels_lie_ = false;                               ///< of a launcher, since a line said so
+  int traced_rank_ = -1;                                  ///< whose line the last traceback began
+  bool bare_trace_ = false;                               ///< whether its last line has no decoration
   std::uint64_t error_line_ = 0;                          ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
   std::size_t table_file_ = ~std::size_t{0};  ///< has a benchmark's table

@@ -233,6 +233,14 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
   }
   for (ProgramEvent& event : events) {
     ++understood;
+    // A traceback without decorations behind a line of one rank is that rank's: SGLang decorates the head alone.
+    if (event.what == ProgramEvent::What::traceback) {
+      if (speaker.rank >= 0 || !follows("traceback")) traced_rank_ = speaker.rank;
+      bare_trace_ = speaker.rank < 0;
+    } else if (bare_trace_ && traced_rank_ >= 0 && event.ranks.empty() && follows("traceback") &&
+               (event.rule == nullptr || event.rule->blame != RuleBlame::nobody)) {
+      event.ranks = {traced_rank_};
+    }
     event.time = builtin_line_rules().facts_in("times", text.substr(0, 200))["time"];
     if (event.rule != nullptr) heads_[event.rule->id] = {kNone, kNone, file, number};
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
