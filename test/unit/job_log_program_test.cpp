@@ -57,6 +57,8 @@ TEST_CASE("Who speaks is told by any launcher's decoration", "[job_log][program]
   CHECK(find_speaker("node12: [rank3]: ValueError: no").text == "ValueError: no");
   CHECK(find_speaker("ValueError: [rank3]: no").rank == -1);
   CHECK(find_speaker("ValueError: no").rank == -1);
+  CHECK(find_speaker("trainer-1  | [rank3]: ValueError: no").text == "ValueError: no");
+  CHECK(find_speaker("(RayTrainWorker pid=7, ip=10.0.0.1) no").host == "10.0.0.1");
 }
 
 TEST_CASE("How a process ended is read from every launcher's words", "[job_log][program]") {
@@ -95,6 +97,8 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
   const std::string srun = "srun: error: n1: tasks 2-7: Exited with exit code 1";
   CHECK(of_lines({srun, "srun: error: n2: tasks 8-9: Exited with exit code 1"}).ranks.empty());
   CHECK(of_lines({"[rank3]: RuntimeError: CUDA error: an illegal memory access"}).ranks == std::vector<int>{3});
+  const std::string head = "[2026-11-20 10:00:00 TP5] Traceback (most recent call last):";
+  CHECK(of_lines({head, "File \"a.py\", line 3, in f", "Error: CUDA out of memory"}).ranks == std::vector<int>{5});
   CHECK(builtin_line_rules().without("colours", "#033[36m(pid=7)[0m \x1b[1mx [1]") == "(pid=7) x [1]");
   CHECK(only_event("W0409 07:28:49.531 api.py:897] Sending process 1365 closing signal SIGTERM").what == What::stopped);
   CHECK(only_event("slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-22 DUE TO TIME LIMIT ***").what ==

@@ -72,11 +72,6 @@ int rank_in(std::string_view decoration) {
   return static_cast<int>(rank);
 }
 
-bool is_host(std::string_view word) {
-  return word.find_first_of("0123456789") != kNotFound && word.find_first_not_of("0123456789") != kNotFound &&
-         word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_") == kNotFound;
-}
-
 /// A decoration off the front of `text`; false where there is none.
 bool take_decoration(std::string_view& text, Speaker& speaker) {
   const char open = text.empty() ? '\0' : text.front();
@@ -109,11 +104,6 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
     text = without_blanks(text.substr(colon + 2));
     return true;
   }
-  // pdsh and its like: "10.0.0.1: [rank3]: ...", "node12: [rank3]: ...", but not "ValueError: [rank3]: ...".
-  if (colon < 64 && text.substr(colon + 2).starts_with('[') && is_host(text.substr(0, colon))) {
-    text.remove_prefix(colon + 2);
-    return true;
-  }
   // Kubernetes: "2026-11-21T00:00:00.000000000Z stderr F ".
   const std::string_view time = find_iso_timestamp(text.substr(0, 48));
   if (!time.empty() && time.data() == text.data()) {
@@ -131,9 +121,16 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
 Speaker find_speaker(std::string_view line) {
   Speaker speaker;
   speaker.text = without_marks(line);
-  speaker.host = builtin_line_rules().facts_in("speakers", speaker.text)["host"];
+  LineFacts said = builtin_line_rules().facts_in("speakers", speaker.text);
+  speaker.host = said["host"];
   for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
   }
+  if (speaker.rank < 0) speaker.rank = number_of<int>(said["rank"]).value_or(-1);
+  // "node12: [rank3]: ", "trainer-1  | [rank3]: ", whatever else may stand before it; but not "ValueError: [rank3]: ".
+  const std::size_t at = speaker.own < 0 ? speaker.text.substr(0, 160).find("[rank") : kNotFound;
+  if (at == kNotFound || mentions(speaker.text.substr(0, at), "Error")) return speaker;
+  std::string_view rest = speaker.text.substr(at);
+  if (take_decoration(rest, speaker)) speaker.text = rest;
   return speaker;
 }
 
