@@ -313,7 +313,7 @@ Ends ends_in_order(const LogView& view) {
   std::ranges::stable_sort(ends.notes, {}, [&](const ProgramNote* note) {
     const ProgramEvent& event = note->event;
     return std::tuple(event.name != kRootCause, ends.several_killed && is_killed(note), event.ranks.empty(),
-                      event.time.empty(), std::string_view(event.time));
+                      event.host.empty(), event.time.empty(), std::string_view(event.time));
   });
   return ends;
 }

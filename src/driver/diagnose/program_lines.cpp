@@ -234,7 +234,9 @@ bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
   std::int64_t code = said.value_or(0);
   if (said && code == 0) return false;
   LineFacts facts = builtin_line_rules().facts_in("endings", line.speaker.text);
-  if (!said) code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
+  // Ray lists what it may have been.
+  if (!said && rule.program != "ray")
+    code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
   if (code > 128 && code < 193) code = 128 - code;
   ProgramEvent& event = line.add(code == -SIGTERM ? What::stopped : What::ended);
   event.number = code;
