@@ -212,6 +212,13 @@ TEST_CASE("Who is late is read from those that came", "[job_log][rules]") {
   CHECK(named.ranks == std::vector<int>{2, 6});
 }
 
+TEST_CASE("Pods that wait are not to blame where another crashes", "[job_log][rules]") {
+  const Diagnosis pods =
+      of_lines({"train-0   0/2     CrashLoopBackOff   8   2m32s", "train-1   0/1  Init:1/2   0   2m"});
+  CHECK(pods.verdict == Verdict::process_dead);
+  CHECK(pods.hosts == Lines{"train-0"});
+}
+
 TEST_CASE("What stands still is stopped, and a file server is no host of the job", "[job_log][rules]") {
   const Diagnosis hung =
       of_lines({"Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying",

@@ -31,13 +31,12 @@ std::vector<std::string> quotes(const LogView& view, What what, std::size_t most
   return lines;
 }
 
-/// Whether ranks said that a collective timed out, or that a peer went away: somebody is waited for.
+/// Whether ranks said that a collective timed out: somebody is waited for.
 struct Waiting {
   std::set<int> ranks;  ///< whose collective timed out
   std::size_t file = 0;
   std::uint64_t line = 0;  ///< of the first timeout
-  bool victims = false;
-  int group = -1;  ///< ranks of the group that timed out, where that is told
+  int group = -1;          ///< ranks of the group that timed out, where that is told
 };
 
 Waiting find_waiting(const LogView& view) {
@@ -51,7 +50,6 @@ Waiting find_waiting(const LogView& view) {
     waiting.ranks.insert(key.second);
     waiting.group = std::max({waiting.group, group_size(state), key.second + 1});
   }
-  waiting.victims = std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.victim_warnings > 0; });
   return waiting;
 }
 
@@ -122,19 +120,17 @@ void find_absent(const LogView& view, const Waiting& waiting, What what, Finding
     if (note.event.what != what) continue;
     if (first == nullptr || (first->event.ranks.empty() && !note.event.ranks.empty())) first = &note;
   }
+  if (first == nullptr) return;
+  std::vector<std::string> hosts;
   for (const ProgramNote& note : view.book.program) {
     if (note.event.what != what || note.event.name != first->event.name) continue;
+    add_once(hosts, note.event.host);
     for (const int rank : note.event.ranks) {
       if (!waiting.ranks.contains(rank)) absent.insert(rank);
     }
     for (const auto& [rank, actor] : view.rank_map.actor_of) {
       if (!note.event.came.empty() && !contains(note.event.came, rank)) absent.insert(rank);
     }
-  }
-  if (first == nullptr) return;
-  std::vector<std::string> hosts;
-  for (const ProgramNote& note : view.book.program) {
-    if (note.event.what == what && note.event.name == first->event.name) add_once(hosts, note.event.host);
   }
   const std::string who = !absent.empty()  ? list_ranks(absent)
                           : !hosts.empty() ? joined_words(hosts, ", ")
@@ -338,7 +334,10 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
     std::optional<Verdict> after;
     if (finding.verdict != Verdict::resource) {
-      const bool is_cause = ends.first_is_known ? note == ends.notes.front() : ending_of(number).by_itself || missed;
+      // Other pods wait for one that crashes.
+      const bool is_pod = note->event.rule != nullptr && note->event.rule->program == "kubernetes";
+      const bool is_cause =
+          ends.first_is_known ? note == ends.notes.front() : ending_of(number).by_itself || missed || is_pod;
       after = is_cause ? after_resources(view) : Verdict::stuck_inside;
     }
     findings.emplace_back(std::move(finding), after);
