@@ -111,6 +111,13 @@ TEST_CASE("Rows of a benchmark's table that are right are health, and others non
   CHECK(of_lines({head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
   CHECK(of_lines({head, row + "7    30.33    0.27    0.27       0"}).verdict == Verdict::unknown);
   CHECK(of_lines({row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::unknown);
+  // Beside what else is well: a head without a row, wrong results; nccl-tests up to 2.12 prints errors like 2e-07.
+  CHECK(after_healthy({head}).verdict == Verdict::unknown);
+  CHECK(after_healthy({head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
+  CHECK(after_healthy({head, row + "0  30.3  0.27  0.27  0", row + "7  30.3  0.27  0.27  0"}).verdict ==
+        Verdict::unknown);
+  CHECK(after_healthy({head, row + "5e-07    30.33    0.27    0.27       2e-07"}).verdict == Verdict::ok);
+  CHECK(after_healthy({head, "# Avg bus bandwidth    : 8.62"}).verdict == Verdict::ok);
   // Who has rows does without InfiniBand's library.
   const std::string missing = "node0:1000:1000 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]";
   CHECK(of_lines({missing, head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);

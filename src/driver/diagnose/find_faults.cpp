@@ -120,8 +120,8 @@ std::vector<std::string> peers_of(const LogView& view, RuleKind kind) {
 bool only_root_is_missing(const LogView& view, const WarningRecord& record) {
   std::set<int> spoke = record.ranks;
   for (const std::uint32_t actor : record.actors) spoke.insert(view.rank_map.rank_of[actor]);
-  if (spoke.size() < 2 || *spoke.begin() != 1 || *spoke.rbegin() != static_cast<int>(spoke.size())) return false;
-  return !view.rank_map.actor_of.contains(0);
+  return spoke.size() > 1 && *spoke.begin() == 1 && *spoke.rbegin() == static_cast<int>(spoke.size()) &&
+         !view.rank_map.actor_of.contains(0);
 }
 
 /// The ranks that gave up on a peer that refused although all had met: it has gone since.
@@ -137,11 +137,6 @@ std::vector<std::uint32_t> refused_after_init(const LogView& view) {
     }
   }
   return refused;
-}
-
-/// Whether an address is of the host that says so itself.
-bool is_own_address(const LogView& view, std::uint32_t actor, const std::string& address) {
-  return address.starts_with("127.") || address == "::1" || process_of(view.book, actor).addresses.contains(address);
 }
 
 void find_unreachable(const LogView& view, const WarningRecord& record, Findings& findings) {
@@ -180,9 +175,10 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
         "the address of the peer: NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,NET; and the other hosts' logs");
   }
   const std::vector<std::uint32_t> gave_up = refused ? refused_after_init(view) : std::vector<std::uint32_t>{};
-  if (!gave_up.empty() && !peers.empty() && std::ranges::all_of(peers, [&](const std::string& peer) {
-        return is_own_address(view, gave_up.front(), peer);
-      })) {
+  const auto is_own = [&](const std::string& peer) {
+    return peer.starts_with("127.") || peer == "::1" || process_of(view.book, gave_up.front()).addresses.contains(peer);
+  };
+  if (!gave_up.empty() && !peers.empty() && std::ranges::all_of(peers, is_own)) {
     // Its own host it has reached.
     finding.verdict = Verdict::process_dead;
     finding.sentence = fmt::format("a process on the host of {} has gone since they met: it refuses connections",
@@ -351,9 +347,7 @@ std::vector<std::uint32_t> silent_actors(const LogView& view) {
     }
   }
   std::vector<std::uint32_t> silent;
-  for (const std::uint32_t actor : members) {
-    if (spoke.count(actor) == 0) silent.push_back(actor);
-  }
+  std::ranges::set_difference(members, spoke, std::back_inserter(silent));
   return silent;
 }
 
@@ -366,18 +360,16 @@ std::vector<std::uint32_t> victims_of(const LogView& view) {
   return ranks_that(view, [&](std::uint32_t actor) { return complaining.contains(actor); });
 }
 
-/// Whether `names` have the host, or its name with a domain.
-bool has_host(const std::set<std::string>& names, const std::string& host) {
-  const auto longer = names.lower_bound(host + ".");
-  return !host.empty() && (names.contains(host) || (longer != names.end() && longer->starts_with(host + ".")));
-}
-
 /// Those of `actors` on a host that is named as a lost peer.
 std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors,
                                           const std::vector<std::string>& named) {
   std::set<std::string> hosts;
   for (const std::string& address : named) hosts.insert(host_at(view, address));
-  std::erase_if(actors, [&](std::uint32_t actor) { return !has_host(hosts, host_of(view.book, actor)); });
+  std::erase_if(actors, [&](std::uint32_t actor) {
+    const std::string& host = host_of(view.book, actor);
+    const auto longer = hosts.lower_bound(host + ".");  // with its domain
+    return host.empty() || !(hosts.contains(host) || (longer != hosts.end() && longer->starts_with(host + ".")));
+  });
   return actors;
 }
 

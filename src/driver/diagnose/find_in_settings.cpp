@@ -65,10 +65,8 @@ void add_presence_skew(const LogView& view, const ProcessRanks& processes, const
     (has ? hosts_with : hosts_without).insert(process->host);
   }
   // Not every process prints every setting; but if all of one host do and none of another, it is not an accident.
-  std::vector<std::string> mixed;
-  std::set_intersection(hosts_with.begin(), hosts_with.end(), hosts_without.begin(), hosts_without.end(),
-                        std::back_inserter(mixed));
-  if (with.empty() || without.empty() || !mixed.empty()) return;
+  const bool mixed = std::ranges::any_of(hosts_with, [&](const auto& host) { return hosts_without.contains(host); });
+  if (with.empty() || without.empty() || mixed) return;
   skews.push_back({fmt::format("{}: {} on {}; not printed by {}", name, value, list_actors(view.rank_map, with),
                                list_actors(view.rank_map, without)),
                    must_agree(name), true});

@@ -164,16 +164,6 @@ void JobBook::note(std::string_view key, std::string_view value) {
 }
 
 // A line that is not NCCL's. One that begins like the prefix of the lines before it is a line of NCCL that was cut.
-/// Of a benchmark's table: "8192 2048 float sum -1 35.15 0.23 0.23 0 30.33 0.27 0.27 0".
-void JobBook::note_row(std::string_view text) {
-  constexpr std::size_t kInPlace = 4;
-  const std::vector<std::string_view> columns = words_of(text);
-  const auto is_right = [](std::string_view wrong) { return wrong == "0" || wrong == "0e+00" || wrong == "N/A"; };
-  if (columns.size() < 12 || !is_right(columns.back()) || !is_right(columns[columns.size() - 1 - kInPlace])) return;
-  ++understood;
-  note("rows", "none of them wrong");
-}
-
 void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number) {
   const std::string_view host = last_process_ == kNone ? std::string_view() : processes[last_process_].host;
   if (!host.empty() && !text.empty() && text.front() == host.front()) {
@@ -186,13 +176,13 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   const char first = begin.empty() ? '\0' : begin.front();
   // By the first letter: most lines have another, and there are very many.
   if (first == 'h' || first == 'r' || first == 'R' || first == '=' || begin.starts_with("time ")) note_failed(begin);
-  if (first == '#' && mentions(begin, " algbw ")) table_file_ = file;
-  if (first == '#' &&
-      (begin.starts_with("# Avg bus bandwidth") || begin.starts_with("# Out of bounds values : 0 OK"))) {
-    ++understood;
-    note("benchmark", begin);
+  if (first == '#' || (table_file_ == file && is_digit(first))) {
+    for (const auto& [key, value] : builtin_line_rules().facts_in("benchmarks", begin)) {
+      if (key == "table") table_file_ = file;
+      ++understood;
+      note(key, value);
+    }
   }
-  if (table_file_ == file && is_digit(first)) note_row(begin);
   // nvidia-smi -q: "GPU 0..." and lines that are indented.
   const auto trouble = first == 'G' || (!text.empty() && text.front() == ' ') ? smi_.read(text) : std::nullopt;
   if (trouble) {

@@ -223,7 +223,6 @@ struct JobBook {
   void note_peers(RuleKind kind, std::string_view text);
   void note_absent_network(std::string_view text, std::uint32_t process);
   void note_failed(std::string_view text);
-  void note_row(std::string_view text);
   void note_program(std::string_view text, std::size_t file, std::uint64_t number);
   void count_warning(const Warning& warning, std::string_view timestamp, const Place& from);
   /// After the last line: a warning may have gone on.
