@@ -226,6 +226,19 @@ TEST_CASE("Pods that wait are not to blame where another crashes", "[job_log][ru
   CHECK(pods.hosts == Lines{"train-0"});
 }
 
+TEST_CASE("What a prompt's command shows of kernel and GPUs is its host's", "[job_log][rules]") {
+  const auto hosts = [](std::string_view prompt, std::string_view line) {
+    return of_lines({std::string(prompt), std::string(line)}).hosts;
+  };
+  const std::string_view xid = "[48211.9] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.";
+  CHECK(hosts("root@n07:~# dmesg -T | grep NVRM", xid) == Lines{"n07"});
+  CHECK(hosts("[root@n07 ~]# nvidia-smi", "Unable to determine the device handle for GPU0000:3B:00.0") == Lines{"n07"});
+  CHECK(hosts("Message from syslogd@n07 at Dec 26 10:26:29 ...",
+              " kernel:[ 3151.6] watchdog: BUG: soft lockup - CPU#81 stuck for 23s! [python3:73305]") == Lines{"n07"});
+  CHECK(of_lines({"root@n07:~# dmesg", "me@login:~$ srun ./train", std::string(xid)}).hosts.empty());
+  CHECK(hosts("root@n07:~# dmesg -T", "RuntimeError: x").empty());
+}
+
 TEST_CASE("What stands still is stopped, and a file server is no host of the job", "[job_log][rules]") {
   const Diagnosis hung =
       of_lines({"Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying",

@@ -183,6 +183,10 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
       note(key, value);
     }
   }
+  if (mentions(begin.substr(0, 48), "@")) {
+    LineFacts prompt = builtin_line_rules().facts_in("prompts", begin);
+    if (!prompt.empty()) prompted_[file] = prompt["host"];
+  }
   // nvidia-smi -q: "GPU 0..." and lines that are indented.
   const auto trouble = first == 'G' || (!text.empty() && text.front() == ' ') ? smi_.read(text) : std::nullopt;
   if (trouble) {
@@ -234,9 +238,10 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
     return;
   }
   if (const auto* event = std::get_if<KernelEvent>(&line.fact)) {
-    count(KernelGroup{event->what, std::string(line.origin.host.substr(0, 256)),
-                      std::string(event->device.substr(0, 64)), std::string(event->text.substr(0, 300)), event->number,
-                      1, event->pid, rule_of_kernel(event->text)});
+    const std::string_view host = line.origin.host.empty() ? std::string_view(prompted_[file]) : line.origin.host;
+    count(KernelGroup{event->what, std::string(host.substr(0, 256)), std::string(event->device.substr(0, 64)),
+                      std::string(event->text.substr(0, 300)), event->number, 1, event->pid,
+                      rule_of_kernel(event->text)});
     return;
   }
   // "..., NCCL version 2.21.5" is how PyTorch's errors end.

@@ -214,7 +214,8 @@ struct JobBook {
   bool bare_trace_ = false;                               ///< whether its last line has no decoration
   std::uint64_t error_line_ = 0;                          ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
-  std::size_t table_file_ = ~std::size_t{0};  ///< has a benchmark's table
+  std::size_t table_file_ = ~std::size_t{0};     ///< has a benchmark's table
+  std::map<std::size_t, std::string> prompted_;  ///< by file: whose kernel or GPUs the next lines are about
   SmiReader smi_;
   ProgramEvent elastic_;  ///< who it was, of the block that torchrun or Hydra writes of a failure
   bool hold(const LogLine& line, const Place& from);

@@ -243,6 +243,9 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     }
     event.time = builtin_line_rules().facts_in("times", text.substr(0, 200))["time"];
     if (event.rule != nullptr) heads_[event.rule->id] = {kNone, kNone, file, number};
+    const bool of_host = event.rule != nullptr && event.rule->blame != RuleBlame::nobody &&
+                         (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel");
+    if (of_host && event.host.empty()) event.host = prompted_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
       event.ranks = elastic_.ranks;
