@@ -68,27 +68,6 @@ CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
   return alignment;
 }
 
-}  // namespace
-
-std::string call_number(const CallAlignment& alignment, std::int64_t key) {
-  if (alignment.how == CallAlignment::How::sequence) return fmt::format("SeqNum {}", key);
-  return alignment.how == CallAlignment::How::op_counts ? fmt::format("opCount {:x}", key)
-                                                        : fmt::format("#{}", key + 1);
-}
-
-const Call* PlacedCalls::find(std::int64_t key) const {
-  if (key < begin() || key >= end()) return nullptr;
-  if (!holes) return &at(key);
-  std::uint64_t low = calls->window_begin(), high = calls->size();
-  while (high - low > 1) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    (calls->at(middle).op_count <= key ? low : high) = middle;
-  }
-  return calls->at(low).op_count == key ? &calls->at(low) : nullptr;
-}
-
-namespace {
-
 /// By opCount alone: where each call has its own, and only collectives, in which all take part, are counted.
 CallAlignment align_around_holes(const JobBook& book, const JoinedComm& comm, bool unknown_version) {
   CallAlignment alignment;
@@ -124,63 +103,6 @@ CallAlignment align_recorded(const JobBook& book, const JoinedComm& comm) {
   alignment.how = CallAlignment::How::sequence;
   return alignment;
 }
-
-}  // namespace
-
-CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, const OpCountRule& rule) {
-  CallAlignment alignment;
-  if (comm.ambiguous) return alignment;
-  if (!comm.recorded_as.empty()) return align_recorded(book, comm);
-  // Joined by size and order of creation, which lines that are missing change.
-  if (comm.heuristic && lost.any()) return alignment;
-  const auto lossy = [&](const CommMember& member) { return lost.of_actor[member.actor]; };
-  if (std::ranges::any_of(comm.members, lossy) && (rule.reliable || rule.unknown)) {
-    alignment = align_around_holes(book, comm, rule.unknown);
-    if (alignment.how != CallAlignment::How::none) return alignment;
-  }
-  bool whole = true, consecutive = true, same_start = true;
-  std::uint64_t most = 0;
-  for (const CommMember& member : comm.members) most = std::max(most, book.instances[member.instance].calls.size());
-  for (const CommMember& member : comm.members) {
-    if (lossy(member)) continue;
-    const CommInstance& instance = book.instances[member.instance];
-    // A rank that never called is behind all others only where its log would show its calls.
-    const bool would_show =
-        instance.announced && !instance.ended && (most <= kFewCalls || book.actors[member.actor].last_call_line > 0);
-    if (instance.calls.size() == 0 && !would_show) continue;
-    alignment.streams.push_back({.member = &member, .calls = &instance.calls});
-    if (instance.calls.size() == 0) continue;
-    // Who counts nothing, as many do from 2.27 on, says 0 in every call.
-    const bool counts = rule.reliable || (rule.unknown && instance.calls.increasing());
-    whole = whole && (instance.announced || (counts && instance.calls.first_op_count() == 0));
-    consecutive = consecutive && instance.calls.consecutive();
-  }
-  std::erase_if(alignment.streams, [&](const PlacedCalls& placed) { return placed.calls->size() == 0 && !whole; });
-  const bool any_calls =
-      std::ranges::any_of(alignment.streams, [](const PlacedCalls& placed) { return placed.calls->size() > 0; });
-  if (alignment.streams.size() < 2 || !any_calls) return {};
-  std::optional<std::uint32_t> first;
-  for (const PlacedCalls& placed : alignment.streams) {
-    if (placed.calls->size() == 0) continue;
-    same_start = same_start && (!first || *first == placed.calls->first_op_count());
-    first = placed.calls->first_op_count();
-  }
-  const bool by_op_count = consecutive && (rule.reliable || rule.unknown);
-  if (whole && (same_start || !by_op_count)) {
-    alignment.how = CallAlignment::How::ordinals;
-    return alignment;
-  }
-  if (by_op_count) {
-    alignment.how = CallAlignment::How::op_counts;
-    for (PlacedCalls& placed : alignment.streams) {
-      if (placed.calls->size() > 0) placed.offset = placed.calls->first_op_count();
-    }
-    return alignment;
-  }
-  return by_best_shift(std::move(alignment.streams));
-}
-
-namespace {
 
 constexpr std::int64_t kReorderWindow = 64;  // calls within which an exchanged order is recognised
 constexpr std::int64_t kMaxShift = 8;
@@ -305,6 +227,76 @@ std::string difference(const Call& one, const Call& usual, const Words& words) {
 }
 
 }  // namespace
+
+std::string call_number(const CallAlignment& alignment, std::int64_t key) {
+  if (alignment.how == CallAlignment::How::sequence) return fmt::format("SeqNum {}", key);
+  return alignment.how == CallAlignment::How::op_counts ? fmt::format("opCount {:x}", key)
+                                                        : fmt::format("#{}", key + 1);
+}
+
+const Call* PlacedCalls::find(std::int64_t key) const {
+  if (key < begin() || key >= end()) return nullptr;
+  if (!holes) return &at(key);
+  std::uint64_t low = calls->window_begin(), high = calls->size();
+  while (high - low > 1) {
+    const std::uint64_t middle = low + (high - low) / 2;
+    (calls->at(middle).op_count <= key ? low : high) = middle;
+  }
+  return calls->at(low).op_count == key ? &calls->at(low) : nullptr;
+}
+
+CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, const OpCountRule& rule) {
+  CallAlignment alignment;
+  if (comm.ambiguous) return alignment;
+  if (!comm.recorded_as.empty()) return align_recorded(book, comm);
+  // Joined by size and order of creation, which lines that are missing change.
+  if (comm.heuristic && lost.any()) return alignment;
+  const auto lossy = [&](const CommMember& member) { return lost.of_actor[member.actor]; };
+  if (std::ranges::any_of(comm.members, lossy) && (rule.reliable || rule.unknown)) {
+    alignment = align_around_holes(book, comm, rule.unknown);
+    if (alignment.how != CallAlignment::How::none) return alignment;
+  }
+  bool whole = true, consecutive = true, same_start = true;
+  std::uint64_t most = 0;
+  for (const CommMember& member : comm.members) most = std::max(most, book.instances[member.instance].calls.size());
+  for (const CommMember& member : comm.members) {
+    if (lossy(member)) continue;
+    const CommInstance& instance = book.instances[member.instance];
+    // A rank that never called is behind all others only where its log would show its calls.
+    const bool would_show =
+        instance.announced && !instance.ended && (most <= kFewCalls || book.actors[member.actor].last_call_line > 0);
+    if (instance.calls.size() == 0 && !would_show) continue;
+    alignment.streams.push_back({.member = &member, .calls = &instance.calls});
+    if (instance.calls.size() == 0) continue;
+    // Who counts nothing, as many do from 2.27 on, says 0 in every call.
+    const bool counts = rule.reliable || (rule.unknown && instance.calls.increasing());
+    whole = whole && (instance.announced || (counts && instance.calls.first_op_count() == 0));
+    consecutive = consecutive && instance.calls.consecutive();
+  }
+  std::erase_if(alignment.streams, [&](const PlacedCalls& placed) { return placed.calls->size() == 0 && !whole; });
+  const bool any_calls =
+      std::ranges::any_of(alignment.streams, [](const PlacedCalls& placed) { return placed.calls->size() > 0; });
+  if (alignment.streams.size() < 2 || !any_calls) return {};
+  std::optional<std::uint32_t> first;
+  for (const PlacedCalls& placed : alignment.streams) {
+    if (placed.calls->size() == 0) continue;
+    same_start = same_start && (!first || *first == placed.calls->first_op_count());
+    first = placed.calls->first_op_count();
+  }
+  const bool by_op_count = consecutive && (rule.reliable || rule.unknown);
+  if (whole && (same_start || !by_op_count)) {
+    alignment.how = CallAlignment::How::ordinals;
+    return alignment;
+  }
+  if (by_op_count) {
+    alignment.how = CallAlignment::How::op_counts;
+    for (PlacedCalls& placed : alignment.streams) {
+      if (placed.calls->size() > 0) placed.offset = placed.calls->first_op_count();
+    }
+    return alignment;
+  }
+  return by_best_shift(std::move(alignment.streams));
+}
 
 std::optional<Divergence> first_divergence(const CallAlignment& alignment, const Words& words) {
   if (alignment.how == CallAlignment::How::none) return std::nullopt;

@@ -189,6 +189,19 @@ bool is_dump(const Json& json) {
   return !member_of(json, "pg_config").is_null() || !member_of(json, "entries").is_null();
 }
 
+/// A number that ranks agree on, in place of a communicator's.
+std::uint64_t id_of(const std::string& name) { return std::hash<std::string>{}(name) | 1; }
+
+/// A call that was recorded with its number.
+void add_call(CommInstance& instance, Words& words, std::int64_t seq, std::uint64_t count, std::uint32_t when,
+              std::string_view op, std::string_view dtype) {
+  Call call{.count = count, .op_count = static_cast<std::uint32_t>(seq), .when = when};
+  call.op = words.id(op);
+  call.dtype = words.id(dtype);
+  call.redop = words.id("");
+  instance.calls.add(call, words);
+}
+
 }  // namespace
 
 bool looks_like_torch_dump(std::string_view head) { return builtin_line_rules().has("torch-dumps", head); }
@@ -236,23 +249,6 @@ std::optional<InspectorCall> read_inspector_line(std::string_view line) {
     return std::nullopt;
   }
 }
-
-namespace {
-
-/// A number that ranks agree on, in place of a communicator's.
-std::uint64_t id_of(const std::string& name) { return std::hash<std::string>{}(name) | 1; }
-
-/// A call that was recorded with its number.
-void add_call(CommInstance& instance, Words& words, std::int64_t seq, std::uint64_t count, std::uint32_t when,
-              std::string_view op, std::string_view dtype) {
-  Call call{.count = count, .op_count = static_cast<std::uint32_t>(seq), .when = when};
-  call.op = words.id(op);
-  call.dtype = words.id(dtype);
-  call.redop = words.id("");
-  instance.calls.add(call, words);
-}
-
-}  // namespace
 
 void JobBook::add(const TorchDump& dump, std::size_t file) {
   const std::string who = dump.rank >= 0 ? fmt::format("[rank{}]:", dump.rank) : fmt::format("dump {}", file);

@@ -77,46 +77,6 @@ std::string read_hang(const fs::path& path, DiagnoseInputs& inputs) {
   }
 }
 
-}  // namespace
-
-DiagnoseInputs sort_inputs(std::span<const InputFile> files) {
-  DiagnoseInputs inputs;
-  std::string ras_before;
-  for (const InputFile& given : files) {
-    const InputFile file = plain_text(given, false);
-    const Piece head = read_piece(file.opens, kHead);
-    const auto other = [&](const std::string& what, bool is_evidence = true) {
-      inputs.others.push_back({file.path, what, head.size, is_evidence});
-    };
-    const auto is = [&](std::string_view list) { return builtin_line_rules().has(list, head.text); };
-    if (looks_like_torch_dump(head.text)) {
-      inputs.logs.push_back(given);
-    } else if (is("hang-reports") && head.size <= kMostFileBytes) {
-      const std::string wrong = read_hang(file.opens, inputs);
-      other(wrong.empty() ? "hang report" : wrong, wrong.empty());
-    } else if (is("results")) {
-      other("results, which `busbar report` reads", false);
-    } else if (std::vector<std::string> answers;
-               head.size <= kMostFileBytes && is("ras-files") && !mentions(head.text, "NCCL INFO") &&
-               !mentions(head.text, "NCCL WARN") && !(answers = only_ras(file.opens)).empty()) {
-      const std::size_t before = inputs.ras.size();
-      read_answers(answers, ras_before, inputs.ras);
-      for (std::size_t i = before; i < inputs.ras.size(); ++i) inputs.ras[i].host = file.path.filename().string();
-      other("answer of NCCL's RAS service");
-    } else if (std::optional<FlightState> flight; head.size <= kLargestFlight &&
-                                                  mentions(head.text.substr(0, 64), std::string_view("\0", 1)) &&
-                                                  (flight = read_flight(file.opens))) {
-      inputs.flights.push_back(std::move(*flight));
-      other("flight record");
-    } else {
-      inputs.logs.push_back(given);
-    }
-  }
-  return inputs;
-}
-
-namespace {
-
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLookApart{2000};  ///< RAS's counters are compared over this time
@@ -198,54 +158,6 @@ void look_at_this_host(HangEvidence& evidence) {
     }
   }
 }
-
-}  // namespace
-
-std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid) {
-  std::string wanted(jobid);
-  if (wanted.empty() && !flights.empty()) {
-    // Of those that began in one second the first by name.
-    const auto newer = [](const FlightState& a, const FlightState& b) {
-      return std::pair(a.started_unix_s, b.jobid) < std::pair(b.started_unix_s, a.jobid);
-    };
-    wanted = std::ranges::max(flights, newer).jobid;
-  } else if (!wanted.empty() && !std::ranges::count(flights, wanted, &FlightState::jobid)) {
-    std::set<std::string> jobs;
-    for (const FlightState& f : flights) jobs.insert(f.jobid);
-    throw Error(ExitCode::bad_config,
-                fmt::format("no flight record of job {}; {}", in_quotes(wanted),
-                            jobs.empty() ? "there are none at all"
-                                         : fmt::format("there are records of: {}", fmt::join(jobs, " "))));
-  }
-  std::erase_if(flights, [&](const FlightState& f) { return f.jobid != wanted; });
-  return flights;
-}
-
-HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
-  HangEvidence evidence;
-  evidence.occasion = HangEvidence::Occasion::files;
-  evidence.reporter_host = hostname();
-  evidence.reporter = "busbar diagnose on " + evidence.reporter_host;
-  std::map<std::string, std::vector<FlightState>> by_host;
-  constexpr int kMost = 1 << 22;
-  for (FlightState& f : flights) {
-    evidence.jobid = f.jobid;
-    evidence.nprocs = std::max(evidence.nprocs, std::min(f.nprocs, kMost));
-    evidence.limit_s = std::max(evidence.limit_s, f.limit_s);
-    evidence.idle_s = by_host.empty() ? f.idle_s : std::min(evidence.idle_s, f.idle_s);
-    std::string host = f.host;
-    by_host[std::move(host)].push_back(std::move(f));
-  }
-  for (auto& [name, of_host] : by_host) evidence.hosts.push_back(host_of(name, std::move(of_host)));
-  look_at_this_host(evidence);
-  // As people number them: by their lowest ranks.
-  std::ranges::sort(evidence.hosts, [](const HostEvidence& a, const HostEvidence& b) {
-    return a.ranks.front().flight.rank < b.ranks.front().flight.rank;
-  });
-  return evidence;
-}
-
-namespace {
 
 constexpr std::size_t kLongestShown = 400;  // of a line that was not understood
 
@@ -348,6 +260,86 @@ void read_share(Share& share, std::span<const InputFile> files, std::vector<LogF
 }
 
 }  // namespace
+
+DiagnoseInputs sort_inputs(std::span<const InputFile> files) {
+  DiagnoseInputs inputs;
+  std::string ras_before;
+  for (const InputFile& given : files) {
+    const InputFile file = plain_text(given, false);
+    const Piece head = read_piece(file.opens, kHead);
+    const auto other = [&](const std::string& what, bool is_evidence = true) {
+      inputs.others.push_back({file.path, what, head.size, is_evidence});
+    };
+    const auto is = [&](std::string_view list) { return builtin_line_rules().has(list, head.text); };
+    if (looks_like_torch_dump(head.text)) {
+      inputs.logs.push_back(given);
+    } else if (is("hang-reports") && head.size <= kMostFileBytes) {
+      const std::string wrong = read_hang(file.opens, inputs);
+      other(wrong.empty() ? "hang report" : wrong, wrong.empty());
+    } else if (is("results")) {
+      other("results, which `busbar report` reads", false);
+    } else if (std::vector<std::string> answers;
+               head.size <= kMostFileBytes && is("ras-files") && !mentions(head.text, "NCCL INFO") &&
+               !mentions(head.text, "NCCL WARN") && !(answers = only_ras(file.opens)).empty()) {
+      const std::size_t before = inputs.ras.size();
+      read_answers(answers, ras_before, inputs.ras);
+      for (std::size_t i = before; i < inputs.ras.size(); ++i) inputs.ras[i].host = file.path.filename().string();
+      other("answer of NCCL's RAS service");
+    } else if (std::optional<FlightState> flight; head.size <= kLargestFlight &&
+                                                  mentions(head.text.substr(0, 64), std::string_view("\0", 1)) &&
+                                                  (flight = read_flight(file.opens))) {
+      inputs.flights.push_back(std::move(*flight));
+      other("flight record");
+    } else {
+      inputs.logs.push_back(given);
+    }
+  }
+  return inputs;
+}
+
+std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid) {
+  std::string wanted(jobid);
+  if (wanted.empty() && !flights.empty()) {
+    // Of those that began in one second the first by name.
+    const auto newer = [](const FlightState& a, const FlightState& b) {
+      return std::pair(a.started_unix_s, b.jobid) < std::pair(b.started_unix_s, a.jobid);
+    };
+    wanted = std::ranges::max(flights, newer).jobid;
+  } else if (!wanted.empty() && !std::ranges::count(flights, wanted, &FlightState::jobid)) {
+    std::set<std::string> jobs;
+    for (const FlightState& f : flights) jobs.insert(f.jobid);
+    throw Error(ExitCode::bad_config,
+                fmt::format("no flight record of job {}; {}", in_quotes(wanted),
+                            jobs.empty() ? "there are none at all"
+                                         : fmt::format("there are records of: {}", fmt::join(jobs, " "))));
+  }
+  std::erase_if(flights, [&](const FlightState& f) { return f.jobid != wanted; });
+  return flights;
+}
+
+HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
+  HangEvidence evidence;
+  evidence.occasion = HangEvidence::Occasion::files;
+  evidence.reporter_host = hostname();
+  evidence.reporter = "busbar diagnose on " + evidence.reporter_host;
+  std::map<std::string, std::vector<FlightState>> by_host;
+  constexpr int kMost = 1 << 22;
+  for (FlightState& f : flights) {
+    evidence.jobid = f.jobid;
+    evidence.nprocs = std::max(evidence.nprocs, std::min(f.nprocs, kMost));
+    evidence.limit_s = std::max(evidence.limit_s, f.limit_s);
+    evidence.idle_s = by_host.empty() ? f.idle_s : std::min(evidence.idle_s, f.idle_s);
+    std::string host = f.host;
+    by_host[std::move(host)].push_back(std::move(f));
+  }
+  for (auto& [name, of_host] : by_host) evidence.hosts.push_back(host_of(name, std::move(of_host)));
+  look_at_this_host(evidence);
+  // As people number them: by their lowest ranks.
+  std::ranges::sort(evidence.hosts, [](const HostEvidence& a, const HostEvidence& b) {
+    return a.ranks.front().flight.rank < b.ranks.front().flight.rank;
+  });
+  return evidence;
+}
 
 ReadLogs read_logs(std::span<const InputFile> files, std::size_t unknown_lines) {
   ReadLogs logs;

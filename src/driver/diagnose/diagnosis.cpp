@@ -45,31 +45,6 @@ LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<
   return view;
 }
 
-}  // namespace
-
-std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams) {
-  std::vector<std::uint32_t> actors;
-  for (const std::uint32_t stream : streams) actors.push_back(alignment.streams[stream].member->actor);
-  return actors;
-}
-
-std::string name_files(std::span<const LogFile> files) {
-  if (files.size() == 1) return "the file " + files.front().path.filename().string();
-  return fmt::format("{} files", files.size());
-}
-
-int nccl_version_of(const LogView& view) {
-  int oldest = 0;
-  const auto take = [&](int version) {
-    if (version > 0 && (oldest == 0 || version < oldest)) oldest = version;
-  };
-  for (const Process& process : view.book.processes) take(nccl_version_number(process.nccl));
-  for (const RasEvidence& ras : view.ras) take(ras.nccl_version);
-  return oldest;
-}
-
-namespace {
-
 constexpr std::size_t kMostEvidence = 5;
 constexpr std::size_t kMostBlamed = 4096;
 
@@ -281,6 +256,27 @@ void name_who_ended(const Findings& findings, Diagnosis& diagnosis) {
 }
 
 }  // namespace
+
+std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams) {
+  std::vector<std::uint32_t> actors;
+  for (const std::uint32_t stream : streams) actors.push_back(alignment.streams[stream].member->actor);
+  return actors;
+}
+
+std::string name_files(std::span<const LogFile> files) {
+  if (files.size() == 1) return "the file " + files.front().path.filename().string();
+  return fmt::format("{} files", files.size());
+}
+
+int nccl_version_of(const LogView& view) {
+  int oldest = 0;
+  const auto take = [&](int version) {
+    if (version > 0 && (oldest == 0 || version < oldest)) oldest = version;
+  };
+  for (const Process& process : view.book.processes) take(nccl_version_number(process.nccl));
+  for (const RasEvidence& ras : view.ras) take(ras.nccl_version);
+  return oldest;
+}
 
 Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras) {
   flush();

@@ -176,58 +176,6 @@ std::string files_text(const DiagnoseResult& result) {
   return "\nFiles read\n" + first_lines(read, 16, "", ", all in --json");
 }
 
-}  // namespace
-
-std::string diagnosis_text(const Diagnosis& diagnosis) {
-  std::string text = fmt::format("VERDICT: {}: {}\n", name(diagnosis.verdict), diagnosis.sentence);
-  text += unread(diagnosis);
-  for (const std::string& evidence : diagnosis.evidence) text += fmt::format("  {}\n", evidence);
-  text += lines("First differing calls", diagnosis.divergences);
-  text += communicators(diagnosis);
-  text += calls(diagnosis);
-  text += warnings(diagnosis);
-  text += lines("Not the same on all ranks", diagnosis.skews);
-  text += transports(diagnosis);
-  text += lines("Algorithms", diagnosis.algorithms);
-  text += facts(diagnosis);
-  text += files(diagnosis);
-  text += lines("Missing evidence", diagnosis.missing);
-  text += lines("Next", diagnosis.next);
-  return without_controls(text, true);
-}
-
-const JudgedHang* decisive_hang(const DiagnoseResult& result) {
-  const Verdict verdict = verdict_of(result);
-  if (result.logs && result.logs->verdict == verdict) return nullptr;
-  const auto found =
-      std::ranges::find_if(result.hangs, [&](const JudgedHang& h) { return h.finding.verdict == verdict; });
-  return found != result.hangs.end() ? &*found : nullptr;
-}
-
-Verdict verdict_of(const DiagnoseResult& result) {
-  Verdict verdict = result.logs ? result.logs->verdict : result.hangs.front().finding.verdict;
-  for (const JudgedHang& hang : result.hangs) verdict = std::min(verdict, hang.finding.verdict);
-  return verdict;
-}
-
-std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
-  std::string text;
-  const JudgedHang* first = decisive_hang(result);
-  if (first != nullptr) text += hang_report(first->evidence, first->finding);
-  if (result.logs) text += (text.empty() ? "" : "\n") + diagnosis_text(*result.logs);
-  for (const JudgedHang& hang : result.hangs) {
-    if (&hang != first) text += "\n" + hang_report(hang.evidence, hang.finding);
-  }
-  text += files_text(result);
-  if (!unknown) return text;
-  text += result.unknown.empty() ? "\nNCCL's lines were all understood\n"
-                                 : fmt::format("\nnot understood ({} lines shown):\n", result.unknown.size());
-  for (const std::string& line : result.unknown) text += "  " + line + "\n";
-  return text;
-}
-
-namespace {
-
 Json communicators_json(const Diagnosis& diagnosis) {
   std::uint64_t room = kMostListedRanks;
   return json_list(diagnosis.communicators, [&](const Diagnosis::Init& init) -> Json {
@@ -301,6 +249,54 @@ Json diagnosis_document(const Diagnosis& diagnosis) {
 }
 
 }  // namespace
+
+std::string diagnosis_text(const Diagnosis& diagnosis) {
+  std::string text = fmt::format("VERDICT: {}: {}\n", name(diagnosis.verdict), diagnosis.sentence);
+  text += unread(diagnosis);
+  for (const std::string& evidence : diagnosis.evidence) text += fmt::format("  {}\n", evidence);
+  text += lines("First differing calls", diagnosis.divergences);
+  text += communicators(diagnosis);
+  text += calls(diagnosis);
+  text += warnings(diagnosis);
+  text += lines("Not the same on all ranks", diagnosis.skews);
+  text += transports(diagnosis);
+  text += lines("Algorithms", diagnosis.algorithms);
+  text += facts(diagnosis);
+  text += files(diagnosis);
+  text += lines("Missing evidence", diagnosis.missing);
+  text += lines("Next", diagnosis.next);
+  return without_controls(text, true);
+}
+
+const JudgedHang* decisive_hang(const DiagnoseResult& result) {
+  const Verdict verdict = verdict_of(result);
+  if (result.logs && result.logs->verdict == verdict) return nullptr;
+  const auto found =
+      std::ranges::find_if(result.hangs, [&](const JudgedHang& h) { return h.finding.verdict == verdict; });
+  return found != result.hangs.end() ? &*found : nullptr;
+}
+
+Verdict verdict_of(const DiagnoseResult& result) {
+  Verdict verdict = result.logs ? result.logs->verdict : result.hangs.front().finding.verdict;
+  for (const JudgedHang& hang : result.hangs) verdict = std::min(verdict, hang.finding.verdict);
+  return verdict;
+}
+
+std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
+  std::string text;
+  const JudgedHang* first = decisive_hang(result);
+  if (first != nullptr) text += hang_report(first->evidence, first->finding);
+  if (result.logs) text += (text.empty() ? "" : "\n") + diagnosis_text(*result.logs);
+  for (const JudgedHang& hang : result.hangs) {
+    if (&hang != first) text += "\n" + hang_report(hang.evidence, hang.finding);
+  }
+  text += files_text(result);
+  if (!unknown) return text;
+  text += result.unknown.empty() ? "\nNCCL's lines were all understood\n"
+                                 : fmt::format("\nnot understood ({} lines shown):\n", result.unknown.size());
+  for (const std::string& line : result.unknown) text += "  " + line + "\n";
+  return text;
+}
 
 std::string diagnosis_json(const Diagnosis& diagnosis) { return dump_json(diagnosis_document(diagnosis)); }
 

@@ -152,23 +152,6 @@ void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
   }
 }
 
-}  // namespace
-
-void fill_tables(const LogView& view, Diagnosis& diagnosis) {
-  fill_communicators(view, diagnosis);
-  fill_lags(view, diagnosis);
-  fill_transports(view, diagnosis);
-  fill_algorithms(view, diagnosis);
-  fill_warnings(view, diagnosis);
-  for (const AlignedComm& comm : view.comms) {
-    if (comm.divergence) diagnosis.divergences.push_back(describe_divergence(view, comm));
-  }
-  for (const DeadlockCycle& cycle : view.cycles) diagnosis.divergences.push_back(cycle.text);
-  for (const SettingSkew& skew : setting_skews(view, false)) diagnosis.skews.push_back(skew.text);
-}
-
-namespace {
-
 constexpr std::size_t kMaxOfKey = 64;  // values of one key
 
 void fill_logged(const LogView& view, Diagnosis& diagnosis) {
@@ -243,6 +226,19 @@ void fill_times(const LogView& view, Diagnosis& diagnosis) {
 }
 
 }  // namespace
+
+void fill_tables(const LogView& view, Diagnosis& diagnosis) {
+  fill_communicators(view, diagnosis);
+  fill_lags(view, diagnosis);
+  fill_transports(view, diagnosis);
+  fill_algorithms(view, diagnosis);
+  fill_warnings(view, diagnosis);
+  for (const AlignedComm& comm : view.comms) {
+    if (comm.divergence) diagnosis.divergences.push_back(describe_divergence(view, comm));
+  }
+  for (const DeadlockCycle& cycle : view.cycles) diagnosis.divergences.push_back(cycle.text);
+  for (const SettingSkew& skew : setting_skews(view, false)) diagnosis.skews.push_back(skew.text);
+}
 
 void fill_facts(const LogView& view, Diagnosis& diagnosis) {
   fill_logged(view, diagnosis);

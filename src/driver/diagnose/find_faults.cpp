@@ -303,36 +303,6 @@ void find_config(const LogView& view, const WarningRecord& record, Findings& fin
   findings.push_back(std::move(finding));
 }
 
-}  // namespace
-
-void find_in_warnings(const LogView& view, Findings& findings) {
-  for (const WarningRecord* one : causes_first(view.book.warnings)) {
-    const WarningRecord& record = *one;
-    const RuleKind kind = record.rule->kind;  // of a victim see find_silent_ranks
-    if (kind == RuleKind::hardware) find_hardware(view, record, findings);
-    if (kind == RuleKind::unreachable || kind == RuleKind::refused) find_unreachable(view, record, findings);
-    if (kind == RuleKind::resource) findings.emplace_back(fault_of(view, record, Verdict::resource));
-    if (kind == RuleKind::config) find_config(view, record, findings);
-    if (kind == RuleKind::call_mismatch) findings.emplace_back(fault_of(view, record, Verdict::arg_mismatch));
-    if (kind == RuleKind::size_mismatch) find_size_mismatch(view, record, findings);
-    if (kind != RuleKind::fallout && kind != RuleKind::other) continue;
-    Finding finding = finding_of(view, record, Verdict::unknown);
-    if (kind == RuleKind::fallout) {
-      if (record.actors.size() + record.ranks.size() == 1)
-        finding.ranks = fault_of(view, record, Verdict::unknown).ranks;
-      finding.missing.emplace_back(
-          "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
-    } else {
-      finding.sentence =
-          fmt::format("{}: a warning that is not known here: \"{}\"", voice_of(view, record), record.example);
-      finding.next.push_back(remedy("unknown-warning"));
-    }
-    findings.emplace_back(std::move(finding));
-  }
-}
-
-namespace {
-
 /// The members of communicators whose logs end without a complaint and without destroying the communicator.
 std::vector<std::uint32_t> silent_actors(const LogView& view) {
   std::set<std::uint32_t> members, spoke;
@@ -432,6 +402,32 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
 }
 
 }  // namespace
+
+void find_in_warnings(const LogView& view, Findings& findings) {
+  for (const WarningRecord* one : causes_first(view.book.warnings)) {
+    const WarningRecord& record = *one;
+    const RuleKind kind = record.rule->kind;  // of a victim see find_silent_ranks
+    if (kind == RuleKind::hardware) find_hardware(view, record, findings);
+    if (kind == RuleKind::unreachable || kind == RuleKind::refused) find_unreachable(view, record, findings);
+    if (kind == RuleKind::resource) findings.emplace_back(fault_of(view, record, Verdict::resource));
+    if (kind == RuleKind::config) find_config(view, record, findings);
+    if (kind == RuleKind::call_mismatch) findings.emplace_back(fault_of(view, record, Verdict::arg_mismatch));
+    if (kind == RuleKind::size_mismatch) find_size_mismatch(view, record, findings);
+    if (kind != RuleKind::fallout && kind != RuleKind::other) continue;
+    Finding finding = finding_of(view, record, Verdict::unknown);
+    if (kind == RuleKind::fallout) {
+      if (record.actors.size() + record.ranks.size() == 1)
+        finding.ranks = fault_of(view, record, Verdict::unknown).ranks;
+      finding.missing.emplace_back(
+          "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
+    } else {
+      finding.sentence =
+          fmt::format("{}: a warning that is not known here: \"{}\"", voice_of(view, record), record.example);
+      finding.next.push_back(remedy("unknown-warning"));
+    }
+    findings.emplace_back(std::move(finding));
+  }
+}
 
 void find_silent_ranks(const LogView& view, Findings& findings) {
   if (cause_is_told(view)) return;

@@ -19,26 +19,6 @@ std::string list_streams(const LogView& view, const CallAlignment& alignment, st
   return list_actors(view.rank_map, actors_of(alignment, streams));
 }
 
-}  // namespace
-
-std::string describe_divergence(const LogView& view, const AlignedComm& comm) {
-  const Divergence& divergence = *comm.divergence;
-  const CallAlignment& alignment = comm.alignment;
-  const std::string deviating = list_streams(view, alignment, divergence.deviating);
-  const std::string majority = list_streams(view, alignment, divergence.majority);
-  if (divergence.not_before) {
-    return fmt::format("{}: between calls {} and {} {} called otherwise than {}", comm.name,
-                       call_number(alignment, *divergence.not_before), call_number(alignment, divergence.key),
-                       deviating, majority);
-  }
-  std::string text = fmt::format("{}: call {} of {} is {}, of {} {}", comm.name, call_number(alignment, divergence.key),
-                                 deviating, divergence.deviating_call, majority, divergence.majority_call);
-  if (divergence.tie) text += " (no majority)";
-  return text;
-}
-
-namespace {
-
 /// How calls were matched, in the order of CallAlignment::How.
 constexpr std::array<std::string_view, 5> kMatched{
     "calls are counted from the beginning of the communicator",
@@ -223,33 +203,6 @@ void find_open_call(const LogView& view, const AlignedComm& comm, Findings& find
   }
   findings.push_back(std::move(finding));
 }
-
-}  // namespace
-
-void find_in_calls(const LogView& view, Findings& findings) {
-  for (const DeadlockCycle& cycle : view.cycles) {
-    Finding finding = make_finding(Verdict::order_mismatch, "deadlock over communicators: " + cycle.text,
-                                   {cycle.inversion ? "all made the calls, in opposite orders"
-                                                    : "each waits for a call that the other makes only afterwards"},
-                                   {remedy("same-order")});
-    blame_ranks(view, cycle.actors, finding);
-    findings.emplace_back(std::move(finding));
-  }
-  const WaitsIn waiting = who_waits(view);
-  for (const AlignedComm& comm : view.comms) {
-    if (comm.divergence) {
-      findings.emplace_back(divergence_finding(view, comm));  // later calls cannot be compared any more
-    } else if (!comm.lag) {
-      find_open_call(view, comm, findings);
-    } else if (comm.lag->waited_for) {
-      findings.emplace_back(lag_finding(view, waiting, comm));
-    } else if (is_cut_off(view, comm)) {
-      findings.emplace_back(cut_off_finding(view, comm));
-    }
-  }
-}
-
-namespace {
 
 struct TorchRank {
   int rank = -1;
@@ -492,6 +445,45 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
 }
 
 }  // namespace
+
+std::string describe_divergence(const LogView& view, const AlignedComm& comm) {
+  const Divergence& divergence = *comm.divergence;
+  const CallAlignment& alignment = comm.alignment;
+  const std::string deviating = list_streams(view, alignment, divergence.deviating);
+  const std::string majority = list_streams(view, alignment, divergence.majority);
+  if (divergence.not_before) {
+    return fmt::format("{}: between calls {} and {} {} called otherwise than {}", comm.name,
+                       call_number(alignment, *divergence.not_before), call_number(alignment, divergence.key),
+                       deviating, majority);
+  }
+  std::string text = fmt::format("{}: call {} of {} is {}, of {} {}", comm.name, call_number(alignment, divergence.key),
+                                 deviating, divergence.deviating_call, majority, divergence.majority_call);
+  if (divergence.tie) text += " (no majority)";
+  return text;
+}
+
+void find_in_calls(const LogView& view, Findings& findings) {
+  for (const DeadlockCycle& cycle : view.cycles) {
+    Finding finding = make_finding(Verdict::order_mismatch, "deadlock over communicators: " + cycle.text,
+                                   {cycle.inversion ? "all made the calls, in opposite orders"
+                                                    : "each waits for a call that the other makes only afterwards"},
+                                   {remedy("same-order")});
+    blame_ranks(view, cycle.actors, finding);
+    findings.emplace_back(std::move(finding));
+  }
+  const WaitsIn waiting = who_waits(view);
+  for (const AlignedComm& comm : view.comms) {
+    if (comm.divergence) {
+      findings.emplace_back(divergence_finding(view, comm));  // later calls cannot be compared any more
+    } else if (!comm.lag) {
+      find_open_call(view, comm, findings);
+    } else if (comm.lag->waited_for) {
+      findings.emplace_back(lag_finding(view, waiting, comm));
+    } else if (is_cut_off(view, comm)) {
+      findings.emplace_back(cut_off_finding(view, comm));
+    }
+  }
+}
 
 void find_in_torch(const LogView& view, Findings& findings) {
   std::map<std::string, TorchGroup> groups;

@@ -62,17 +62,6 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
   return {};
 }
 
-}  // namespace
-
-void find_in_kernel(const LogView& view, Findings& findings) {
-  for (const KernelGroup& group : view.book.kernel) {
-    const bool harmless = group.rule != nullptr && group.rule->kind == RuleKind::harmless;
-    if (!harmless) findings.push_back(finding_of(view, group));
-  }
-}
-
-namespace {
-
 std::vector<std::string> lines_of(const RasEvidence& ras) {
   std::vector<std::string> lines = ras.lines;
   for (std::string& line : lines) line.insert(0, "RAS: ");
@@ -104,6 +93,13 @@ Finding gone_finding(const LogView& view, const RasEvidence& ras, const std::vec
 }
 
 }  // namespace
+
+void find_in_kernel(const LogView& view, Findings& findings) {
+  for (const KernelGroup& group : view.book.kernel) {
+    const bool harmless = group.rule != nullptr && group.rule->kind == RuleKind::harmless;
+    if (!harmless) findings.push_back(finding_of(view, group));
+  }
+}
 
 void find_in_ras(const LogView& view, Findings& findings) {
   for (const RasEvidence& ras : view.ras) {

@@ -96,37 +96,6 @@ void add_device_skews(const LogView& view, std::vector<SettingSkew>& skews) {
   }
 }
 
-}  // namespace
-
-std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) {
-  std::vector<SettingSkew> skews;
-  const ProcessRanks processes = processes_of(view);
-  const auto add_skew = [&](std::string_view name, const Values& values, bool decisive) {
-    if (values.size() > 1) skews.push_back({describe(view.rank_map, name, values), decisive, false});
-  };
-  add_skew("NCCL version", gather(processes, &Process::nccl), true);
-  add_skew("CUDA version of NCCL", gather(processes, &Process::cuda), false);
-  add_skew("network", gather(processes, &Process::network), true);
-  std::set<std::string> names;
-  for (const auto& [process, actors] : processes) {
-    for (const auto& [name, value] : process->env) names.insert(name);
-  }
-  for (const std::string& name : names) {
-    static const std::string kUnset;
-    const Values values = gather(processes, [&](const Process& process) -> const std::string& {
-      const auto setting = process.env.find(name);
-      return setting == process.env.end() ? kUnset : setting->second;
-    });
-    add_skew(name, values, must_agree(name));
-    if (values.size() < 2) add_presence_skew(view, processes, name, skews);
-  }
-  add_device_skews(view, skews);
-  if (decisive_only) std::erase_if(skews, [](const SettingSkew& skew) { return !skew.decisive; });
-  return skews;
-}
-
-namespace {
-
 void find_ranges(const LogView& view, Findings& findings) {
   std::map<std::string, std::vector<std::uint32_t>> wrong;
   for (const std::uint32_t actor : view.rank_map.rank_actors) {
@@ -200,6 +169,33 @@ void find_absent_networks(const LogView& view, Findings& findings) {
 }
 
 }  // namespace
+
+std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) {
+  std::vector<SettingSkew> skews;
+  const ProcessRanks processes = processes_of(view);
+  const auto add_skew = [&](std::string_view name, const Values& values, bool decisive) {
+    if (values.size() > 1) skews.push_back({describe(view.rank_map, name, values), decisive, false});
+  };
+  add_skew("NCCL version", gather(processes, &Process::nccl), true);
+  add_skew("CUDA version of NCCL", gather(processes, &Process::cuda), false);
+  add_skew("network", gather(processes, &Process::network), true);
+  std::set<std::string> names;
+  for (const auto& [process, actors] : processes) {
+    for (const auto& [name, value] : process->env) names.insert(name);
+  }
+  for (const std::string& name : names) {
+    static const std::string kUnset;
+    const Values values = gather(processes, [&](const Process& process) -> const std::string& {
+      const auto setting = process.env.find(name);
+      return setting == process.env.end() ? kUnset : setting->second;
+    });
+    add_skew(name, values, must_agree(name));
+    if (values.size() < 2) add_presence_skew(view, processes, name, skews);
+  }
+  add_device_skews(view, skews);
+  if (decisive_only) std::erase_if(skews, [](const SettingSkew& skew) { return !skew.decisive; });
+  return skews;
+}
 
 void find_in_settings(const LogView& view, Findings& findings) {
   find_ranges(view, findings);

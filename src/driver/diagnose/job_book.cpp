@@ -31,16 +31,106 @@ void add_group(std::vector<Group>& groups, Group&& group, std::size_t most, Same
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// The rule that knows more of a kernel's line than its number does.
 const LineRule* rule_of_kernel(std::string_view text) {
   for (const LineRule* rule : builtin_line_rules().matches(text)) {
     if (rule->program == "kernel") return rule;
   }
   return nullptr;
+}
+
+// What follows a line on the next: indented, or the rest of what a terminal or a web page broke.
+bool goes_on(std::string_view next, bool anywhere) {
+  const std::string_view text = without_blanks(next);
+  if (text.empty() || text.size() > 1000 || text.starts_with("File \"")) return false;
+  if (text.size() < next.size() && is_blank(next.front())) return true;
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  if (digits > 0) return anywhere && (digits == text.size() || text[digits] == ',' || text[digits] == ')');
+  return anywhere && !is_upper(text.front()) && is_name(text.front());
+}
+
+/// How much of a watchdog's line could be read.
+int fields_of(const LogLine& line) {
+  const auto* work = std::get_if<TorchWork>(&line.fact);
+  if (work == nullptr) return -1;
+  return (work->seq >= 0) + !work->op.empty() + (work->numel_in >= 0) + (work->numel_out >= 0) +
+         (work->timeout_ms >= 0) + (work->ran_ms >= 0);
+}
+
+/// Takes over those fields that are as they were made.
+template <auto... fields, class Record>
+void fill_unset(Record& ours, const Record& later) {
+  static const Record kUnset{};
+  (..., (ours.*fields == kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
+}
+
+/// Takes over those fields that tell something.
+template <auto... fields, class Record>
+void take_set(Record& ours, const Record& later) {
+  static const Record kUnset{};
+  (..., (later.*fields != kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
+}
+
+void merge_process(Process& ours, Process& later) {
+  ours.first_line = std::min(ours.first_line, later.first_line);
+  ours.last_line = ours.file == later.file ? std::max(ours.last_line, later.last_line) : UINT64_MAX;
+  ours.lines += later.lines;
+  take_set<&Process::nccl, &Process::cuda, &Process::network>(ours, later);
+  fill_unset<&Process::decoration>(ours, later);
+  for (auto& [name, value] : later.env) {
+    if (ours.env.size() < JobBook::kMaxSettings) ours.env[name] = std::move(value);
+  }
+  for (auto& [network, devices] : later.devices) ours.devices[network] = std::move(devices);
+  ours.addresses.merge(later.addresses);
+  ours.absent_networks.merge(later.absent_networks);
+}
+
+void merge_actor(Actor& ours, const Actor& later) {
+  fill_unset<&Actor::job_rank>(ours, later);
+  if (ours.hint_rank < 0) {
+    ours.hint_rank = later.hint_rank;
+    ours.hint_nranks = later.hint_nranks;
+  }
+  if (later.last_call_line > 0) {
+    ours.last_call_file = later.last_call_file;
+    ours.last_call_line = later.last_call_line;
+  }
+  if (later.timings.total > ours.timings.total) ours.timings = later.timings;
+  if (later.bootstrap.total > ours.bootstrap.total) ours.bootstrap = later.bootstrap;
+  ours.cut = later.cut;
+  if (later.got_through) ours.forgive_tries();
+  ours.warnings += later.warnings;
+  ours.victim_warnings += later.victim_warnings;
+  ours.failures += later.failures;
+  ours.tries += later.tries;
+}
+
+/// Whether what the other book has of a communicator follows what this one has.
+bool continues(const CommInstance& ours, const CommInstance& later) {
+  if (ours.ended) return false;
+  if (ours.comm_id != 0 && later.comm_id != 0 && ours.comm_id != later.comm_id) return false;
+  if (ours.rank >= 0 && later.rank >= 0 && ours.rank != later.rank) return false;
+  return !(later.started && (ours.started || ours.completed || ours.used));
+}
+
+void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls_before, const Words& words) {
+  using Comm = CommInstance;
+  fill_unset<&Comm::rank, &Comm::nranks, &Comm::nnodes, &Comm::comm_id, &Comm::parent, &Comm::parent_instance,
+             &Comm::color, &Comm::function, &Comm::recorded_as, &Comm::last_site>(ours, later);
+  ours.ended_to = std::max(ours.ended_to, later.ended_to);
+  if (ours.ncalls() == 0) ours.announced = ours.announced || later.announced;
+  take_set<&Comm::ends_only, &Comm::started, &Comm::completed, &Comm::used, &Comm::last_connection>(ours, later);
+  ours.ended = later.ended;
+  ours.aborted = later.aborted;
+  ours.reach(later.stage);
+  ours.sends += later.sends;
+  ours.receives += later.receives;
+  ours.op_counts.append(later.op_counts);
+  ours.calls.append(later.calls, calls_before, words);
+}
+
+void add_counts(auto& ours, const auto& later, std::size_t most) {
+  for (const auto& [key, times] : later) add_count(ours, key, times, most);
 }
 
 }  // namespace
@@ -296,28 +386,6 @@ bool JobBook::hold(const LogLine& line, const Place& from) {
   return true;
 }
 
-namespace {
-
-// What follows a line on the next: indented, or the rest of what a terminal or a web page broke.
-bool goes_on(std::string_view next, bool anywhere) {
-  const std::string_view text = without_blanks(next);
-  if (text.empty() || text.size() > 1000 || text.starts_with("File \"")) return false;
-  if (text.size() < next.size() && is_blank(next.front())) return true;
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (digits > 0) return anywhere && (digits == text.size() || text[digits] == ',' || text[digits] == ')');
-  return anywhere && !is_upper(text.front()) && is_name(text.front());
-}
-
-/// How much of a watchdog's line could be read.
-int fields_of(const LogLine& line) {
-  const auto* work = std::get_if<TorchWork>(&line.fact);
-  if (work == nullptr) return -1;
-  return (work->seq >= 0) + !work->op.empty() + (work->numel_in >= 0) + (work->numel_out >= 0) +
-         (work->timeout_ms >= 0) + (work->ran_ms >= 0);
-}
-
-}  // namespace
-
 bool JobBook::add_to_held(const LogLine& line, std::size_t file, std::uint64_t number) {
   constexpr int kMostLines = 5;
   const auto* other = std::get_if<OtherLine>(&line.fact);
@@ -348,86 +416,6 @@ void JobBook::flush() {
   const LogLine line = parse_log_line(held.text);
   if (const auto* work = std::get_if<TorchWork>(&line.fact)) torch.add(*work, held.from.file, held.from.line);
 }
-
-namespace {
-
-/// Takes over those fields that are as they were made.
-template <auto... fields, class Record>
-void fill_unset(Record& ours, const Record& later) {
-  static const Record kUnset{};
-  (..., (ours.*fields == kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
-}
-
-/// Takes over those fields that tell something.
-template <auto... fields, class Record>
-void take_set(Record& ours, const Record& later) {
-  static const Record kUnset{};
-  (..., (later.*fields != kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
-}
-
-void merge_process(Process& ours, Process& later) {
-  ours.first_line = std::min(ours.first_line, later.first_line);
-  ours.last_line = ours.file == later.file ? std::max(ours.last_line, later.last_line) : UINT64_MAX;
-  ours.lines += later.lines;
-  take_set<&Process::nccl, &Process::cuda, &Process::network>(ours, later);
-  fill_unset<&Process::decoration>(ours, later);
-  for (auto& [name, value] : later.env) {
-    if (ours.env.size() < JobBook::kMaxSettings) ours.env[name] = std::move(value);
-  }
-  for (auto& [network, devices] : later.devices) ours.devices[network] = std::move(devices);
-  ours.addresses.merge(later.addresses);
-  ours.absent_networks.merge(later.absent_networks);
-}
-
-void merge_actor(Actor& ours, const Actor& later) {
-  fill_unset<&Actor::job_rank>(ours, later);
-  if (ours.hint_rank < 0) {
-    ours.hint_rank = later.hint_rank;
-    ours.hint_nranks = later.hint_nranks;
-  }
-  if (later.last_call_line > 0) {
-    ours.last_call_file = later.last_call_file;
-    ours.last_call_line = later.last_call_line;
-  }
-  if (later.timings.total > ours.timings.total) ours.timings = later.timings;
-  if (later.bootstrap.total > ours.bootstrap.total) ours.bootstrap = later.bootstrap;
-  ours.cut = later.cut;
-  if (later.got_through) ours.forgive_tries();
-  ours.warnings += later.warnings;
-  ours.victim_warnings += later.victim_warnings;
-  ours.failures += later.failures;
-  ours.tries += later.tries;
-}
-
-/// Whether what the other book has of a communicator follows what this one has.
-bool continues(const CommInstance& ours, const CommInstance& later) {
-  if (ours.ended) return false;
-  if (ours.comm_id != 0 && later.comm_id != 0 && ours.comm_id != later.comm_id) return false;
-  if (ours.rank >= 0 && later.rank >= 0 && ours.rank != later.rank) return false;
-  return !(later.started && (ours.started || ours.completed || ours.used));
-}
-
-void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls_before, const Words& words) {
-  using Comm = CommInstance;
-  fill_unset<&Comm::rank, &Comm::nranks, &Comm::nnodes, &Comm::comm_id, &Comm::parent, &Comm::parent_instance,
-             &Comm::color, &Comm::function, &Comm::recorded_as, &Comm::last_site>(ours, later);
-  ours.ended_to = std::max(ours.ended_to, later.ended_to);
-  if (ours.ncalls() == 0) ours.announced = ours.announced || later.announced;
-  take_set<&Comm::ends_only, &Comm::started, &Comm::completed, &Comm::used, &Comm::last_connection>(ours, later);
-  ours.ended = later.ended;
-  ours.aborted = later.aborted;
-  ours.reach(later.stage);
-  ours.sends += later.sends;
-  ours.receives += later.receives;
-  ours.op_counts.append(later.op_counts);
-  ours.calls.append(later.calls, calls_before, words);
-}
-
-void add_counts(auto& ours, const auto& later, std::size_t most) {
-  for (const auto& [key, times] : later) add_count(ours, key, times, most);
-}
-
-}  // namespace
 
 /// The other book's numbers in this one.
 struct JobBook::Renumbered {

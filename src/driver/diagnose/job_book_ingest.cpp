@@ -30,6 +30,14 @@ bool has_root(std::string_view op) {
 
 bool reduces(std::string_view op) { return mentions(op, "Reduce"); }
 
+/// Whether an event is about a new communicator at the address of one that is known.
+bool starts_another(const CommInstance& instance, const InitEvent& event) {
+  if (instance.comm_id != 0 && event.comm_id != 0 && instance.comm_id != event.comm_id) return true;
+  if (instance.rank >= 0 && event.rank >= 0 && instance.rank != event.rank) return true;
+  if (instance.nranks >= 0 && event.nranks >= 0 && instance.nranks != event.nranks) return true;
+  return !event.complete && event.function != "bootstrapSplit" && (instance.completed || instance.used);
+}
+
 }  // namespace
 
 void JobBook::ingest(const CollCall& call, const Place& from) {
@@ -65,18 +73,6 @@ void JobBook::ingest(const CollCall& call, const Place& from) {
   kept.root = has_root(call.op) ? static_cast<std::int32_t>(call.root) : -1;
   instance.calls.add(kept, words);
 }
-
-namespace {
-
-/// Whether an event is about a new communicator at the address of one that is known.
-bool starts_another(const CommInstance& instance, const InitEvent& event) {
-  if (instance.comm_id != 0 && event.comm_id != 0 && instance.comm_id != event.comm_id) return true;
-  if (instance.rank >= 0 && event.rank >= 0 && instance.rank != event.rank) return true;
-  if (instance.nranks >= 0 && event.nranks >= 0 && instance.nranks != event.nranks) return true;
-  return !event.complete && event.function != "bootstrapSplit" && (instance.completed || instance.used);
-}
-
-}  // namespace
 
 void JobBook::ingest(const InitEvent& event, const Place& from) {
   std::uint32_t index = event.comm != 0 ? live_instance(from.process, event.comm) : kNone;

@@ -53,25 +53,6 @@ int rank_in(std::string_view text, std::string_view list) {
   return number_of<int>(builtin_line_rules().facts_in(list, text)["rank"]).value_or(-1);
 }
 
-}  // namespace
-
-int decoration_rank(std::string_view decoration) { return rank_in(decoration, "decorations"); }
-
-int file_name_rank(std::string_view name) { return rank_in(name, "file-names"); }
-
-std::string decoration_label(std::string_view decoration) {
-  std::string label;
-  while (true) {
-    const std::string_view token = next_token(decoration);
-    if (token.empty() || label.size() > 200) return label;
-    if (is_time(token) || token == "stdout" || token == "stderr" || token == "F" || token == "P") continue;
-    if (!label.empty()) label += ' ';
-    label += token.substr(0, 100);
-  }
-}
-
-namespace {
-
 enum class LogLevel : std::uint8_t { none, version, info, warn, call, trace };
 
 /// The level of a line of NCCL, and what follows "host:pid:tid [dev] NCCL INFO ".
@@ -316,6 +297,21 @@ void parse_bare(std::string_view line, LogLine& result) {
 }
 
 }  // namespace
+
+int decoration_rank(std::string_view decoration) { return rank_in(decoration, "decorations"); }
+
+int file_name_rank(std::string_view name) { return rank_in(name, "file-names"); }
+
+std::string decoration_label(std::string_view decoration) {
+  std::string label;
+  while (true) {
+    const std::string_view token = next_token(decoration);
+    if (token.empty() || label.size() > 200) return label;
+    if (is_time(token) || token == "stdout" || token == "stderr" || token == "F" || token == "P") continue;
+    if (!label.empty()) label += ' ';
+    label += token.substr(0, 100);
+  }
+}
 
 LogLine parse_log_line(std::string_view line) {
   LogLine result;

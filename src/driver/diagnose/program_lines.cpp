@@ -116,28 +116,6 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
   return false;
 }
 
-}  // namespace
-
-Speaker find_speaker(std::string_view line) {
-  Speaker speaker;
-  speaker.text = without_marks(line);
-  LineFacts said = builtin_line_rules().facts_in("speakers", speaker.text);
-  speaker.host = said["host"];
-  for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
-  }
-  if (speaker.rank < 0) speaker.rank = number_of<int>(said["rank"]).value_or(-1);
-  // "node12: [rank3]: ", "trainer-1  | [rank3]: ", whatever else may stand before it; but not "ValueError: [rank3]: ".
-  const std::size_t at = speaker.own < 0 ? speaker.text.substr(0, 160).find("[rank") : kNotFound;
-  if (at == kNotFound || mentions(speaker.text.substr(0, at), "Error")) return speaker;
-  std::string_view rest = speaker.text.substr(at);
-  if (take_decoration(rest, speaker)) speaker.text = rest;
-  return speaker;
-}
-
-bool may_tell_failure(std::string_view line) { return builtin_line_rules().may_match(line); }
-
-namespace {
-
 /// A line without its decorations, in lower case too, and the events found in it so far.
 struct ProgramLine {
   const Speaker& speaker;
@@ -298,6 +276,24 @@ bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {
 }
 
 }  // namespace
+
+Speaker find_speaker(std::string_view line) {
+  Speaker speaker;
+  speaker.text = without_marks(line);
+  LineFacts said = builtin_line_rules().facts_in("speakers", speaker.text);
+  speaker.host = said["host"];
+  for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
+  }
+  if (speaker.rank < 0) speaker.rank = number_of<int>(said["rank"]).value_or(-1);
+  // "node12: [rank3]: ", "trainer-1  | [rank3]: ", whatever else may stand before it; but not "ValueError: [rank3]: ".
+  const std::size_t at = speaker.own < 0 ? speaker.text.substr(0, 160).find("[rank") : kNotFound;
+  if (at == kNotFound || mentions(speaker.text.substr(0, at), "Error")) return speaker;
+  std::string_view rest = speaker.text.substr(at);
+  if (take_decoration(rest, speaker)) speaker.text = rest;
+  return speaker;
+}
+
+bool may_tell_failure(std::string_view line) { return builtin_line_rules().may_match(line); }
 
 std::optional<std::string> SmiReader::read(std::string_view line) {
   if (line.starts_with("GPU 0")) {

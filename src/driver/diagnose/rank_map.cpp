@@ -163,80 +163,6 @@ std::string name_actor(const JobBook& book, const RankMap& rank_map, std::uint32
   return "process " + (place.empty() ? "without a name" : place);
 }
 
-}  // namespace
-
-const Process& process_of(const JobBook& book, std::uint32_t actor) {
-  return book.processes[book.actors[actor].process];
-}
-
-const std::string& host_of(const JobBook& book, std::uint32_t actor) { return process_of(book, actor).host; }
-
-RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
-  RankMap rank_map;
-  rank_map.rank_of = ranks_by_communicators(book);
-  rank_map.owner_of = find_helpers(book);
-  const std::set<std::uint32_t> cut_heads = find_cut_heads(book);
-  for (std::uint32_t i = 0; i < book.processes.size(); ++i) {
-    const Process& process = book.processes[i];
-    if (cut_heads.contains(i)) continue;
-    if (!process.host.empty()) rank_map.hosts.insert(process.host);
-    for (const std::string& address : process.addresses) rank_map.host_of_address.emplace(address, process.host);
-  }
-  for (const CommInstance& instance : book.instances) rank_map.nranks = std::max(rank_map.nranks, instance.nranks);
-  for (const Actor& actor : book.actors) rank_map.nranks = std::max(rank_map.nranks, actor.hint_nranks);
-  for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
-    if (!is_rank_actor(book, actor) || cut_heads.contains(book.actors[actor].process)) continue;
-    if (rank_map.owner_of[actor] != actor) continue;
-    const Actor& hints = book.actors[actor];
-    const bool of_part = hints.hint_nranks >= 0 && hints.hint_nranks < rank_map.nranks;
-    if (rank_map.rank_of[actor] < 0 && !of_part) rank_map.rank_of[actor] = hints.hint_rank;
-    rank_map.rank_actors.push_back(actor);
-    if (rank_map.rank_of[actor] >= 0) rank_map.actor_of.emplace(rank_map.rank_of[actor], actor);
-  }
-  guess_ranks(book, files, rank_map);
-  std::ranges::stable_sort(rank_map.rank_actors, [&](std::uint32_t a, std::uint32_t b) {
-    return static_cast<unsigned>(rank_map.rank_of[a]) < static_cast<unsigned>(rank_map.rank_of[b]);
-  });
-  for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
-    rank_map.rank_of[actor] = rank_map.rank_of[rank_map.owner_of[actor]];
-    rank_map.name_of.push_back(name_actor(book, rank_map, rank_map.owner_of[actor], files));
-  }
-  return rank_map;
-}
-
-std::string list_ranks(const RankList& ranks) {
-  if (ranks.empty()) return "no rank";
-  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
-  std::string list = compress_ranks(ranks);
-  constexpr std::size_t kLong = 120;
-  if (list.size() <= kLong) return "ranks " + list;
-  return fmt::format("{} ranks ({},...)", ranks.size(), list.substr(0, list.rfind(',', kLong)));
-}
-
-std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> actors) {
-  if (actors.size() == 1) return rank_map.name_of[actors.front()];
-  std::vector<int> ranks;
-  std::string others;
-  std::size_t unnamed = 0;
-  std::set<std::uint32_t> told;
-  std::set<std::string> names;  // some lines tell no more of a process than the number of its device
-  for (const std::uint32_t voice : actors) {
-    const std::uint32_t actor = rank_map.owner_of[voice];
-    if (!told.insert(actor).second) continue;
-    if (rank_map.rank_of[actor] >= 0) {
-      ranks.push_back(rank_map.rank_of[actor]);
-    } else if (names.insert(rank_map.name_of[actor]).second && ++unnamed <= 4) {
-      others += (others.empty() ? "" : "; ") + rank_map.name_of[actor];
-    }
-  }
-  if (told.size() == 1) return rank_map.name_of[*told.begin()];
-  if (unnamed > 4) others += fmt::format(" and {} more", unnamed - 4);
-  if (ranks.empty()) return others.empty() ? "nobody" : others;
-  return list_ranks(ranks) + (others.empty() ? "" : "; " + others);
-}
-
-namespace {
-
 /// Names that ranks agree on.
 class CommKeys {
  public:
@@ -349,6 +275,76 @@ void name_comm(JoinedComm& comm, std::size_t number) {
 }
 
 }  // namespace
+
+const Process& process_of(const JobBook& book, std::uint32_t actor) {
+  return book.processes[book.actors[actor].process];
+}
+
+const std::string& host_of(const JobBook& book, std::uint32_t actor) { return process_of(book, actor).host; }
+
+RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
+  RankMap rank_map;
+  rank_map.rank_of = ranks_by_communicators(book);
+  rank_map.owner_of = find_helpers(book);
+  const std::set<std::uint32_t> cut_heads = find_cut_heads(book);
+  for (std::uint32_t i = 0; i < book.processes.size(); ++i) {
+    const Process& process = book.processes[i];
+    if (cut_heads.contains(i)) continue;
+    if (!process.host.empty()) rank_map.hosts.insert(process.host);
+    for (const std::string& address : process.addresses) rank_map.host_of_address.emplace(address, process.host);
+  }
+  for (const CommInstance& instance : book.instances) rank_map.nranks = std::max(rank_map.nranks, instance.nranks);
+  for (const Actor& actor : book.actors) rank_map.nranks = std::max(rank_map.nranks, actor.hint_nranks);
+  for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
+    if (!is_rank_actor(book, actor) || cut_heads.contains(book.actors[actor].process)) continue;
+    if (rank_map.owner_of[actor] != actor) continue;
+    const Actor& hints = book.actors[actor];
+    const bool of_part = hints.hint_nranks >= 0 && hints.hint_nranks < rank_map.nranks;
+    if (rank_map.rank_of[actor] < 0 && !of_part) rank_map.rank_of[actor] = hints.hint_rank;
+    rank_map.rank_actors.push_back(actor);
+    if (rank_map.rank_of[actor] >= 0) rank_map.actor_of.emplace(rank_map.rank_of[actor], actor);
+  }
+  guess_ranks(book, files, rank_map);
+  std::ranges::stable_sort(rank_map.rank_actors, [&](std::uint32_t a, std::uint32_t b) {
+    return static_cast<unsigned>(rank_map.rank_of[a]) < static_cast<unsigned>(rank_map.rank_of[b]);
+  });
+  for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
+    rank_map.rank_of[actor] = rank_map.rank_of[rank_map.owner_of[actor]];
+    rank_map.name_of.push_back(name_actor(book, rank_map, rank_map.owner_of[actor], files));
+  }
+  return rank_map;
+}
+
+std::string list_ranks(const RankList& ranks) {
+  if (ranks.empty()) return "no rank";
+  if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
+  std::string list = compress_ranks(ranks);
+  constexpr std::size_t kLong = 120;
+  if (list.size() <= kLong) return "ranks " + list;
+  return fmt::format("{} ranks ({},...)", ranks.size(), list.substr(0, list.rfind(',', kLong)));
+}
+
+std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> actors) {
+  if (actors.size() == 1) return rank_map.name_of[actors.front()];
+  std::vector<int> ranks;
+  std::string others;
+  std::size_t unnamed = 0;
+  std::set<std::uint32_t> told;
+  std::set<std::string> names;  // some lines tell no more of a process than the number of its device
+  for (const std::uint32_t voice : actors) {
+    const std::uint32_t actor = rank_map.owner_of[voice];
+    if (!told.insert(actor).second) continue;
+    if (rank_map.rank_of[actor] >= 0) {
+      ranks.push_back(rank_map.rank_of[actor]);
+    } else if (names.insert(rank_map.name_of[actor]).second && ++unnamed <= 4) {
+      others += (others.empty() ? "" : "; ") + rank_map.name_of[actor];
+    }
+  }
+  if (told.size() == 1) return rank_map.name_of[*told.begin()];
+  if (unnamed > 4) others += fmt::format(" and {} more", unnamed - 4);
+  if (ranks.empty()) return others.empty() ? "nobody" : others;
+  return list_ranks(ranks) + (others.empty() ? "" : "; " + others);
+}
 
 std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& rank_map) {
   std::vector<JoinedComm> comms;

@@ -64,6 +64,16 @@ void add_groups(const RE2& pattern, std::string_view line, auto& found) {
   }
 }
 
+const LineRules& rules_with(const RuleFile* site) {
+  static const LineRules kRules = [&] {
+    std::vector<RuleFile> files;
+    for (const EmbeddedFile& file : embedded_line_rules()) files.push_back({std::string(file.name), file.text});
+    if (site != nullptr) files.push_back(*site);
+    return LineRules::read(files);
+  }();
+  return kRules;
+}
+
 }  // namespace
 
 struct LineRules::Patterns {
@@ -325,20 +335,6 @@ bool LineRules::is_known(std::string_view message) const {
 }
 
 std::string_view name_of(RuleKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
-
-namespace {
-
-const LineRules& rules_with(const RuleFile* site) {
-  static const LineRules kRules = [&] {
-    std::vector<RuleFile> files;
-    for (const EmbeddedFile& file : embedded_line_rules()) files.push_back({std::string(file.name), file.text});
-    if (site != nullptr) files.push_back(*site);
-    return LineRules::read(files);
-  }();
-  return kRules;
-}
-
-}  // namespace
 
 const LineRules& builtin_line_rules() { return rules_with(nullptr); }
 

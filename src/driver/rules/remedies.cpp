@@ -38,18 +38,6 @@ const RemediesFile& remedies_file() {
   return kFile;
 }
 
-}  // namespace
-
-const std::map<std::string, std::string>& remedies() { return remedies_file().remedies; }
-
-const std::string& remedy(std::string_view name) { return remedies().at(std::string(name)); }
-
-const std::map<std::string, RemarkTexts>& all_remark_texts() { return remedies_file().remarks; }
-
-const RemarkTexts& remark_texts(std::string_view name) { return all_remark_texts().at(std::string(name)); }
-
-namespace {
-
 /// The words of an action, and how bad that is.
 constexpr std::array<std::string_view, 8> kActions{"stated", "ignore", "monitor", "restart",
                                                    "reset",  "reboot", "isolate", "vendor"};
@@ -82,6 +70,14 @@ Outcome outcome_of_stated(std::string_view text) {
 }
 
 }  // namespace
+
+const std::map<std::string, std::string>& remedies() { return remedies_file().remedies; }
+
+const std::string& remedy(std::string_view name) { return remedies().at(std::string(name)); }
+
+const std::map<std::string, RemarkTexts>& all_remark_texts() { return remedies_file().remarks; }
+
+const RemarkTexts& remark_texts(std::string_view name) { return all_remark_texts().at(std::string(name)); }
 
 std::map<int, XidMeaning> read_xids(std::string_view text, const std::string& file_name) {
   std::map<int, XidMeaning> xids;
