@@ -47,6 +47,10 @@ std::string watchdog(int rank, int seq, std::string_view op = "ALLREDUCE", std::
 TEST_CASE("Who speaks is told by any launcher's decoration", "[job_log][program]") {
   CHECK(find_speaker("[rank3]: ValueError: no").rank == 3);
   CHECK(find_speaker("[rank3]: ValueError: no").text == "ValueError: no");
+  CHECK(find_speaker("[3] About to throw").rank == 3);  // Hydra -l
+  CHECK(find_speaker("[3] 17 done").rank == -1);
+  CHECK(find_speaker("Sun Dec 24 09:52:05 2017[1,3]<stdout>:done").rank == 3);
+  CHECK(find_speaker("x4310c3s2b0n0.hsn 7: Abort(1) on node 7").rank == 7);  // PALS
   CHECK(find_speaker("[1,12]<stderr>:ValueError: no").rank == 12);
   CHECK(find_speaker("(Worker[rank=9] pid=77, ip=10.0.0.1) [rank9]: ValueError: no").rank == 9);
   CHECK(find_speaker("(worker3, rank=3, pid=164, ip=10.0.0.7) ValueError: no").rank == 3);

@@ -262,7 +262,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
       for (const std::uint32_t actor : processes[last_process_].actors) actors[actor].cut = true;
     }
   }
-  const std::string_view begin = without_blanks(text.substr(0, 200));
+  const std::string_view own = undecorated(text), begin = own.substr(0, 200);
   const char first = begin.empty() ? '\0' : begin.front();
   // By the first letter: most lines have another, and there are very many.
   if (first == 'h' || first == 'r' || first == 'R' || first == '=' || begin.starts_with("time ")) note_failed(begin);
@@ -291,7 +291,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
     }
   }
   const bool in_error = error_line_ > 0 && number == error_line_ + 1 && file == error_file_;
-  if (in_error || may_tell_failure(text)) note_program(text, file, number);
+  if (in_error || may_tell_failure(own)) note_program(text, file, number);
 }
 
 // "node1:7:7 [0] NCCL INFO node2:8:8 [1] NCCL INFO ...": what the first was about to say comes without a prefix.

@@ -72,8 +72,17 @@ int rank_in(std::string_view decoration) {
   return static_cast<int>(rank);
 }
 
+bool is_host(std::string_view word) {
+  return word.find_first_of("0123456789") != kNotFound && word.find_first_not_of("0123456789") != kNotFound &&
+         word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_") == kNotFound;
+}
+
 /// A decoration off the front of `text`; false where there is none.
 bool take_decoration(std::string_view& text, Speaker& speaker) {
+  // mpirun --timestamp-output: "Sun Dec 24 09:52:05 2017[1,0]<stdout>:".
+  const std::size_t tag = std::min(text.substr(0, 64).find("]<std"), text.size());
+  if (const std::size_t at = text.substr(0, tag).rfind('['); tag < text.size() && at != kNotFound)
+    text.remove_prefix(at);
   const char open = text.empty() ? '\0' : text.front();
   if (open == '[' || open == '(') {
     const std::size_t close = text.find(open == '[' ? "]" : ") ");
@@ -85,14 +94,17 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
     int of_mpirun = -1;
     const bool mpirun = open == '[' && (rest.starts_with("<stdout>:") || rest.starts_with("<stderr>:")) &&
                         whole_number(inside.substr(inside.find(',') + 1), of_mpirun);
-    if (!ray && rank < 0 && !mpirun && !inside.starts_with("default")) return false;
+    // Hydra's and Intel MPI's "[3] ", but not a list's "[3] 17".
+    const bool hydra = open == '[' && speaker.label < 0 && rest.size() > 1 && rest[0] == ' ' && is_name(rest[1]) &&
+                       !is_digit(rest[1]) && whole_number(inside, of_mpirun);
+    if (!ray && rank < 0 && !mpirun && !hydra && !inside.starts_with("default")) return false;
     if (mpirun) rest.remove_prefix(9);
     if (rest.starts_with(':')) rest.remove_prefix(1);
     // Of several the outer one is the launcher's, and "[Rank 1]" behind it counts within a group. But PyTorch's own
     // "[rank9]" is surer than both: a launcher may have started one torchrun per host.
-    if (mpirun) speaker.label = of_mpirun;
+    if (mpirun || hydra) speaker.label = of_mpirun;
     if (inside.starts_with("rank")) speaker.own = rank;
-    if (speaker.rank < 0 || inside.starts_with("rank")) speaker.rank = mpirun ? of_mpirun : rank;
+    if (speaker.rank < 0 || inside.starts_with("rank")) speaker.rank = mpirun || hydra ? of_mpirun : rank;
     text = without_blanks(rest);
     return true;
   }
@@ -101,6 +113,15 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
   if (speaker.label < 0 && colon < 7 && whole_number(text.substr(0, colon), srun)) {
     speaker.label = srun;
     if (speaker.rank < 0) speaker.rank = srun;
+    text = without_blanks(text.substr(colon + 2));
+    return true;
+  }
+  // PALS's "x4310c3s2b0n0.hsn 7: ".
+  const std::size_t blank = colon < 80 ? text.substr(0, colon).rfind(' ') : kNotFound;
+  if (blank != kNotFound && is_host(text.substr(0, blank)) &&
+      whole_number(text.substr(blank + 1, colon - blank - 1), srun)) {
+    speaker.host = text.substr(0, blank);
+    speaker.label = speaker.rank = srun;
     text = without_blanks(text.substr(colon + 2));
     return true;
   }
@@ -291,6 +312,15 @@ Speaker find_speaker(std::string_view line) {
   std::string_view rest = speaker.text.substr(at);
   if (take_decoration(rest, speaker)) speaker.text = rest;
   return speaker;
+}
+
+std::string_view undecorated(std::string_view line) {
+  Speaker speaker;
+  speaker.text = without_blanks(line);
+  while (speaker.text.starts_with('>')) speaker.text = without_blanks(speaker.text.substr(1));
+  for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
+  }
+  return speaker.text;
 }
 
 bool may_tell_failure(std::string_view line) { return builtin_line_rules().may_match(line); }

@@ -23,6 +23,9 @@ struct Speaker {
 
 Speaker find_speaker(std::string_view line);
 
+/// A line without what a launcher or a container put in front of it.
+std::string_view undecorated(std::string_view line);
+
 /// Whether a line of no known shape may tell of a failure: one look at each byte, and few healthy lines pass it.
 bool may_tell_failure(std::string_view line);
 
