@@ -83,6 +83,8 @@ TEST_CASE("Lines that only look like a failure leave a healthy log OK", "[job_lo
       "step 12 loss 0.4 skipped 0, failed=0, missing keys: []",
       "epoch 3 validation error 0.12",
       "max_restarts=3, timeout=1800, abort_on_error=False",
+      "libibverbs: Warning: couldn't stat '/sys/class/infiniband/mlx5_13'.",
+      "[n7:47] mca_base_component_repository_open: unable to open mca_btl_openib: librdmacm.so.1 (ignored)",
       "# Out of bounds values : 0 OK"};
   for (const std::string& line : lines) {
     const Diagnosis found = after_healthy({line});
@@ -102,6 +104,11 @@ TEST_CASE("What programs tell of health makes it OK, and of no failure beside it
   CHECK(of_lines({well}).verdict == Verdict::ok);
   CHECK(of_lines({well, "srun: error: n12: task 4: Out Of Memory"}).verdict == Verdict::resource);
   CHECK(of_lines({well, "the flux capacitor failed"}).verdict == Verdict::unknown);
+  for (const std::string& done : Lines{" iteration 120/ 500 | elapsed time per iteration (ms): 4711.3 |",
+                                       "[0] Hello world from processor n7, rank 3 out of 4 processors",
+                                       "> [1,0]<stdout>:# Avg bus bandwidth    : 92.3405"})
+    CHECK(of_lines({done}).verdict == Verdict::ok);
+  CHECK(of_lines({"# OSU MPI-CUDA Bandwidth Test v7.2", "8192             525.73"}).verdict == Verdict::ok);
 }
 
 TEST_CASE("Rows of a benchmark's table that are right are health, and others none", "[job_log][rules]") {

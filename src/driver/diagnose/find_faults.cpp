@@ -280,9 +280,10 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
     const std::uint32_t instance = view.book.actors[actor].instance;
     return instance != kNone && view.book.instances[instance].completed;
   };
-  if (record.rule->where == RuleWhere::start && !record.actors.empty() &&
-      (view.book.facts.contains({"rows", "none of them wrong"}) || std::ranges::all_of(record.actors, has_begun)))
-    return true;
+  const auto& facts = view.book.facts;
+  const bool works = facts.contains({"rows", "none of them wrong"}) || facts.contains({"works", "steps are done"});
+  const bool begun = !record.actors.empty() && std::ranges::all_of(record.actors, has_begun);
+  if (record.rule->where == RuleWhere::start && (works || begun)) return true;
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());
   return !unless.empty() && !record.actors.empty() && std::ranges::all_of(record.actors, [&](std::uint32_t actor) {

@@ -263,6 +263,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
     }
   }
   const std::string_view own = undecorated(text), begin = own.substr(0, 200);
+  note_help(begin, file, number);
   const char first = begin.empty() ? '\0' : begin.front();
   // By the first letter: most lines have another, and there are very many.
   if (first == 'h' || first == 'r' || first == 'R' || first == '=' || begin.starts_with("time ")) note_failed(begin);
@@ -276,6 +277,11 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   if (mentions(begin.substr(0, 48), "@")) {
     LineFacts prompt = builtin_line_rules().facts_in("prompts", begin);
     if (!prompt.empty()) prompted_[file] = prompt["host"];
+  }
+  if (!works_ && builtin_line_rules().has("steps-done", text.substr(0, 400))) {
+    works_ = true;
+    ++understood;
+    note("works", "steps are done");
   }
   // nvidia-smi -q: "GPU 0..." and lines that are indented.
   const auto trouble = first == 'G' || (!text.empty() && text.front() == ' ') ? smi_.read(text) : std::nullopt;

@@ -216,6 +216,7 @@ struct JobBook {
   std::size_t error_file_ = 0;
   std::size_t table_file_ = ~std::size_t{0};     ///< has a benchmark's table
   std::map<std::size_t, std::string> prompted_;  ///< by file: whose kernel or GPUs the next lines are about
+  bool works_ = false;                           ///< steps of its work were reported
   SmiReader smi_;
   ProgramEvent elastic_;  ///< who it was, of the block that torchrun or Hydra writes of a failure
   bool hold(const LogLine& line, const Place& from);
