@@ -111,6 +111,21 @@ TEST_CASE("What programs tell of health makes it OK, and of no failure beside it
   CHECK(of_lines({"# OSU MPI-CUDA Bandwidth Test v7.2", "8192             525.73"}).verdict == Verdict::ok);
 }
 
+TEST_CASE("A help text of Open MPI counts as a whole, and no line beyond it", "[job_log][rules]") {
+  const std::string dashes(74, '-'), head = "A messaging module was unable to find any network interfaces:";
+  const auto told = [&](const Lines& more) {
+    Lines lines{"[1,3]<stderr>:" + dashes, head};
+    lines.insert(lines.end(), more.begin(), more.end());
+    return after_healthy(lines).verdict;
+  };
+  CHECK(told({"Another transport will be used instead", dashes}) == Verdict::ok);
+  CHECK(told({"Another transport will be used instead", dashes, "the loader failed"}) == Verdict::unknown);
+  CHECK(told({"The daemon crashed, which should never happen", dashes}) == Verdict::unknown);
+  CHECK(told({}) == Verdict::config);
+  CHECK(after_healthy({head, "Another transport will be used instead"}).verdict == Verdict::unknown);
+  CHECK(of_lines({dashes, "Remote daemon: [prte-n1-4@0,1] on node n7", dashes}).hosts == Lines{"n7"});
+}
+
 TEST_CASE("Rows of a benchmark's table that are right are health, and others none", "[job_log][rules]") {
   const std::string head =
       "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw";

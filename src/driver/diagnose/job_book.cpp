@@ -413,6 +413,7 @@ bool JobBook::add_to_held(const LogLine& line, std::size_t file, std::uint64_t n
 }
 
 void JobBook::flush() {
+  end_help();
   if (held_.lines == 0) return;
   const Held held = std::exchange(held_, {});
   if (!held.torch) {

@@ -217,6 +217,15 @@ struct JobBook {
   std::size_t table_file_ = ~std::size_t{0};     ///< has a benchmark's table
   std::map<std::size_t, std::string> prompted_;  ///< by file: whose kernel or GPUs the next lines are about
   bool works_ = false;                           ///< steps of its work were reported
+  /// A help text of Open MPI, which stands between lines of dashes: what its lines tell counts as a whole.
+  struct Help {
+    std::uint64_t lines = 0;  ///< 0: none is open
+    std::size_t file = 0;
+    std::uint64_t line = 0;         ///< the first
+    std::string text;               ///< all of them
+    bool decided = false;           ///< a line of it has a rule of its own
+    std::vector<ProgramNote> held;  ///< of lines that only hold a word of failure
+  } help_;
   SmiReader smi_;
   ProgramEvent elastic_;  ///< who it was, of the block that torchrun or Hydra writes of a failure
   bool hold(const LogLine& line, const Place& from);
@@ -225,7 +234,9 @@ struct JobBook {
   void note_peers(RuleKind kind, std::string_view text);
   void note_absent_network(std::string_view text, std::uint32_t process);
   void note_failed(std::string_view text);
-  void note_program(std::string_view text, std::size_t file, std::uint64_t number);
+  void note_help(std::string_view line, std::size_t file, std::uint64_t number);
+  void end_help();
+  void note_program(std::string_view text, std::size_t file, std::uint64_t number, bool help = false);
   void count_warning(const Warning& warning, std::string_view timestamp, const Place& from);
   /// After the last line: a warning may have gone on.
   void flush();

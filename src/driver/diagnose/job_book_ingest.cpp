@@ -206,7 +206,29 @@ void JobBook::note_failed(std::string_view text) {
   if (const auto pid = number_of<std::int64_t>(found["pid"])) elastic_.pid = *pid;
 }
 
-void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_t number) {
+void JobBook::note_help(std::string_view line, std::size_t file, std::uint64_t number) {
+  constexpr std::size_t kDashes = 74, kMostLines = 40;
+  const bool dashes = line.size() == kDashes && line.find_first_not_of('-') == kNotFound;
+  const bool closes = dashes && !help_.text.empty();
+  if (closes || (help_.lines > 0 && (file != help_.file || help_.lines > kMostLines))) end_help();
+  if (dashes) {
+    if (!closes) help_ = {.lines = 1, .file = file, .line = number + 1, .text = {}, .held = {}};
+  } else if (help_.lines > 0) {
+    ++help_.lines;
+    help_.text.append(line).push_back(' ');
+  }
+}
+
+void JobBook::end_help() {
+  Help help = std::exchange(help_, {});
+  if (!help.decided && !builtin_line_rules().matches(help.text, true).empty()) {
+    note_program(help.text, help.file, help.line, true);
+    return;
+  }
+  for (ProgramNote& note : help.held) count(std::move(note));
+}
+
+void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_t number, bool help) {
   if (opens_error(text)) {
     error_line_ = number;
     error_file_ = file;
@@ -222,7 +244,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
   };
   const Speaker speaker = find_speaker(text.substr(0, 4096));
   if (speaker.label >= 0 && speaker.own >= 0 && speaker.label != speaker.own) labels_lie_ = true;
-  std::vector<ProgramEvent> events = read_program_line(speaker, {in_error, labels_lie_, follows});
+  std::vector<ProgramEvent> events = read_program_line(speaker, {in_error, labels_lie_, help, follows});
   if (events.empty() && in_error && number == error_line_ + 1) {
     events.emplace_back();
     events.back().text = std::string(speaker.text.substr(0, 500));
@@ -243,6 +265,11 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
                          (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel");
     if (of_host && event.host.empty()) event.host = prompted_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
+    if (help_.lines > 0 && event.rule != nullptr && event.rule->id == "error") {
+      help_.held.push_back({std::move(event), file, number, 1});
+      continue;
+    }
+    help_.decided = help_.decided || event.rule != nullptr;
     if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
       event.ranks = elastic_.ranks;
       event.host = elastic_.host;

@@ -350,7 +350,7 @@ std::vector<ProgramEvent> read_program_line(Speaker speaker, const LineContext& 
   ProgramLine line{speaker, lower_case(speaker.text), events};
   if (read_fingerprints(line)) return events;
   bool message = false;  // the first that fits is the only one that counts
-  for (const LineRule* rule : builtin_line_rules().matches(speaker.text)) {
+  for (const LineRule* rule : builtin_line_rules().matches(speaker.text, before.help)) {
     if (!rule->after.empty() && (!before.follows || !before.follows(rule->after))) continue;
     const bool is_message = rule->kind < RuleKind::traceback;
     if ((!is_message || !message) && read_by_rule(line, *rule, before.in_error)) break;

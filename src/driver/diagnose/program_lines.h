@@ -63,6 +63,7 @@ struct ProgramEvent {
 struct LineContext {
   bool in_error = false;    ///< it follows "Last error:" or the like: it needs no word of its own for a failure
   bool labels_lie = false;  ///< the launcher's numbers are not ranks: it started one torchrun per host
+  bool help = false;        ///< it is a whole help text of Open MPI
   /// Whether a line of the rule called `id` is near; null: none is.
   std::function<bool(std::string_view id)> follows;
 };

@@ -27,7 +27,7 @@ constexpr std::array<std::string_view, 22> kKinds{
     "victim",   "harmless",    "other",     "traceback", "absent",  "late",          "stopped",       "host-lost",
     "stalled",  "ended",       "exception", "no-error",  "healthy", "error"};
 constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "speaker", "nobody", "named"};
-constexpr std::array<std::string_view, 3> kWhere{"everywhere", "nccl", "start"};
+constexpr std::array<std::string_view, 4> kWhere{"everywhere", "nccl", "start", "help"};
 
 constexpr int kSitePriority = -5;  ///< the most general rules of ours have less
 
@@ -287,7 +287,7 @@ LineRules LineRules::read(std::span<const RuleFile> files) {
 
 bool LineRules::may_match(std::string_view line) const { return patterns_->literals.Match(line, nullptr); }
 
-std::vector<const LineRule*> LineRules::matches(std::string_view line) const {
+std::vector<const LineRule*> LineRules::matches(std::string_view line, bool help) const {
   std::vector<int> literals, found;
   patterns_->literals.Match(line, &literals);
   std::erase_if(literals, [&](int one) { return one >= patterns_->nliterals; });
@@ -297,7 +297,8 @@ std::vector<const LineRule*> LineRules::matches(std::string_view line) const {
   std::vector<const LineRule*> rules;
   for (const auto& [rule, count] : patterns) {
     const auto place = static_cast<std::size_t>(rule);
-    if (count == patterns_->of_rule[place].size()) rules.push_back(&rules_[place]);
+    if (count == patterns_->of_rule[place].size() && help == (rules_[place].where == RuleWhere::help))
+      rules.push_back(&rules_[place]);
   }
   std::ranges::stable_sort(rules, std::greater<>(), &LineRule::priority);
   return rules;

@@ -47,7 +47,7 @@ enum class RuleKind : std::uint8_t {
 enum class RuleBlame : std::uint8_t { unset, both_ends, speaker, nobody, named };
 
 /// Where a line counts; `start`: where no communicator of those who say it was completed.
-enum class RuleWhere : std::uint8_t { everywhere, nccl, start };
+enum class RuleWhere : std::uint8_t { everywhere, nccl, start, help };
 
 /// An entry of `rules` in configs/rules/lines/*.yaml; general.yaml describes its keys.
 struct LineRule {
@@ -108,7 +108,7 @@ class LineRules {
   /// Whether a line is worth a look: it may match a rule, or one of `signs`. One look at each byte.
   bool may_match(std::string_view line) const;
   /// All that match, in upper and lower case alike, the one that decides first.
-  std::vector<const LineRule*> matches(std::string_view line) const;
+  std::vector<const LineRule*> matches(std::string_view line, bool help = false) const;
   /// What the named groups of the rule's expressions found in a line that it matches.
   LineFacts captures(const LineRule& rule, std::string_view line) const;
 
