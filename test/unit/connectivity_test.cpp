@@ -93,10 +93,10 @@ TEST_CASE("the header names a pair of hosts, the reason and the way to the truth
   JobView view = job_of(3, 0);
   CHECK(connectivity_remark(view).empty());
   view.failed_connections = {{0, 1, "no connection"}, {2, 1, "no connection"}};
-  CHECK(connectivity_remark(view) ==
-        "watchers: between 3 of 3 hosts no connection comes about (node0 to node1 at 192.0.2.1: no connection); of a "
-        "hang each part of the job will tell what it knows, and all of it: busbar diagnose --flight /dev/shm, on every "
-        "host");
+  CHECK(
+      connectivity_remark(view) ==
+      "watchers: no connection between 3 of 3 hosts (node0 to node1 at 192.0.2.1: no connection); in a hang each part "
+      "of the job reports what it knows; for the rest, run busbar diagnose --flight /dev/shm on every host");
 }
 
 TEST_CASE("hosts that were never met are neither asked in haste, probed nor told", "[meeting]") {
@@ -127,8 +127,8 @@ TEST_CASE("where watchers cannot meet the first host speaks, and every other par
   finding.verdict = Verdict::process_stopped;
   finding.sentence = "rank 3 is stopped";
   CHECK(part_report(evidence, finding) ==
-        "busbar: hang, as 1 of 3 hosts see it (rank 2 on node1): PROCESS_STOPPED: rank 3 is stopped; what the others "
-        "know: busbar diagnose --flight /dev/shm, on every host\n");
+        "busbar: hang, as 1 of 3 hosts see it (rank 2 on node1): PROCESS_STOPPED: rank 3 is stopped; for the other "
+        "hosts' evidence, run busbar diagnose --flight /dev/shm on every host\n");
 }
 
 TEST_CASE("hosts of one short name are two where they are two machines", "[meeting]") {

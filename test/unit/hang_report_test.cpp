@@ -92,7 +92,7 @@ TEST_CASE("the report of a host that does not answer, word for word", "[hang_rep
         "busbar:   try next:\n"
         "busbar:     ping -c 3 node2\n"
         "busbar:     ssh node2 'ip -s link; ip route; dmesg -T | tail'\n"
-        "busbar:     on each host that did not answer: busbar diagnose --flight /dev/shm\n");
+        "busbar:     run on each host that did not answer: busbar diagnose --flight /dev/shm\n");
 }
 
 TEST_CASE("on one host nobody needs ssh", "[hang_report]") {

@@ -489,7 +489,7 @@ TEST_CASE("a rank that the others went past is behind, and what it does is told"
   CHECK_THAT(judge(job).sentence,
              Contains("all_reduce #412") && Contains("15 ranks") && Contains("all_reduce #411") && Contains("state R"));
   job.hosts[2].troubles.push_back(
-      {.kind = Trouble::Kind::notice, .text = "CPU starved: a quota held processes back for 12 s", .slows = true});
+      {.kind = Trouble::Kind::notice, .text = "CPU starved: a quota throttled processes for 12 s", .slows = true});
   CHECK_THAT(judge(job).sentence, Contains("node2: CPU starved"));
 }
 
@@ -678,10 +678,10 @@ TEST_CASE("a launcher's daemon that died is blamed though its ranks are well", "
   HangEvidence job = stuck_job(8, 2);
   job.occasion = Occasion::terminated;
   for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 0.1; });
-  const Trouble orphan{Trouble::Kind::launcher, "what started rank 4 (pid 17: the launcher or its daemon) is gone"};
+  const Trouble orphan{Trouble::Kind::launcher, "the launcher or daemon that started rank 4 (pid 17) is gone"};
   job.hosts[2].troubles.push_back(orphan);
   check(job, Verdict::process_dead, {4, 5}, {"node2"});
-  CHECK_THAT(judge(job).sentence, Contains("node2: what started rank 4 (pid 17"));
+  CHECK_THAT(judge(job).sentence, Contains("node2: the launcher or daemon that started rank 4 (pid 17"));
   // Ranks that go on without it are no reason for a hang.
   job.occasion = Occasion::limit;
   CHECK(judge(job).verdict != Verdict::process_dead);
@@ -730,7 +730,7 @@ TEST_CASE("of a host whose watchers answer no more, while MPI's connections to i
       const HangEvidence job = walled_job(hosts, how);
       check(job, Verdict::unknown, {}, {});
       const std::string words = how == Silence::refused ? "refuse" : "do not answer";
-      CHECK_THAT(judge(job).sentence, Contains(words + "; MPI's connections stand: a firewall?"));
+      CHECK_THAT(judge(job).sentence, Contains(words + "; MPI's connections are open: a firewall?"));
       // One that knows of such a connection is enough.
       HangEvidence some = job;
       for (HostEvidence& host : some.hosts) {
@@ -751,7 +751,7 @@ TEST_CASE("what is certain on the hosts that are reached comes before those whos
       HangEvidence job = walled_job(hosts, how);
       rank_of(job, 3).flight.entered = 411;
       check(job, Verdict::rank_lagging, {3}, {"node1"});
-      CHECK(has_line(judge(job).evidence, "MPI's connections stand: a firewall?"));
+      CHECK(has_line(judge(job).evidence, "MPI's connections are open: a firewall?"));
       // In a broadcast it may wait for a root that is there, and dead.
       for_all_ranks(job, [](RankEvidence& r) { r.flight.call->collective = "broadcast"; });
       check(job, Verdict::unknown, {}, {});
@@ -785,7 +785,7 @@ TEST_CASE("where no connection of MPI's is known a refusal proves nothing, and s
   HangEvidence job = stuck_job(8, 2);
   lose_host(job, 2, Silence::refused, "connection refused from rank 4 at 198.18.7.3");
   check(job, Verdict::unknown, {}, {});
-  CHECK_THAT(judge(job).sentence, Contains("the watchers of node2 refuse; no connection of MPI's"));
+  CHECK_THAT(judge(job).sentence, Contains("the watchers of node2 refuse; no MPI connection"));
   rank_of(job, 3).flight.entered = 411;
   check(job, Verdict::rank_lagging, {3}, {"node1"});
   // Over InfiniBand none is.
@@ -893,7 +893,8 @@ TEST_CASE("records of a job that was ended while it moved blame nobody, and nobo
   });
   check(job, Verdict::unknown, {}, {});
   CHECK_THAT(judge(job).sentence, Contains("SIGTERM") && Contains("all ranks were moving"));
-  CHECK(judge(job).next == std::vector<std::string>{"the launcher's and the scheduler's output say who ended it"});
+  CHECK(judge(job).next ==
+        std::vector<std::string>{"read the output of the launcher and the scheduler: it says who ended the job"});
   // One that was killed before it could note the signal is no culprit; who ended after an error is.
   rank_of(job, 5).flight.ending = Ending::none;
   rank_of(job, 5).flight.heartbeat_age_s = 3180.4;

@@ -260,7 +260,7 @@ TEST_CASE("retransmissions count from a number on that no healthy network has", 
   const auto with = [&](const char* retransmitted) {
     root.file("proc/net/snmp", std::string("Tcp: OutSegs RetransSegs\nTcp: 500 ") + retransmitted + "\n");
     const Texts notices = texts(host_troubles(before, root.path()), Kind::notice);
-    return std::count(notices.begin(), notices.end(), "TCP sent 20 segments again during the job");
+    return std::count(notices.begin(), notices.end(), "TCP retransmitted 20 segments during the job");
   };
   CHECK(with("26") == 0);
   CHECK(with("27") == 1);

@@ -272,7 +272,7 @@ TEST_CASE("NCCL's RAS is asked where that cannot crash the job, else the report 
     const char* told;
   };
   // Port 1 takes no connection: who asks there finds that nobody listens.
-  for (const Row& row : {Row{Phase::initialization, "not asked"}, Row{Phase::timed_loop, "nobody listens"}}) {
+  for (const Row& row : {Row{Phase::initialization, "not asked"}, Row{Phase::timed_loop, "no process listens"}}) {
     INFO(name(row.hangs_in));
     Child child([&row]() -> int {
       setenv("NCCL_RAS_ADDR", "127.0.0.1:1", 1);

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// One host and the process that is asked for it next.
+/// One host and the process on it that is asked next.
 struct Asked {
   std::size_t host;
   int rank;
@@ -28,7 +28,7 @@ struct Asked {
 struct Collected {
   std::size_t own = 0;  ///< this process's host
   std::vector<HostEvidence> hosts;
-  std::vector<int> speaker;       ///< of each host: who answered last, at first its lowest rank
+  std::vector<int> speaker;       ///< for each host: the rank that answered last, at first its lowest
   std::vector<bool> passed_over;  ///< hosts that are not asked
 };
 
@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 6> kSilenceReasons{"no answer",          
                                                           "no answer",          "an answer that cannot be read"};
 static_assert(kSilenceReasons.size() == static_cast<std::size_t>(Silence::unreadable) + 1);
 
-/// Asks those processes and notes what came; a host that answered is not asked again.
+/// Asks those processes and notes their answers. A host that answered is not asked again.
 void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limit, Collected& all) {
   if (asked.empty()) return;
   const std::vector<PeerAddress> peers = mapped(asked, [&](const Asked& a) { return view.peers[a.rank]; });
@@ -61,9 +61,9 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
         continue;
       }
     } catch (const Error&) {
-      // said below, as any other reason
+      // reported below, as any other reason
     }
-    // One process that is there and unresponsive tells more than others that are gone, or a later silence.
+    // One unresponsive process proves more than others that are gone, or a later silence.
     if (host.reached || is_unresponsive(host)) continue;
     host.silence = silence_of(replies[i]);
     host.why_not =
@@ -71,8 +71,8 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
   }
 }
 
-/// The speaker of every other host, and then all ranks of those that did not answer. Of a host that did not answer the
-/// last time all are asked at once.
+/// Asks the speaker of every other host, then all ranks of the hosts that did not answer. If a host did not answer the
+/// last time, all its ranks are asked at once.
 void ask_hosts(const JobView& view, Collected& all, milliseconds limit) {
   constexpr std::size_t kMostPerHost = 16;
   std::vector<Asked> first, others;
@@ -113,7 +113,7 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick) {
     const auto begun = std::chrono::steady_clock::now();
     own.look_closely(view);
     ask_hosts(view, all, milliseconds(1500));
-    // Until the hosts have looked at themselves and at each other: a probe that is lost takes all of its limit. Who was
+    // Until the hosts have examined themselves and each other: a lost probe takes all of its limit. A host that was
     // slow to answer began late.
     const auto asked = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begun);
     std::this_thread::sleep_for(std::max(kProbeLimit + milliseconds(300) - asked, milliseconds(1200)));
@@ -128,7 +128,7 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick) {
 std::vector<PeerAddress> those_before(const JobView& view) {
   constexpr int kFew = 8;
   const std::vector<bool> met = hosts_reached_at_start(view);
-  const int own = view.hosts.empty() ? 0 : view.host_index();  // nobody before the addresses are exchanged
+  const int own = view.hosts.empty() ? 0 : view.host_index();  // empty before the addresses are exchanged
   std::vector<PeerAddress> peers;
   const auto add = [&](int host, std::size_t most) {
     if (!met[host]) return;
@@ -167,9 +167,9 @@ bool another_host_speaks(const JobView& view) {
 
 bool speaks_for_job(const JobView& view, const HangEvidence& evidence) {
   if (view.hosts.size() <= 1 || (!view.failed_connections.empty() && view.host_index() == 0)) return true;
-  // A host whose system still takes connections is in no other part of the network, only nobody there speaks.
-  // Nor is one to which the job's own connections stand, but there they would say the same of us: the first host
-  // speaks.
+  // If a host's system still takes connections, it is in no other part of the network; only its processes are silent.
+  // The same holds if the job's own connections to it are open. But that host would say the same of us, so the first
+  // host speaks.
   const bool first = view.host_index() == 0;
   const auto is_ours = [&](const HostEvidence& host) {
     return host.reached || is_unresponsive(host) || (first && is_walled(evidence, host));

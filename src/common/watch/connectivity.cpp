@@ -73,8 +73,8 @@ std::string connectivity_remark(const JobView& view) {
   for (const FailedConnection& pair : view.failed_connections) apart.insert({pair.from, pair.to});
   const FailedConnection& first = view.failed_connections.front();
   return fmt::format(
-      "watchers: between {} of {} hosts no connection comes about ({} to {} at {}: {}); of a hang each part of the job "
-      "will tell what it knows, and all of it: busbar diagnose --flight /dev/shm, on every host",
+      "watchers: no connection between {} of {} hosts ({} to {} at {}: {}); in a hang each part of the job reports "
+      "what it knows; for the rest, run busbar diagnose --flight /dev/shm on every host",
       apart.size(), view.hosts.size(), first_of(view, first.from).host, first_of(view, first.to).host,
       first_of(view, first.to).ip, first.why);
 }

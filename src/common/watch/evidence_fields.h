@@ -6,11 +6,11 @@
 
 namespace busbar {
 
-// The fields of a job's evidence, named once, in the order and with the names of hang-JOBID.json: for what writes it
-// and reads it (hang_json.cpp), and for what the watchers tell each other (peer_messages.cpp). The bindings make
-// a field that is added and forgotten here a compile error. Included by .cpp files alone.
+// The fields of a job's evidence, named once, in the order and with the names of hang-JOBID.json: for hang_json.cpp,
+// which writes and reads it, and for the messages between watchers (peer_messages.cpp). A field that is added and
+// forgotten here is a compile error, because of the bindings. Only .cpp files include this.
 
-// The words are part of the file's format, so none of them changes.
+// These words are part of the file's format; do not change them.
 constexpr EnumWords<4> words_of(HangEvidence::Occasion) { return {"limit", "slow_limit", "terminated", "files"}; }
 constexpr EnumWords<3> words_of(ProcessState::Life) { return {"unknown", "alive", "gone"}; }
 constexpr EnumWords<4> words_of(Trouble::Kind) { return {"hardware", "resource", "launcher", "notice"}; }
@@ -37,7 +37,7 @@ void visit_fields(auto&& visit, FinishedStep& step) {
   BUSBAR_ALL_FIELDS(visit, step, phase, collective, nbytes, last_entered, begun_age_s, ended_age_s);
 }
 
-/// A rank's record and what /proc says of its process, as one object.
+/// A rank's record and the state of its process in /proc, as one object.
 void visit_fields(auto&& visit, RankEvidence& evidence) {
   auto& [flight, process] = evidence;
   [[maybe_unused]] auto& [life, state, wchan, tracer] = process;
@@ -64,13 +64,13 @@ void visit_fields(auto&& visit, HostEvidence& evidence) {
 }
 
 void visit_fields(auto&& visit, RasEvidence& evidence) {
-  // What only diagnose asks for is not kept in a hang's report.
+  // Fields that only `busbar diagnose` needs are not kept in a hang's report.
   [[maybe_unused]] auto& [host, answered, why_not, lines, dead_pids, lagging_ranks, silent, missing, lost, lagging_pids,
                           doubts, well, nccl_version] = evidence;
   BUSBAR_FIELDS(visit, evidence, host, answered, why_not, lines, dead_pids, lagging_ranks, lagging_pids);
 }
 
-/// Of a HangEvidence. In the file these two stand in different places.
+/// The fields of a HangEvidence. The file has these two in different places.
 void visit_occasion(auto&& visit, auto& evidence) {
   BUSBAR_FIELDS(visit, evidence, occasion, jobid, reporter, reporter_host, nprocs, limit_s, idle_s);
 }

@@ -22,8 +22,7 @@
 namespace busbar {
 namespace {
 
-/// Up to the first zero. It goes to terminals and into JSON: what could command a terminal, and letters that are not
-/// ASCII, become question marks.
+/// Up to the first zero. Bytes that could steer a terminal, and bytes that are not ASCII, become question marks.
 template <std::size_t N>
 std::string text(const char (&from)[N]) {
   std::string text(from, strnlen(from, N));
@@ -123,7 +122,7 @@ std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::i
   if (state.ending == Ending::good) state.phase = Phase::ended;
   const FlightCounters counters = read_counters(bytes, step->value.lanes);
   state.entered = counters.entered;
-  // A process that is frozen does not say so: what its last beat saw still holds, or it moved a little after it.
+  // A frozen process cannot say so: either its last beat's state still holds, or it moved a little after it.
   const bool moved = beat->value.seen_step != step->number || beat->value.seen_sum != counters.sum;
   state.idle_s = moved ? state.heartbeat_age_s : age_s(now_ns, beat->value.changed_ns);
   return state;
@@ -142,7 +141,7 @@ FlightCounters sum_up(std::span<const std::uint64_t, kMaxLanes> lanes, int decla
 
 namespace {
 
-/// The time from which ages count: now, or for a record from elsewhere its own last beat.
+/// The time from which ages count: now; for a record from elsewhere, its own last beat.
 std::int64_t reading_time_ns(std::span<const std::byte> bytes) {
   if (part<FlightHead>(bytes, offsetof(FlightLayout, head)).boot == this_boot()) return flight_clock_ns();
   const auto beat = part<DoubleBuffer<FlightBeat>>(bytes, offsetof(FlightLayout, beat)).read();
@@ -152,13 +151,13 @@ std::int64_t reading_time_ns(std::span<const std::byte> bytes) {
 }  // namespace
 
 std::optional<FlightState> read_flight(const std::filesystem::path& file) {
-  // Not a pipe that would block, nor a link that leads elsewhere.
+  // Neither a pipe that would block nor a link that leads elsewhere.
   const Socket record(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   struct stat info {};
   if (fstat(record.fd(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != sizeof(FlightLayout)) return {};
   std::array<std::byte, sizeof(FlightLayout)> bytes;
-  // What was twice overwritten while it was read, which takes microseconds, is whole the next time. A writer that is
-  // frozen leaves one copy whole.
+  // A record that was overwritten twice while it was read (microseconds) is whole the next time. A frozen writer leaves
+  // one copy whole.
   for (int attempt = 0; attempt < 100; ++attempt) {
     if (pread(record.fd(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) break;
     if (auto flight = parse_flight(bytes, reading_time_ns(bytes))) return flight;
@@ -187,12 +186,12 @@ bool is_mine(const std::filesystem::path& file) {
   return lstat(file.c_str(), &info) == 0 && info.st_uid == geteuid();
 }
 
-/// Whether nobody needs it any more. Only of this host's processes can be told that they are gone; what beats is not
-/// gone even where its pid is of another namespace.
+/// Whether nobody needs it any more. Only processes of this host can be known to be gone; a process that beats is not
+/// gone even if its pid is in another namespace.
 bool is_abandoned(const std::filesystem::path& file, const std::string& host) {
   const std::optional<FlightState> flight = read_flight(file);
   if (!flight || flight->host != host || process_start(flight->pid) == flight->pid_start) return false;
-  // Not the file's own time: stores into mapped memory do not move it.
+  // Not the file's modification time: stores into mapped memory do not change it.
   return static_cast<std::int64_t>(std::time(nullptr)) - flight->beat_unix_s > kOldRecord;
 }
 
@@ -275,7 +274,7 @@ std::string first_of(GetVariable get, std::initializer_list<const char*> variabl
 }
 
 /// One launch within its batch job. mpirun's name first: its ranks see the Slurm step of the daemon that started them,
-/// which is another one on each host. PMIx's name of ranks that srun started is "slurm.pmix.JOB.STEP".
+/// which differs on each host. PMIx names ranks that srun started "slurm.pmix.JOB.STEP".
 std::string launch_name(GetVariable get) {
   if (std::string name = first_of(get, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}); !name.empty()) return name;
   const std::string step = value(get, "SLURM_STEP_ID");
@@ -291,7 +290,7 @@ std::string environment_jobid(GetVariable get) {
   const std::string job = first_of(get, {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID"});
   const std::string launch = launch_name(get);
   if (launch.empty()) {
-    // In Flux a launch is a job of its own.
+    // In Flux each launch is a job of its own.
     return value(get, "FLUX_TASK_RANK").empty() ? "" : fit_for_file_name(value(get, "FLUX_JOB_ID"));
   }
   const bool says_job = job.empty() || contains(split_text(launch, '.'), job);

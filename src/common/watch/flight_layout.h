@@ -19,16 +19,16 @@
 
 namespace busbar {
 
-// What a flight record is in memory. Any change of it is a new kFlightVersion: readers of another one refuse it. The
-// clock of all times is CLOCK_MONOTONIC [ns], which every process of a host shares.
+// The layout of a flight record in memory. Any change needs a new kFlightVersion: readers of another version refuse it.
+// All times are CLOCK_MONOTONIC [ns], which every process of a host shares.
 
 inline constexpr std::uint64_t kFlightMagic = 0x5246'7261'6273'7562;  // "busbarFR" in the byte order of its writer
 inline constexpr std::uint32_t kFlightVersion = 2;
 inline constexpr std::uint32_t kFirstFlightVersion = 1;  ///< read too: its command took the place of pid_namespace
 inline constexpr std::size_t kFinishedSteps = 16;
 
-/// Mixes 64-bit words (the finalizer of splitmix64, Steele et al. 2014): guards against halves of two writes and
-/// flipped bits, not against people.
+/// Mixes 64-bit words (the finalizer of splitmix64, Steele et al. 2014). Detects mixed writes and flipped bits, not
+/// forgery.
 inline std::uint64_t flight_checksum(const void* data, std::size_t nbytes, std::uint64_t seed) {
   std::uint64_t sum = seed + 0x9e3779b97f4a7c15;
   for (std::size_t at = 0; at + sizeof sum <= nbytes; at += sizeof sum) {
@@ -41,12 +41,12 @@ inline std::uint64_t flight_checksum(const void* data, std::size_t nbytes, std::
   return sum;
 }
 
-/// Who writes it: never changes.
+/// Whose record it is; never changes.
 struct FlightHead {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t nbytes;  ///< of the whole record
-  std::uint64_t boot;    ///< which start of which machine: tells a record that was copied from another host
+  std::uint64_t boot;    ///< which start of which machine: detects a record that was copied from another host
   std::int64_t pid;
   std::uint64_t pid_start;
   std::int64_t started_unix_s;
@@ -54,7 +54,7 @@ struct FlightHead {
   char jobid[136];
   char host[136];
   char command[248];
-  std::uint64_t pid_namespace;  ///< in which `pid` is one; 0: not known
+  std::uint64_t pid_namespace;  ///< in which `pid` counts; 0: not known
   std::uint64_t check;          ///< of everything above
 };
 
@@ -90,7 +90,7 @@ struct FlightStep {
   std::uint64_t calls;
   std::int64_t begun_ns;
   double limit_s;
-  std::uint64_t nfinished;  ///< ever; the newest is finished[(nfinished - 1) % kFinishedSteps]
+  std::uint64_t nfinished;  ///< in all; the newest is finished[(nfinished - 1) % kFinishedSteps]
   FlightFinished finished[kFinishedSteps];
 };
 
@@ -104,9 +104,9 @@ struct FlightBeat {
   char error[256];
 };
 
-/// A value that one thread writes and anybody reads, also when the writer is frozen in the middle of writing it: two
-/// copies, of which it overwrites the older. A copy whose checksum is right is whole, in whatever order its words were
-/// read. Zeros are a value never written.
+/// A value that one thread writes and any thread reads, even if the writer is frozen in the middle of a write. There
+/// are two copies; the writer overwrites the older one. A copy with the right checksum is whole, in whatever order its
+/// words were read. Zeros: never written.
 template <typename T>
 struct DoubleBuffer {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(std::uint64_t) == 0);
@@ -136,7 +136,7 @@ struct DoubleBuffer {
   /// The number of the last write; 0 before the first. Any thread.
   std::uint64_t last() const noexcept { return std::max(load(copies[0].number), load(copies[1].number)); }
 
-  /// The newest whole copy. For the writer, and for others of bytes that nobody writes.
+  /// The newest whole copy. For the writer, and for readers of bytes that nobody writes.
   std::optional<Read> read() const {
     std::optional<Read> newest;
     for (const Copy& copy : copies) {
@@ -168,14 +168,14 @@ struct FlightLayout {
 
 static_assert(sizeof(FlightLayout) <= 64 * 1024 && std::is_standard_layout_v<FlightLayout>);
 
-/// What the lanes' counters say together.
+/// The sum of the lanes' counters.
 struct FlightCounters {
   std::uint64_t sum = 0;
   std::uint64_t entered = 0;  ///< by all lanes up to the last that counted, and by all that were declared
 };
 FlightCounters sum_up(std::span<const std::uint64_t, kMaxLanes> lanes, int declared) noexcept;
 
-// Where records lie, and what readers of another host's must know: flight_files.cpp.
+// Where records are, and what readers of another host's records must know: flight_files.cpp.
 
 /// CLOCK_MONOTONIC [ns].
 std::int64_t flight_clock_ns() noexcept;
@@ -183,10 +183,10 @@ std::int64_t flight_clock_ns() noexcept;
 /// This start of this machine, from /proc/sys/kernel/random/boot_id.
 std::uint64_t this_boot() noexcept;
 
-/// "busbar.UID.JOBID.HOST.", and a record's rank follows.
+/// "busbar.UID.JOBID.HOST."; a record's rank follows.
 std::string flight_file_prefix(std::string_view jobid, std::string_view host);
 
-/// Files in folders whose names begin so; a folder that cannot be read has none.
+/// Files in these folders whose names begin with `prefix`. A folder that cannot be read has none.
 std::vector<std::filesystem::path> files_named(std::span<const std::filesystem::path> folders,
                                                const std::string& prefix);
 

@@ -17,7 +17,7 @@
 namespace busbar {
 namespace {
 
-/// As much of the text as there is room for, filled up with zeros.
+/// Copies as much of the text as fits, and fills the rest with zeros.
 template <std::size_t N>
 void copy_text(char (&to)[N], std::string_view text) noexcept {
   std::memset(to, 0, N);
@@ -44,7 +44,7 @@ FlightCall packed(const CalledOperation& call) noexcept {
   return packed;
 }
 
-/// Puts the step that is over into the ring.
+/// Puts the finished step into the ring.
 void finish(FlightStep& step, std::uint64_t last_entered, std::int64_t now_ns) noexcept {
   if (static_cast<Phase>(step.phase) == Phase::resting) return;
   FlightFinished& finished = step.finished[step.nfinished++ % kFinishedSteps];
@@ -74,27 +74,27 @@ void write_head(FlightHead& head, const FlightOwner& owner) {
   std::memcpy(&head, &made, sizeof head);
 }
 
-/// What the main thread wrote last, for itself to change.
+/// The main thread's last step, for that thread to change.
 FlightStep last_step(const FlightLayout& layout) noexcept {
   const auto last = layout.step.read();
   return last ? last->value : FlightStep{};
 }
 
-/// Whether a process that still runs keeps its record under this path: another launch with the same job id.
+/// Whether a live process keeps its record under this path: another launch with the same job id.
 bool in_use(const std::filesystem::path& path) {
   const std::optional<FlightState> flight = read_flight(path);
   return flight && flight->pid_start != 0 && process_start(flight->pid) == flight->pid_start;
 }
 
-/// The whole file is reserved here: a store into a hole of a full /dev/shm would be a SIGBUS later.
+/// Reserves the whole file: a store into a hole of a full /dev/shm would raise SIGBUS later.
 void* map_new_file(const std::filesystem::path& path) {
-  // O_EXCL never follows a link that somebody else has laid into a folder that all may write.
+  // O_EXCL never follows a link that somebody else has put into a folder that all may write.
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return nullptr;
   void* memory = MAP_FAILED;
   int failed = EINTR;
   while (failed == EINTR) failed = posix_fallocate(fd, 0, sizeof(FlightLayout));
-  // Populated, so that no first store of a lane's counter faults inside a timed loop.
+  // Populated, so that no first store to a lane's counter faults inside a timed loop.
   if (failed == 0)
     memory = mmap(nullptr, sizeof(FlightLayout), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
   close(fd);
@@ -103,7 +103,7 @@ void* map_new_file(const std::filesystem::path& path) {
   return nullptr;
 }
 
-/// Shared memory and the file that it is; no path: private memory.
+/// Shared memory and its file; an empty path means private memory.
 struct FlightPlace {
   void* memory = nullptr;
   std::filesystem::path path;
@@ -138,13 +138,13 @@ FlightRecord::FlightRecord(const FlightOwner& owner, const std::filesystem::path
   step.begun_ns = flight_clock_ns();
   layout_->step.write(step);
   beat();
-  write_head(layout_->head, owner);  // last: without it nothing is a record
+  write_head(layout_->head, owner);  // last: a record needs its head
 }
 
 FlightRecord::~FlightRecord() {
   const std::int64_t pid = layout_->head.pid;
   munmap(layout_, sizeof(FlightLayout));
-  // A child that was forked and not replaced leaves its parent's record alone.
+  // A child that was forked without exec leaves its parent's record alone.
   if (!keep_ && !path_.empty() && pid == getpid()) unlink(path_.c_str());
 }
 
@@ -182,8 +182,7 @@ void FlightRecord::beat() noexcept {
   const std::uint64_t sum = counters(*layout_, kMaxLanes).sum;
   const std::uint64_t step = layout_->step.last();
   const std::int64_t now_ns = flight_clock_ns();
-  // In which this process itself did not run (a job that was suspended, a host without a core to spare) it was not
-  // idle.
+  // Time in which this process itself did not run (a suspended job, a host without a free core) is not idle time.
   constexpr std::int64_t kGap = 3'000'000'000;  // [ns] six beats
   if (last && now_ns - beat.beat_ns > kGap) beat.changed_ns += now_ns - beat.beat_ns;
   beat.beat_ns = now_ns;
@@ -208,7 +207,7 @@ void FlightRecord::end(Ending ending) noexcept {
 std::span<LaneCounter> FlightRecord::lanes() noexcept { return layout_->lanes; }
 
 FlightState FlightRecord::state() const {
-  // Words, because the bytes change meanwhile; the record proves itself that what was read is whole.
+  // Words, because the bytes change meanwhile; the record's checksums show whether the copy is whole.
   using Word [[gnu::may_alias]] = std::uint64_t;
   constexpr std::size_t kWords = sizeof(FlightLayout) / sizeof(Word);
   std::array<std::uint64_t, kWords> copy;
@@ -217,7 +216,7 @@ FlightState FlightRecord::state() const {
     for (std::size_t i = 0; i < kWords; ++i) copy[i] = __atomic_load_n(words + i, __ATOMIC_RELAXED);
     if (auto state = parse_flight(std::as_bytes(std::span(copy)), flight_clock_ns())) return *state;
   }
-  return {};  // not in practice: somebody began a step every microsecond
+  return {};  // not in practice: a thread would have to begin a step every microsecond
 }
 
 }  // namespace busbar

@@ -14,7 +14,7 @@
 
 namespace busbar {
 
-/// A step that is over. Ages count back from the moment of reading [s].
+/// A finished step. Ages count back from the moment of reading [s].
 struct FinishedStep {
   Phase phase = Phase::starting;
   std::string collective;  ///< empty: no operation
@@ -28,14 +28,14 @@ struct FinishedStep {
 enum class Ending : std::uint8_t { none, good, failed, hung, signalled };
 
 /// One process's flight record, read and decoded. Operations are numbered from 1 over all communicators of a process;
-/// `entered` is the number of the last one that it began: the one it is in, or that it left last.
+/// `entered` is the number of the last one that it began, whether it has left it or not.
 struct FlightState {
   std::string jobid;
   std::string host;
   int rank = 0;    ///< of the process in the job
   int nprocs = 0;  ///< of the job; 0: not known yet
   std::int64_t pid = 0;
-  std::uint64_t pid_start = 0;      ///< clock ticks, field 22 of /proc/PID/stat: tells a reused pid
+  std::uint64_t pid_start = 0;      ///< clock ticks, field 22 of /proc/PID/stat: detects a reused pid
   std::uint64_t pid_namespace = 0;  ///< its inode, in which `pid` counts; 0: not known
   std::string command;
   std::int64_t started_unix_s = 0;
@@ -58,7 +58,7 @@ struct FlightState {
 
 struct FlightLayout;  ///< the bytes in shared memory
 
-/// Who writes a record.
+/// The process that writes a record.
 struct FlightOwner {
   std::string jobid;
   std::string host;
@@ -67,14 +67,14 @@ struct FlightOwner {
   std::string command;
 };
 
-/// This process's flight record: a file in shared memory that neighbours read when this process cannot speak. The main
+/// This process's flight record: a file in shared memory that neighbors read if this process cannot answer. The main
 /// thread writes it (begin, set_...), its watcher beats (beat, set_error), any thread ends it. Never throws after
 /// construction.
 class FlightRecord {
  public:
   /// Makes busbar.UID.JOBID.HOST.RANK in `folder`, reserved with posix_fallocate, at most 64 KiB, for this user only;
-  /// in $TMPDIR (else /tmp) where `folder` has no room. Where neither has, the record is private memory and path() is
-  /// empty. A dead process's file of that name is replaced; a live one's is left, and the pid appended to the name.
+  /// in $TMPDIR (else /tmp) if `folder` has no room. If neither has, the record is private memory and path() is empty.
+  /// A dead process's file of that name is replaced; if a live one has it, the pid is appended.
   explicit FlightRecord(const FlightOwner& owner, const std::filesystem::path& folder = "/dev/shm");
   FlightRecord(const FlightRecord&) = delete;
   FlightRecord& operator=(const FlightRecord&) = delete;
@@ -85,19 +85,19 @@ class FlightRecord {
 
   void set_nprocs(int nprocs) noexcept;
 
-  /// Lanes that launch: `entered` is the smallest of their counters. Before, of the lanes up to the last that counted.
+  /// Lanes that launch: `entered` is their smallest counter. Until then, of the lanes up to the last that counted.
   void set_lanes(int lanes) noexcept;
 
-  /// The step now under way. `calls`: operations that it makes, 0 where not known; `limit_s` 0: none.
+  /// The step now under way. `calls`: operations that it makes, 0 if not known; `limit_s` 0: none.
   void begin(Phase phase, std::string_view step, const CalledOperation* call, std::uint64_t calls,
              double limit_s) noexcept;
 
-  /// From the watcher: it is alive, and whether step or counters changed since the last time.
+  /// From the watcher: the process is alive, and whether step or counters changed since the last beat.
   void beat() noexcept;
   void set_error(std::string_view error) noexcept;
 
   void end(Ending ending) noexcept;
-  /// The file stays when the process ends.
+  /// Leaves the file when the process ends.
   void keep() noexcept { keep_ = true; }
 
   /// kMaxLanes of them, for Backend::count_operations.
@@ -112,26 +112,26 @@ class FlightRecord {
   std::atomic<bool> keep_{false};
 };
 
-/// A record's bytes, decoded; nothing where they are not a whole record of a version that is known. Never reads beyond
-/// the span, whatever it holds. `now_ns`: CLOCK_MONOTONIC of the host that wrote it.
+/// Decodes a record's bytes; nullopt if they are not a whole record of a known version. Never reads beyond the span,
+/// whatever it holds. `now_ns`: CLOCK_MONOTONIC of the host that wrote it.
 std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::int64_t now_ns);
 
-/// The record in a file; nothing where it is none. Ages of one that was copied from another host, or is older than this
-/// start of the machine, count back from its own last beat.
+/// The record in a file; nullopt if there is none. If it was copied from another host, or is older than this start of
+/// the machine, ages count back from its own last beat.
 std::optional<FlightState> read_flight(const std::filesystem::path& file);
 
-/// All records of a job (empty: of all jobs) in `folders`, by rank. Of a named job only this user's: in a folder that
-/// all may write, anybody could lay down evidence.
+/// All records of a job (empty: of all jobs) in `folders`, by rank. Of a named job only this user's: anyone could forge
+/// evidence in a folder that all may write.
 std::vector<FlightState> read_flights(std::span<const std::filesystem::path> folders, std::string_view jobid);
 
-/// Where records of this user lie: /dev/shm and $TMPDIR (else /tmp).
+/// The folders of this user's records: /dev/shm and $TMPDIR (else /tmp).
 std::vector<std::filesystem::path> flight_folders();
 
-/// Removes this user's records of this host whose process is gone and beat last more than a day ago; returns how many.
+/// Removes this user's records of this host whose process is gone and last beat older than a day; returns how many.
 int remove_old_flights(std::span<const std::filesystem::path> folders);
 
-/// The scheduler's and launcher's name of this launch, as every rank of it finds it in its environment, fit for a file
-/// name; empty where there is none. A batch job alone is none: several launches may run in it.
+/// The name that scheduler and launcher give to this launch, as every rank finds it in its environment, fit for a file
+/// name; empty if there is none. A batch job's name alone is not enough: several launches may run in it.
 std::string environment_jobid(const char* (*get)(const char*) = nullptr);
 
 }  // namespace busbar

@@ -11,7 +11,7 @@
 
 namespace busbar {
 
-/// What /proc says about a process.
+/// The state of a process in /proc.
 struct ProcessState {
   enum class Life : std::uint8_t { unknown, alive, gone };
   Life life = Life::unknown;  ///< unknown: its pid belongs to another pid namespace or cannot be read
@@ -31,81 +31,81 @@ struct Trouble {
   enum class Kind : std::uint8_t { hardware, resource, launcher, notice };
   Kind kind = Kind::notice;
   std::string text;     ///< "mlx5_3 port 1 is DOWN"
-  bool slows = false;   ///< processes or GPUs of the host are held back
+  bool slows = false;   ///< processes or GPUs of the host are slowed down
   bool on_gpu = false;  ///< it is a GPU's
 };
 
-/// How one host sees another over the watchdog's own connections.
+/// How one host reaches another over the watchdog's own connections.
 struct PeerProbe {
   enum class Result : std::uint8_t {
     ok,
-    refused,     ///< the host answers, nobody listens
+    refused,     ///< the host answers, but no process listens
     no_route,    ///< the network says that it cannot be reached
-    timed_out,   ///< nothing comes back
-    large_lost,  ///< small messages come through, 32 KiB do not: an MTU that differs on the way
+    timed_out,   ///< no answer
+    large_lost,  ///< small messages pass, 32 KiB do not: the MTU differs on the way
   };
   std::string host;
   Result result = Result::ok;
-  bool stalled = false;  ///< the job's own data to it were sent again and again without an acknowledgement
+  bool stalled = false;  ///< the kernel retransmits the job's own data to it without an acknowledgement
 };
 
-/// The connections that the job's own processes on one host have to another: MPI's, which were there before anything
-/// changed on the way, and which the kernel closes when either process ends.
+/// The connections of the job's own processes on one host to another host. They are MPI's, were there before anything
+/// changed on the way, and the kernel closes them when either process ends.
 struct JobLink {
   enum class State : std::uint8_t {
     standing,
-    stalled,  ///< one of them, so that nothing passes: data were sent again and again without an acknowledgement
-    closed,   ///< one stood when the job began, none does any more
+    stalled,  ///< nothing passes one of them: data were sent again and again without an acknowledgement
+    closed,   ///< one was open when the job began, none is now
   };
   std::string host;
   State state = State::standing;
 };
 
-/// Why nothing came from a host that was asked.
+/// Why no evidence came from a host that was asked.
 enum class Silence : std::uint8_t {
   none,          ///< it was reached, or never asked
-  unresponsive,  ///< its system took a connection, so the network works, but no process of the job there speaks: all
-                 ///< are stopped, or get no CPU
-  refused,     ///< the host answers, nobody listens any more
-  no_route,    ///< the network says that it cannot be reached
-  no_answer,   ///< nothing comes back
-  unreadable,  ///< an answer that cannot be read
+  unresponsive,  ///< its system took a connection, so the network works, but no process of the job answers: all are
+                 ///< stopped, or get no CPU
+  refused,       ///< the host answers, but no process listens any more
+  no_route,      ///< the network says that it cannot be reached
+  no_answer,     ///< no answer
+  unreadable,    ///< an answer that cannot be read
 };
 
 struct HostEvidence {
   std::string host;
   bool reached = false;
-  std::string why_not;  ///< where not reached, for people: "no answer from 2 ranks in 2 s"
+  std::string why_not;  ///< if not reached, for people: "no answer from 2 ranks in 2 s"
   std::vector<RankEvidence> ranks;
-  double net_bytes_per_s = -1;  ///< in and out of the host while it was looked at; -1: not known
+  double net_bytes_per_s = -1;  ///< in and out of the host during the observation; -1: not known
   std::vector<Trouble> troubles;
   std::vector<PeerProbe> probes;  ///< of the other hosts
   int mtu = 0;                    ///< of the interface on which its watchers listen [bytes]; 0: not known
   Silence silence = Silence::none;
-  bool ever_reached = true;    ///< by a watcher of this one's part: else its silence says nothing
-  std::vector<JobLink> links;  ///< to those of the other hosts of whose connections anything is known
+  bool ever_reached = true;    ///< by a watcher of this part of the job; if never, its silence proves nothing
+  std::vector<JobLink> links;  ///< to those of the other hosts whose connections are known
 };
 
 inline bool is_unresponsive(const HostEvidence& host) { return !host.reached && host.silence == Silence::unresponsive; }
 
-/// What NCCL's RAS service says, in lines for people, and what follows from them.
+/// What NCCL's RAS service reports, in lines for people, and what follows from it.
 struct RasEvidence {
   std::string host;  ///< where it was asked
   bool answered = false;
   std::string why_not;
   std::vector<std::string> lines;
   std::vector<std::int64_t> dead_pids;
-  std::vector<int> lagging_ranks;           ///< of their communicators, which may be other numbers than the processes'
+  std::vector<int> lagging_ranks;           ///< of their communicators; processes may have other numbers
   std::vector<std::int64_t> silent_pids{};  ///< gave no data: gone for less than a minute, or stopped
   std::vector<int> missing_ranks{};         ///< of the largest communicator
   std::vector<std::string> lost_hosts{};    ///< of dead and silent processes
   std::vector<std::int64_t> lagging_pids{};
-  std::vector<std::string> doubts{};  ///< what RAS itself complains of, or what cannot be
-  bool well = false;                  ///< it tells of communicators that run, and of nothing else
-  int nccl_version = 0;               ///< of the answer, as ncclGetVersion tells it; 0: not known
+  std::vector<std::string> doubts{};  ///< what RAS itself complains of, or what is impossible
+  bool well = false;                  ///< it reports running communicators and nothing else
+  int nccl_version = 0;               ///< of the answer, as ncclGetVersion counts; 0: not known
 };
 
-/// Everything known about a job that does not go on, from the watchdog or from files.
+/// All evidence about a job that does not continue, from the watchdog or from files.
 struct HangEvidence {
   enum class Occasion : std::uint8_t { limit, slow_limit, terminated, files };
   Occasion occasion = Occasion::limit;
@@ -120,15 +120,14 @@ struct HangEvidence {
   std::vector<RasEvidence> ras;
 };
 
-/// What the hosts that were reached know of the job's connections to another; nothing where there are none, as over
-/// InfiniBand.
+/// What the reached hosts know of the job's connections to another host; nullopt if there are none, as over InfiniBand.
 std::optional<JobLink::State> links_to(const HangEvidence& evidence, const std::string& host);
 
-/// Whether a host was met, but its watchers no longer answer though the job's own connections to it stand, and whatever
-/// was sent to it has arrived: behind a firewall, say. Then its silence says nothing of it.
+/// Whether a host was reached before but its watchers no longer answer, though the job's own connections to it are open
+/// and all data sent to it have arrived: behind a firewall, say. Then its silence proves nothing.
 bool is_walled(const HangEvidence& evidence, const HostEvidence& host);
 
-/// Ranks that do the same.
+/// Ranks in the same state.
 struct RankGroup {
   RankList ranks;     ///< ascending
   std::string doing;  ///< "inside all_reduce #412, 64 MiB float sum, timed loop"
@@ -143,11 +142,11 @@ struct HangFinding : Finding {
 /// The verdict by the order of Verdict and, where ranks disagree, by majority. Pure.
 HangFinding judge(const HangEvidence& evidence);
 
-/// The report for the terminal: verdict, who, what each group of ranks was doing, evidence, what is missing, what to
-/// try next. Whole lines, each beginning with "busbar: ", so that it can be found in a job's output.
+/// The report for the terminal: verdict, culprits, what each group of ranks was doing, evidence, what is missing, next
+/// steps. Whole lines, each beginning with "busbar: ", so that you can find it in a job's output.
 std::string hang_report(const HangEvidence& evidence, const HangFinding& finding);
 
-/// What a part of the job that does not speak for the whole says: one such line.
+/// The one line of a part of the job that does not speak for the whole.
 std::string part_report(const HangEvidence& evidence, const HangFinding& finding);
 
 }  // namespace busbar

@@ -41,7 +41,7 @@ Json observed_json(const HangEvidence& evidence) {
   return observed;
 }
 
-/// The numbers that a field can have.
+/// The numbers that a field may have.
 struct WholeRange {
   int least;
   int most;
@@ -56,7 +56,7 @@ WholeRange range_of(std::string_view key) {
 template <class T>
 void read_value(const JsonPlace& json, T& value, WholeRange range);
 
-/// Reads a record from the object at a place. null is an empty text, and of a number what it is without one.
+/// Reads a record from the object at a place. null is an empty string; for a number, its default.
 auto reader_of(const JsonPlace& object) {
   return [&object](const char* key, auto& field) { read_value(object.at(key), field, range_of(key)); };
 }

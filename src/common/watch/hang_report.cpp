@@ -24,7 +24,7 @@ class Lines {
   void add(std::size_t indent, const std::string& text) {
     text_ += fmt::format("busbar: {}{}\n", std::string(indent, ' '), without_controls(text));
   }
-  /// A titled block, cut where it is long; nothing where it is empty.
+  /// A titled block, cut if it is long; nothing if it is empty.
   void block(std::string_view title, const std::vector<std::string>& lines) {
     if (lines.empty()) return;
     add(2, fmt::format("{}:", title));
@@ -75,7 +75,7 @@ std::string group_line(const RankGroup& group, const Places& places) {
   return fmt::format("{} ranks ({}): {}", group.ranks.size(), short_list(group.ranks), group.doing);
 }
 
-/// The largest groups and those to blame, which stand last: what does not fit is cut between them.
+/// The largest groups, then the blamed ones: what does not fit is cut between them.
 std::vector<std::string> group_lines(const HangFinding& finding, const Places& places) {
   const auto blamed = static_cast<std::size_t>(
       std::ranges::count_if(finding.groups, [](const RankGroup& group) { return group.blamed; }));
@@ -98,7 +98,7 @@ std::vector<std::string> group_lines(const HangFinding& finding, const Places& p
   return others;
 }
 
-/// Few ranks one by one, many as a list; hosts where no rank says where.
+/// A few ranks one by one, many as a list; hosts if no rank shows where.
 std::vector<std::string> blame_lines(const HangFinding& finding, const Places& places) {
   constexpr std::size_t kEach = 8;
   const bool known =
@@ -125,7 +125,7 @@ std::string circumstances(const HangEvidence& evidence) {
   text += evidence.nprocs > 0 ? counted(evidence.nprocs, "rank") : "an unknown number of ranks";
   std::size_t heard = 0;
   for (const HostEvidence& host : evidence.hosts) heard += host.ranks.size();
-  // Before the watchers know each other nobody knows how many hosts there are.
+  // Before the watchers know each other, the number of hosts is unknown.
   const bool is_part = evidence.host_of_rank.empty() && heard < static_cast<std::size_t>(std::max(evidence.nprocs, 0));
   text += fmt::format("{} on {}{}", is_part ? fmt::format(", {} of them", heard) : "",
                       counted(evidence.hosts.size(), "host"), is_part ? " heard from" : "");
@@ -179,8 +179,8 @@ std::string hang_report(const HangEvidence& evidence, const HangFinding& finding
 std::string part_report(const HangEvidence& evidence, const HangFinding& finding) {
   const auto reached = std::ranges::count(evidence.hosts, true, &HostEvidence::reached);
   Lines lines;
-  lines.add(0, fmt::format("{}, as {} of {} hosts see it ({}): {}: {}; what the others know: busbar diagnose --flight "
-                           "/dev/shm, on every host",
+  lines.add(0, fmt::format("{}, as {} of {} hosts see it ({}): {}: {}; for the other hosts' evidence, run busbar "
+                           "diagnose --flight /dev/shm on every host",
                            word(kOccasionTitles, evidence.occasion), reached, evidence.hosts.size(), evidence.reporter,
                            name(finding.verdict), finding.sentence));
   return lines.take();

@@ -22,8 +22,8 @@
 namespace busbar {
 namespace {
 
-/// What the kernel says of the connections that the job has had all along: a probe that was too slow proves nothing on
-/// busy cores, and one that came through may have agreed on smaller packets than the job's connections once did.
+/// Uses the kernel's state of the job's old connections. A probe that was too slow proves nothing on busy cores, and
+/// one that succeeded may use smaller packets than the job's connections.
 void note_stalled(const JobView& view, const std::vector<TcpConnection>& connections, std::vector<PeerProbe>& probes) {
   std::set<std::string> stalled;
   for (const TcpConnection& one : connections) {
@@ -45,7 +45,7 @@ std::map<std::string, std::set<std::string>> hosts_by_address(const JobView& vie
   return hosts;
 }
 
-/// To which other hosts the processes that own these sockets have connections; whether one of them is stalled.
+/// The other hosts to which the owners of these sockets have connections; whether one of these is stalled.
 std::map<std::string, bool> linked_hosts(const JobView& view, const std::vector<TcpConnection>& connections,
                                          const std::set<std::uint64_t>& sockets) {
   const std::map<std::string, std::set<std::string>> hosts = hosts_by_address(view);
@@ -58,7 +58,7 @@ std::map<std::string, bool> linked_hosts(const JobView& view, const std::vector<
   return linked;
 }
 
-/// To as many hosts as a report of many hosts can hold for each. `before`: to which this process had connections.
+/// Links to as many hosts as a report can hold for each of many. `before`: hosts to which this process had connections.
 std::vector<JobLink> job_links(const JobView& view, const std::vector<TcpConnection>& connections,
                                const std::vector<RankEvidence>& local, const std::map<std::string, bool>& before) {
   using State = JobLink::State;
@@ -96,7 +96,7 @@ struct HostObserver::Seen {
 
   explicit Seen(std::filesystem::path the_root) : root(std::move(the_root)) {}
 
-  /// From here on bytes are counted. Needs the lock.
+  /// Counts bytes from here on. Needs the lock.
   void note_network() {
     noted = Clock::now();
     noted_bytes = network_bytes();
@@ -117,16 +117,16 @@ struct HostObserver::Seen {
   std::uint64_t noted_own_bytes = 0;  ///< of which this watcher's
   std::map<std::string, std::uint64_t> early_counters;
   std::map<std::string, bool> linked;  ///< hosts to which this process had connections when the job began
-  HostEvidence found;                  ///< by the looks: troubles, probes, what the network does
-  bool counting = false;               ///< a thread is at the early counters
-  bool looking = false;                ///< a thread is at the closer look
+  HostEvidence found;                  ///< by the observations: troubles, probes, what the network does
+  bool counting = false;               ///< a thread reads the early counters
+  bool looking = false;                ///< a thread makes the close observation
 };
 
 HostObserver::HostObserver(const std::filesystem::path& root) : seen_(std::make_shared<Seen>(root)) {}
 
 namespace {
 
-/// In a thread that is left to itself. False: the system has none left.
+/// Runs `work` in a detached thread. False: the system has no thread left.
 template <class Work>
 bool left_to_itself(Work work) {
   try {
@@ -144,7 +144,7 @@ void HostObserver::look_early() {
     const std::lock_guard lock(seen_->mutex);
     if (std::exchange(seen_->counting, true)) return;
   }
-  // A card that is sick may keep whoever reads its counters for ever.
+  // A sick card may block the reader of its counters for ever.
   if (!left_to_itself([seen = seen_] { seen->note_counters(); })) seen_->keep(seen_->counting, false);
 }
 
@@ -192,15 +192,15 @@ void HostObserver::Seen::look(const JobView& view) {
   try {
     probed = probe_peers(probe_targets(view), view.token, kProbeLimit);
   } catch (const std::exception&) {
-    probed.clear();  // no sockets left: the troubles say so
+    probed.clear();  // no sockets left: the troubles show it
   }
   keep(found.probes, std::move(probed));
   keep(found.troubles, host_troubles(before, root));
-  // Waits, for seconds at times, while anybody on the machine adds or removes network interfaces.
+  // May wait for seconds while network interfaces are added or removed on the machine.
   const int now = view.peers.empty() ? 0 : interface_mtu(interface_of(view.peers[view.rank].ip));
   const std::lock_guard lock(mutex);
   found.mtu = now;
-  // What all watchers of this host have just caused is nothing that moves in the job.
+  // Traffic that the watchers of this host have just caused is no progress of the job.
   if (noted != Clock::time_point{}) note_network();
   looking = false;
 }
@@ -219,11 +219,11 @@ HostEvidence HostObserver::evidence(const JobView& view) {
   const std::vector<TcpConnection> connections = established_connections(seen_->root);
   note_stalled(view, connections, host.probes);
   if (view.hosts.size() > 1) host.links = job_links(view, connections, host.ranks, linked);
-  // Orphans go to another parent.
+  // Orphans get another parent.
   if (const pid_t parent = getppid(); parent != parent_) {
     host.troubles.push_back(
         {Trouble::Kind::launcher,
-         fmt::format("what started rank {} (pid {}: the launcher or its daemon) is gone", view.rank, parent_)});
+         fmt::format("the launcher or daemon that started rank {} (pid {}) is gone", view.rank, parent_)});
   }
   return host;
 }
@@ -238,7 +238,7 @@ std::vector<PeerAddress> probe_targets(const JobView& view) {
   const std::vector<bool> met = hosts_reached_at_start(view);
   std::vector<PeerAddress> targets;
   for (int h : wanted) {
-    // That there never was a way tells nothing of one that broke.
+    // A host that was never reached proves nothing about a way that broke.
     if (met[h]) targets.push_back(view.peers[view.hosts[h].front()]);
   }
   return targets;

@@ -21,9 +21,9 @@ using Occasion = HangEvidence::Occasion;
 
 constexpr double kSilent = 10;  ///< a watcher beats every half second
 constexpr double kFresh = 3;
-constexpr double kMissed = 0.9;  ///< two beats, less what a scheduler shifts them by
+constexpr double kMissed = 0.9;  ///< two beats, less the delays of a scheduler
 
-/// Of a rank in no operation, in the order of Phase.
+/// For a rank in no operation, in the order of Phase.
 constexpr std::array kStages{Stage::starting, Stage::mpi_init,    Stage::initialization, Stage::own_work,
                              Stage::own_work, Stage::before_call, Stage::before_call,    Stage::with_others,
                              Stage::own_work, Stage::finishing,   Stage::finishing,      Stage::own_work,
@@ -39,7 +39,7 @@ Advance progress_of(const FlightState& f) {
 
 bool is_zombie(const ProcessState& process) { return process.state == 'Z' || process.state == 'X'; }
 
-/// Gone by /proc. One whose heart beat a moment ago lives in another pid namespace, unless the job is being ended.
+/// Gone by /proc. A process that beat a moment ago is in another pid namespace, unless the job is being ended.
 bool is_gone(const SeenRank& seen, Occasion occasion) {
   if (is_zombie(seen.process)) return true;
   if (seen.process.life != Life::gone) return false;
@@ -54,15 +54,15 @@ Condition condition_of(const SeenRank& seen, bool neighbour_fresh, Occasion occa
     return ending == Ending::none || ending == Ending::failed ? Condition::lost : Condition::ended;
   }
   if (seen.process.state == 'T' || seen.process.state == 't') return Condition::stopped;
-  // One that has just got the launcher's signal is still where it was.
+  // A rank that has just got the launcher's signal is still where it was.
   const bool lives_on = occasion == Occasion::terminated && seen.flight->ending == Ending::signalled;
   if (seen.flight->ending != Ending::none && !lives_on) return Condition::ended;
-  // One that runs, or waits for a core, is not frozen, however late its watcher.
+  // A rank that runs, or waits for a core, is not frozen, however late its watcher.
   if (seen.flight->heartbeat_age_s > kSilent && neighbour_fresh && seen.process.state != 'R') return Condition::frozen;
   return Condition::running;
 }
 
-/// Where a whole job was killed at once, nobody in particular was lost: only those that fell silent before the others.
+/// If a whole job was killed at once, only the ranks that fell silent before the others are lost.
 void forgive_common_end(std::vector<SeenRank>& ranks, Occasion occasion) {
   const auto unexplained = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
   if (ranks.size() < 2 || !std::ranges::all_of(ranks, unexplained)) return;
@@ -75,14 +75,14 @@ void forgive_common_end(std::vector<SeenRank>& ranks, Occasion occasion) {
   }
   for (SeenRank& seen : ranks) {
     const double age_s = seen.flight->heartbeat_age_s;
-    // Records that stayed tell when each beat last, by one clock where they are of one host. srun ends a step a second
-    // or more after a task of it was killed.
+    // The last beats in the records show who fell silent first, by one clock per host. srun ends a step a second or
+    // more after one of its tasks was killed.
     const bool first = occasion == Occasion::files && age_s - newest_of_host[seen.host] > kMissed;
     if (seen.flight->ending == Ending::none && age_s - newest < kFresh && !first) seen.condition = Condition::ended;
   }
 }
 
-/// How much longer than the neighbours that were ended a rank has been silent [s]; nothing where it has none.
+/// How much longer than its ended neighbors a rank has been silent [s]; nullopt if it has none.
 std::optional<double> silent_before_neighbours(const SeenRank& silent, const std::vector<SeenRank>& ranks) {
   std::optional<double> newest;
   for (const SeenRank& seen : ranks) {
@@ -93,14 +93,14 @@ std::optional<double> silent_before_neighbours(const SeenRank& silent, const std
   return silent.flight->heartbeat_age_s - *newest;
 }
 
-/// Whether it stood for less than kMovedWithin.
+/// Whether it had not advanced for less than kMovedWithin.
 bool moved_at_its_end(const FlightState& flight) {
   const double still_s = still_at_its_end(flight);
   return still_s >= 0 && still_s < kMovedWithin;
 }
 
-/// A launcher kills those at once that do not end on its first signal: beside ranks that had long been silent, or in a
-/// job that had moved until then, one that was not silent before its neighbours is such a one.
+/// A launcher kills the ranks at once that do not end on its first signal. A lost rank was killed so if it was not
+/// silent before its neighbors, and others had long been silent or the job had moved until then.
 void forgive_killed_late(std::vector<SeenRank>& ranks) {
   const auto is_lost = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
   const bool any_before = std::ranges::any_of(ranks, [&](const SeenRank& seen) {
@@ -115,8 +115,8 @@ void forgive_killed_late(std::vector<SeenRank>& ranks) {
   }
 }
 
-/// In records read from files, perhaps of other hosts, no process can be looked at. Of a job that was ended, those that
-/// did not end with the others had gone before.
+/// For records from files, perhaps of other hosts, /proc shows nothing. In a job that was ended, the ranks that did not
+/// end with the others were lost before.
 void miss_the_silent(const HangEvidence& evidence, std::vector<SeenRank>& ranks) {
   if (evidence.occasion != Occasion::files) return;
   const auto ended = [](const SeenRank& seen) {
@@ -131,7 +131,7 @@ void miss_the_silent(const HangEvidence& evidence, std::vector<SeenRank>& ranks)
   forgive_killed_late(ranks);
 }
 
-/// RAS watches the processes of its communicators over sockets of its own.
+/// RAS watches the processes of its communicators over its own sockets.
 void believe_ras(const HangEvidence& evidence, std::vector<SeenRank>& ranks) {
   for (const RasEvidence& ras : evidence.ras) {
     for (const std::int64_t pid : ras.dead_pids) {
@@ -155,7 +155,7 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
     for (const RankEvidence& r : host.ranks) {
       SeenRank seen{r.flight.rank, &host, &r.flight, r.process, Condition::running, progress_of(r.flight)};
       seen.condition = condition_of(seen, freshest < kFresh, evidence.occasion);
-      // Of two records of one rank (files of two jobs) the younger counts.
+      // Of two records of one rank (files of two jobs), the younger one counts.
       const auto [at, added] = by_rank.try_emplace(seen.rank, seen);
       if (!added && seen.flight->heartbeat_age_s < at->second.flight->heartbeat_age_s) at->second = seen;
     }
@@ -228,7 +228,7 @@ void Symptom::blame(const JobSnapshot& snapshot, Trouble::Kind kind,
     for (const Trouble& trouble : host->troubles) {
       if (trouble.kind != kind || !counts(*host)) continue;
       hosts.insert(host->host);
-      if (evidence.empty()) about_gpu = trouble.on_gpu;  // the one that is reported first
+      if (evidence.empty()) about_gpu = trouble.on_gpu;  // the trouble that is reported first
       evidence.push_back(fmt::format("{}: {}", host->host, trouble.text));
     }
   }
@@ -252,7 +252,7 @@ const Seen& largest_of(const Levels& levels) {
 
 namespace {
 
-/// What a step is called behind its operation's name: "checking ring" tells more than "check".
+/// The step's name after its operation's: "checking ring" says more than "check".
 std::string part_of_step(const FlightState& f) {
   const std::size_t comma = f.step.rfind(", ");
   return comma == std::string::npos ? std::string(name(f.phase)) : f.step.substr(comma + 2);
@@ -280,8 +280,11 @@ std::string doing(const FlightState& f) {
     return fmt::format("before {}, {}", operation(*f.call, f.entered + 1), part_of_step(f));
   }
   const std::string phase(name(f.phase));
-  std::string text = f.phase == Phase::starting ? "starting" : f.phase == Phase::ended ? "at its end" : "in " + phase;
-  if (!f.step.empty() && f.step != phase) text += fmt::format(" ({})", f.step);
+  std::string text = f.phase == Phase::starting  ? "starting"
+                     : f.phase == Phase::ended   ? "at its end"
+                     : f.phase == Phase::resting ? "idle"
+                                                 : "in " + phase;
+  if (!f.step.empty() && f.step != phase && f.phase != Phase::resting) text += fmt::format(" ({})", f.step);
   if (f.entered > 0) text += fmt::format(", after operation #{}", f.entered);
   return text;
 }

@@ -15,18 +15,18 @@
 
 namespace busbar {
 
-// What the files judge_*.cpp share; nothing else includes it.
+// Shared by the files judge_*.cpp; no other file includes it.
 
-/// How far a rank got: the later in the program, the greater.
+/// How far a rank got; greater is later in the program.
 struct Advance {
   enum class Stage : std::uint8_t {
     starting,
     mpi_init,
     initialization,
     inside,       ///< operation `entered`
-    own_work,     ///< it has left it and works by itself: nobody else can hold it up
+    own_work,     ///< it has left it and works alone: no other rank can hold it up
     with_others,  ///< control traffic of the processes
-    before_call,  ///< at a step whose first operation has not begun
+    before_call,  ///< in a step whose first operation has not begun
     finishing,
   };
   std::uint64_t entered = 0;
@@ -39,9 +39,9 @@ struct SeenRank {
   enum class Condition : std::uint8_t {
     running,  ///< as far as is known
     stopped,  ///< by a signal or a debugger
-    frozen,   ///< its watcher is silent while that of a neighbour is not
-    lost,     ///< its process is gone without a good ending, and nobody ended it
-    ended,    ///< gone too, but by its own watchdog, a signal or in good order
+    frozen,   ///< its watcher is silent, but a neighbor's is not
+    lost,     ///< its process is gone without a clean end, and nobody ended it
+    ended,    ///< gone too, but cleanly, or by its own watchdog or a signal
   };
   int rank = 0;
   const HostEvidence* host = nullptr;
@@ -58,7 +58,7 @@ struct JobSnapshot {
   std::vector<const HostEvidence*> reached;
   std::vector<const HostEvidence*> unreached;
   std::vector<const HostEvidence*> never_reached;  ///< not reached either, and never before
-  std::vector<const HostEvidence*> walled;         ///< of those not reached, whose silence says nothing
+  std::vector<const HostEvidence*> walled;         ///< of the unreached: hosts whose silence proves nothing
   int nprocs = 0;
   RankList unheard;     ///< their host was not reached, or is not known
   RankList recordless;  ///< their host answered, but has no record of them
@@ -68,12 +68,12 @@ struct JobSnapshot {
 
 JobSnapshot make_snapshot(const HangEvidence& evidence);
 
-/// The process of that number, where exactly one host has it; else null.
+/// The process with that pid if exactly one host has it; else null.
 const SeenRank* find_process(std::span<const SeenRank> ranks, std::int64_t pid);
 
 using Seen = std::vector<const SeenRank*>;
 
-/// Of the ranks those that `are`.
+/// The ranks for which `are` holds.
 template <class Are>
 Seen those(const JobSnapshot& snapshot, Are are) {
   Seen found;
@@ -83,17 +83,17 @@ Seen those(const JobSnapshot& snapshot, Are are) {
   return found;
 }
 
-/// Those whose place tells something: a rank that ended in good order is behind nobody.
+/// The ranks whose place counts: a rank that ended cleanly lags behind nobody.
 Seen not_at_their_end(const JobSnapshot& snapshot);
 
 /// Ranks by how far they got.
 using Levels = std::map<Advance, Seen>;
 Levels levels_of(const Seen& ranks);
 
-/// The ranks of the first level of those with the most.
+/// The ranks of the first of the largest levels.
 const Seen& largest_of(const Levels& levels);
 
-/// What one of the looks at a snapshot found.
+/// What one of the finders found in a snapshot.
 struct Symptom {
   Verdict verdict = Verdict::unknown;
   std::string sentence = {};
@@ -103,28 +103,28 @@ struct Symptom {
   bool about_mtu = false;  ///< the network passes small messages only
   bool about_gpu = false;
 
-  /// These, and their hosts.
+  /// Blames these ranks and their hosts.
   void blame(const Seen& these);
-  /// The hosts that have such troubles, which are evidence; of those that `counts`.
+  /// Blames the hosts for which `counts` holds and that have such troubles, which become evidence.
   void blame(
       const JobSnapshot& snapshot, Trouble::Kind kind,
       const std::function<bool(const HostEvidence&)>& counts = [](const HostEvidence&) { return true; });
 };
 
-// The looks, in the order of Verdict.
+// The finders, in the order of Verdict.
 std::optional<Symptom> find_hardware_fault(const JobSnapshot& snapshot);
 std::optional<Symptom> find_unreachable(const JobSnapshot& snapshot);
 std::optional<Symptom> find_dead(const JobSnapshot& snapshot);
 std::optional<Symptom> find_stopped(const JobSnapshot& snapshot);
-/// Hosts that take connections while none of their processes answers: stopped all, or only busy, so that a rank that is
+/// Hosts that take connections but none of whose processes answers: all are stopped, or only busy. So a rank that is
 /// known to be dead or stopped comes first.
 std::optional<Symptom> find_unresponsive(const JobSnapshot& snapshot);
 std::optional<Symptom> find_resource(const JobSnapshot& snapshot);
 std::optional<Symptom> find_config(const JobSnapshot& snapshot);
 std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot);
-/// Hosts that no watcher of this part of the job ever reached: who is late here may wait for somebody there.
+/// Hosts that no watcher of this part of the job ever reached: ranks that are late here may wait for a rank there.
 std::optional<Symptom> find_never_reached(const JobSnapshot& snapshot);
-/// Hosts whose watchers do not answer any more though nothing else shows them to be dead or cut off.
+/// Hosts whose watchers no longer answer, but nothing else shows that they are dead or cut off.
 std::optional<Symptom> find_walled(const JobSnapshot& snapshot);
 std::optional<Symptom> find_init_stuck(const JobSnapshot& snapshot);
 std::optional<Symptom> find_call_mismatch(const JobSnapshot& snapshot);  ///< arguments or order
@@ -132,32 +132,32 @@ std::optional<Symptom> find_slow(const JobSnapshot& snapshot);
 std::optional<Symptom> find_lagging(const JobSnapshot& snapshot);
 std::optional<Symptom> find_stuck_inside(const JobSnapshot& snapshot);
 
-/// Whether it calls a collective in which nobody can leave before all have entered.
+/// Whether it calls a collective that no rank can leave before all have entered.
 bool synchronizes(const FlightState& flight);
 
-/// Whether those that are gone ended because of an error, and the calls do not match: then the error is the effect.
+/// Whether the lost ranks ended because of an error and the calls do not match: then the error is the effect.
 bool died_of_mismatch(const JobSnapshot& snapshot);
 
-/// Commands to try.
+/// Commands that the reader can try.
 std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Symptom& symptom);
 
-/// Whether this host alone is refused by all the others, and MPI's connections to them are closed: then it is rather
-/// its own that were cut.
+/// Whether all other hosts refuse this one and MPI's connections to them are closed: then this host was probably cut
+/// off.
 bool is_refused_by_all(const JobSnapshot& snapshot);
 
 // Words.
 
-/// "the watchers of node2 refuse; MPI's connections stand: a firewall?"
+/// "the watchers of node2 refuse; MPI's connections are open: a firewall?"
 std::string walled_words(const JobSnapshot& snapshot);
-/// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty where it is the same everywhere.
+/// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty if it is the same everywhere.
 std::string mtu_words(const JobSnapshot& snapshot);
 
-/// Of a record that was read later: how long it had not advanced when it was written last [s].
+/// For a record that was read later: how long it had not advanced when it was last written [s].
 double still_at_its_end(const FlightState& flight);
-inline constexpr double kMovedWithin = 10;  ///< [s] of standing that ended from outside is no hang yet
-/// Whether it has begun an operation of its step, and is in the last one that it began or behind it.
+inline constexpr double kMovedWithin = 10;  ///< [s] without progress before an end from outside; less is no hang yet
+/// Whether it has begun an operation of its step, and is in or after the last one that it began.
 bool inside(const FlightState& flight);
-/// The last operation that it surely left.
+/// The last operation that it certainly left.
 std::uint64_t last_finished(const FlightState& flight);
 /// "all_reduce #412, 64 MiB float sum".
 std::string operation(const CalledOperation& call, std::uint64_t number);
@@ -167,18 +167,18 @@ std::string doing(const FlightState& flight);
 std::string who(const Seen& ranks);
 /// "rank 3", "ranks 3,4", "20 ranks (0-19)".
 std::string rank_words(const RankList& ranks);
-/// "; 15 ranks wait for it in all_reduce #412, 64 MiB float sum", of the largest group that is not `blamed`; empty
-/// where there is none. `whom` empty: "; 15 ranks are in ...".
+/// "; 15 ranks wait for it in all_reduce #412, 64 MiB float sum", for the largest group that is not `blamed`; empty if
+/// there is none. `whom` empty: "; 15 ranks are in ...".
 std::string waiting(const JobSnapshot& snapshot, const std::set<int>& blamed, std::string_view whom);
-/// "; ranks 8-11 not heard from"; empty where all were.
+/// "; ranks 8-11 not heard from"; empty if all were.
 std::string unheard_words(const JobSnapshot& snapshot);
 /// "is" or "are".
 std::string_view are(std::size_t ranks);
-/// Of every process of these hosts.
+/// The ranks of all processes of these hosts.
 std::set<int> ranks_on(const JobSnapshot& snapshot, const std::set<std::string>& hosts);
 /// "9.5 s", "31 s".
 std::string seconds(double time_s);
-/// As many as a report can name one by one.
+/// As many ranks as a report can name one by one.
 Seen first_few(const Seen& ranks);
 
 }  // namespace busbar

@@ -17,7 +17,7 @@ namespace {
 using Condition = SeenRank::Condition;
 using Key = std::tuple<bool, Condition, Advance, Phase, std::string, std::uint64_t, std::string>;
 
-constexpr std::array<std::string_view, 5> kEndings{"gone without a word", "ended", "ended after an error",
+constexpr std::array<std::string_view, 5> kEndings{"gone without an error", "ended", "ended after an error",
                                                    "ended by its own watchdog", "ended by a signal"};
 static_assert(kEndings.size() == static_cast<std::size_t>(Ending::signalled) + 1);
 
@@ -44,7 +44,7 @@ Key key_of(const SeenRank& seen, bool blamed) {
       words(seen)};
 }
 
-/// The blamed ranks of a range, and the others.
+/// Splits a range into blamed ranks and others.
 void split(RankList::Range range, const std::set<int>& blamed, RankList& innocent, RankList& guilty) {
   for (auto at = blamed.lower_bound(range.first); at != blamed.end() && *at <= range.last; ++at) {
     if (*at > range.first) innocent.add({range.first, *at - 1});
@@ -55,7 +55,7 @@ void split(RankList::Range range, const std::set<int>& blamed, RankList& innocen
   innocent.add(range);
 }
 
-/// Those that left no record, by why.
+/// The ranks without a record, by reason.
 void add_absent(const JobSnapshot& snapshot, const std::set<int>& blamed, std::vector<RankGroup>& groups) {
   const auto add = [&](const RankList& ranks, const char* text) {
     RankGroup innocent{{}, text, false}, guilty{{}, text, true};
@@ -68,7 +68,7 @@ void add_absent(const JobSnapshot& snapshot, const std::set<int>& blamed, std::v
   add(snapshot.recordless, "no record on its host");
 }
 
-/// Ranks that do the same, the largest group first, those to blame behind.
+/// Groups ranks in the same state, the largest group first, blamed groups last.
 std::vector<RankGroup> group_ranks(const JobSnapshot& snapshot, const std::set<int>& blamed) {
   std::map<Key, RankGroup> by_key;
   for (const SeenRank& seen : snapshot.ranks) {
@@ -91,7 +91,7 @@ std::vector<std::string> missing_evidence(const JobSnapshot& snapshot) {
         fmt::format("{} was not reached: {}", host->host, host->why_not.empty() ? "no answer" : host->why_not));
   }
   for (const HostEvidence* host : snapshot.never_reached) {
-    missing.push_back(fmt::format("{} was never reached by the watchers that tell this: {}", host->host,
+    missing.push_back(fmt::format("{} was never reached by the watchers that report this: {}", host->host,
                                   host->why_not.empty() ? "not asked" : host->why_not));
   }
   if (!snapshot.unheard.empty()) missing.push_back(fmt::format("no record of {} came", rank_words(snapshot.unheard)));
@@ -106,11 +106,11 @@ std::vector<std::string> missing_evidence(const JobSnapshot& snapshot) {
   return missing;
 }
 
-using Look = std::optional<Symptom> (*)(const JobSnapshot&);
+using Finder = std::optional<Symptom> (*)(const JobSnapshot&);
 
-/// In the order of Verdict (but for hosts that are unresponsive, walled or were never met): the first that finds
-/// something is the verdict.
-constexpr std::array kLooks = {
+/// In the order of Verdict, except for hosts that are unresponsive, walled or were never reached. The first that finds
+/// something gives the verdict.
+constexpr std::array kFinders = {
     find_hardware_fault, find_unreachable,   find_dead,       find_stopped,       find_unresponsive,
     find_resource,       find_config,        find_not_joined, find_never_reached, find_walled,
     find_init_stuck,     find_call_mismatch, find_slow,       find_lagging,       find_stuck_inside,
@@ -122,11 +122,11 @@ std::string during(const FlightState& f) {
   return std::string(name(f.phase));
 }
 
-/// Ranks of mpirun end a second after it, without a signal, where two quick Ctrl-C end it at once.
+/// Ranks end a second after mpirun, without a signal, if two quick Ctrl-C end it at once.
 constexpr std::string_view kWithoutWord = "SIGKILL, or its launcher had gone";
 
-/// Ended from outside while it moved, there is nothing to explain; by a process of its own, there is. Records tell
-/// later what they held when they were written last.
+/// A job that moved and was ended from outside needs no explanation; one that its own process ended does. Records show
+/// what they held when they were last written.
 std::optional<Symptom> find_ended_from_outside(const JobSnapshot& snapshot) {
   const bool later = snapshot.evidence->occasion == HangEvidence::Occasion::files;
   const auto any = [&](auto is) { return std::ranges::any_of(snapshot.ranks, is); };
@@ -162,13 +162,13 @@ std::optional<Symptom> find_ended_from_outside(const JobSnapshot& snapshot) {
                   : moving == running ? fmt::format("all ranks{} were moving", heard)
                                       : fmt::format("{} of {} ranks{} were moving", moving, running, heard));
   symptom.sentence += unheard_words(snapshot);
-  // A launcher's signal reaches all within a fraction of a second, somebody's `kill` only one.
+  // A launcher's signal reaches all within a fraction of a second, a manual `kill` only one.
   if (!first.empty() && 2 * first.size() < running) symptom.sentence += fmt::format("; {} got it first", who(first));
   return symptom;
 }
 
-/// Records of processes that cannot be seen from here, gathered from other hosts or another pid namespace, all of which
-/// moved until their last beat: whether they still run, or who ended them, is not in them.
+/// Records of processes that cannot be seen from here (other hosts, another pid namespace) and that moved until their
+/// last beat. They do not show whether the processes still run or who ended them.
 std::optional<Symptom> find_moved_unseen(const JobSnapshot& snapshot) {
   const auto moves = [](const SeenRank& seen) {
     constexpr double kMoving = 5;
@@ -188,11 +188,11 @@ bool is_last_resort(Verdict verdict) {
          verdict == Verdict::ok;
 }
 
-/// All that was found, in order.
-std::vector<Symptom> look_at(const JobSnapshot& snapshot) {
+/// All findings, in order.
+std::vector<Symptom> all_symptoms(const JobSnapshot& snapshot) {
   std::vector<Symptom> found;
-  for (const Look look : kLooks) {
-    if (auto symptom = look(snapshot)) found.push_back(std::move(*symptom));
+  for (const Finder find : kFinders) {
+    if (auto symptom = find(snapshot)) found.push_back(std::move(*symptom));
   }
   auto ended = find_ended_from_outside(snapshot);
   if (!ended) ended = find_moved_unseen(snapshot);
@@ -204,11 +204,11 @@ std::vector<Symptom> look_at(const JobSnapshot& snapshot) {
 }
 
 Symptom nothing_known(const JobSnapshot& snapshot) {
-  return {.sentence = snapshot.ranks.empty() ? "the evidence does not tell: no rank's flight record was read"
-                                             : "the evidence does not tell what holds the job up"};
+  return {.sentence = snapshot.ranks.empty() ? "the evidence shows nothing: no rank's flight record was read"
+                                             : "the evidence does not show what holds the job up"};
 }
 
-/// What is the same on many hosts stands once.
+/// The same text on many hosts is one line.
 void add_troubles(const JobSnapshot& snapshot, std::vector<std::string>& lines) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> hosts_by_text;
@@ -227,7 +227,7 @@ void add_troubles(const JobSnapshot& snapshot, std::vector<std::string>& lines) 
   }
 }
 
-/// In a job that moves somebody is always the last.
+/// In a job that moves, some rank is always the last.
 bool stands_still(const JobSnapshot& snapshot, const std::set<int>& ranks) {
   constexpr double kStill = 5;
   return std::ranges::all_of(ranks, [&](int rank) {
@@ -236,10 +236,10 @@ bool stands_still(const JobSnapshot& snapshot, const std::set<int>& ranks) {
   });
 }
 
-/// What other looks found, and what is remarkable on the hosts: secondary, but it may be the reader's clue.
+/// Other findings and remarkable facts on the hosts: secondary, but they may be the reader's clue.
 void add_secondary(const JobSnapshot& snapshot, const std::vector<Symptom>& found, std::vector<std::string>& lines) {
   for (std::size_t i = 1; i < found.size(); ++i) {
-    // What those do who wait for the others, and what needs no explanation any more.
+    // Symptoms of ranks that only wait for the others, and those that need no explanation any more.
     if (found[i].verdict == Verdict::init_stuck || found[i].verdict == Verdict::unknown) continue;
     const bool slow = found[0].verdict == Verdict::slow_not_hung && found[i].verdict == Verdict::rank_lagging;
     const bool adds = !is_last_resort(found[i].verdict) || (slow && stands_still(snapshot, found[i].ranks));
@@ -251,7 +251,7 @@ void add_secondary(const JobSnapshot& snapshot, const std::vector<Symptom>& foun
   add_troubles(snapshot, lines);
 }
 
-/// Where all watchers of a host are silent, none of its processes is to blame, but the host is starved.
+/// If all watchers of a host are silent, the host is starved, and none of its processes is to blame.
 void add_starved(const JobSnapshot& snapshot, std::vector<std::string>& lines) {
   constexpr double kLate = 10;
   if (snapshot.evidence->occasion == HangEvidence::Occasion::files) return;
@@ -289,7 +289,7 @@ void drop_repeats(std::vector<std::string>& lines) {
 
 HangFinding judge(const HangEvidence& evidence) {
   const JobSnapshot snapshot = make_snapshot(evidence);
-  std::vector<Symptom> found = look_at(snapshot);
+  std::vector<Symptom> found = all_symptoms(snapshot);
   if (found.empty()) found.push_back(nothing_known(snapshot));
   const Symptom& symptom = found.front();
   HangFinding finding;

@@ -11,7 +11,7 @@
 namespace busbar {
 namespace {
 
-/// The ranks that make one and the same call as the operation of one number.
+/// The ranks that make the same call as the operation of one number.
 struct Callers {
   CalledOperation call;
   Seen ranks;
@@ -30,11 +30,11 @@ bool at_call(const SeenRank& seen) {
   return f.call && (inside(f) || f.phase == Phase::timed_loop || f.phase == Phase::checking);
 }
 
-/// What a rank called, oldest first, as far as its record goes back.
+/// What a rank called, oldest first, as far back as its record goes.
 std::vector<Run> history(const FlightState& f) {
   std::vector<Run> runs;
   std::uint64_t before = 0;
-  bool known = false;  // where the oldest step began is not written
+  bool known = false;  // the record does not have the beginning of the oldest step
   for (const FinishedStep& step : f.finished) {
     if (known && !step.collective.empty() && step.last_entered > before) {
       runs.push_back({before + 1, step.last_entered, step.collective, step.nbytes});
@@ -82,7 +82,7 @@ std::vector<Callers> callers_of(const Seen& ranks) {
   return all;
 }
 
-/// Both made, or are making, the other's call: they only take turns differently.
+/// Whether both made, or are making, the other's call: then only their order differs.
 bool only_order(const Callers& a, const Callers& b) {
   if (a.call.communicator != b.call.communicator) return true;
   if (a.call.collective == b.call.collective && a.call.nbytes == b.call.nbytes) return false;
@@ -107,7 +107,7 @@ Symptom rule(const std::vector<Callers>& callers, std::uint64_t number) {
                                    differences(odd.call, usual.call), counted(usual.ranks.size(), "rank"), tail);
   } else {
     symptom.sentence =
-        fmt::format("{}, {}: no majority tells which is right{}", calling(usual.ranks, usual.call, number),
+        fmt::format("{}, {}: no majority shows which is right{}", calling(usual.ranks, usual.call, number),
                     calling(odd.ranks, odd.call, number), order ? "; they call in different orders" : "");
   }
   for (const Callers& c : callers) {
@@ -117,7 +117,7 @@ Symptom rule(const std::vector<Callers>& callers, std::uint64_t number) {
   return symptom;
 }
 
-/// A rank in another step than the others were at that number.
+/// A rank in another step than the others had at that number.
 std::optional<Symptom> find_shifted(const Seen& ranks) {
   for (const SeenRank* seen : ranks) {
     const FlightState& f = *seen->flight;

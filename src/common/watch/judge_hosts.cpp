@@ -34,7 +34,7 @@ std::string few_hosts(const std::vector<std::string>& names) {
   return fmt::format("{} hosts ({}, ...)", names.size(), names.front());
 }
 
-/// The hosts whose MTU is not that of more than half of them; none where no MTU is.
+/// The hosts whose MTU differs from that of the majority; none if there is no majority.
 std::set<std::string> hosts_of_unlike_mtu(const JobSnapshot& snapshot) {
   const HostsByMtu hosts = hosts_by_mtu(snapshot);
   std::size_t total = 0;
@@ -59,7 +59,7 @@ std::string host_and_ranks(const JobSnapshot& snapshot, const std::string& host)
   return ranks.empty() ? host : fmt::format("{} ({})", host, rank_words(RankList(ranks)));
 }
 
-/// A process that was asked may be the one that cannot answer: then silence says nothing of the network.
+/// The process that was asked may be the one that cannot answer: then silence proves nothing about the network.
 bool may_be_unresponsive(const JobSnapshot& snapshot, const std::string& host) {
   constexpr double kStarved = 3;
   return std::ranges::any_of(snapshot.ranks, [&](const SeenRank& seen) {
@@ -75,12 +75,12 @@ std::map<Pair, PeerProbe> probes(const JobSnapshot& snapshot) {
   return all;
 }
 
-/// Who collected the evidence had a connection to every host that it came from: only its own process was busy, then.
+/// The collector had a connection to every host whose evidence it has: only its own process was busy, then.
 bool asked_by(const JobSnapshot& snapshot, const std::string& host) { return snapshot.evidence->reporter_host == host; }
 
-/// Between hosts that both answered the collector a slow probe proves nothing: on busy cores many are. The kernel's
-/// word on the job's own connections does, and so does a network that says that there is no route. TCP needs both
-/// directions: where one host has just connected to the other, silence the other way is a process that was busy.
+/// Between hosts that both answered the collector, a slow probe proves nothing: busy cores cause many. The kernel's
+/// state of the job's own connections proves something, and so does "no route". TCP needs both directions: if one host
+/// has just connected to the other, silence in the other direction is a busy process.
 bool is_failure(const JobSnapshot& snapshot, const std::map<Pair, PeerProbe>& all, const Pair& pair,
                 const PeerProbe& probe) {
   if (probe.result == Result::ok || probe.result == Result::refused) return false;
@@ -92,7 +92,7 @@ bool is_failure(const JobSnapshot& snapshot, const std::map<Pair, PeerProbe>& al
   return back == all.end() || back->second.result != Result::ok;
 }
 
-/// The host that stands in all failing pairs, where it is one.
+/// The host that is in all failing pairs, if there is one.
 std::optional<std::string> common_host(const std::vector<Pair>& failing) {
   std::map<std::string, std::set<std::string>> others;
   for (const auto& [from, to] : failing) {
@@ -108,7 +108,7 @@ std::optional<std::string> common_host(const std::vector<Pair>& failing) {
   return std::nullopt;
 }
 
-/// Who stands out by its own MTU is to blame, else who stands in all pairs, else both ends of one.
+/// Blames hosts with a different MTU; else the host in all pairs; else both ends of one pair.
 Symptom about_mtu(const JobSnapshot& snapshot, const std::vector<Pair>& lost) {
   Symptom symptom{Verdict::host_unreachable};
   symptom.about_mtu = true;
@@ -128,7 +128,7 @@ Symptom about_mtu(const JobSnapshot& snapshot, const std::vector<Pair>& lost) {
   return symptom;
 }
 
-/// Host pairs of which one, asked over the watchdog's own connections, does not reach the other.
+/// Host pairs in which one does not reach the other over the watchdog's own connections.
 std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
   const std::map<Pair, PeerProbe> all = probes(snapshot);
   std::vector<Pair> lost, cut;
@@ -167,16 +167,16 @@ std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
   return symptom;
 }
 
-/// Seconds since a rank that was heard from advanced; infinity where none was.
+/// Seconds since any rank that was heard from advanced; infinity if none was.
 double still_s(const JobSnapshot& snapshot) {
   double least = std::numeric_limits<double>::infinity();
   for (const SeenRank* seen : not_at_their_end(snapshot)) least = std::min(least, seen->flight->idle_s);
   return least;
 }
 
-/// A host that refuses connections is there, unless the job's own data do not reach it either. When a job is ended
-/// there are 0.3 s to ask, which a busy host may miss: then its silence counts only where the job had stood still, for
-/// longer where the network is known to work. A launcher that misses a host has waited for it for seconds.
+/// A host that refuses connections is there, unless the job's own data do not reach it either. When a job is ended,
+/// there are 0.3 s to ask, and a busy host may miss them. Then its silence counts only if the job had stood still, for
+/// longer if its network is known to work. A launcher that misses a host has waited for seconds.
 std::vector<const HostEvidence*> silent_hosts(const JobSnapshot& snapshot, bool unresponsive) {
   constexpr double kStill = 2, kStuck = 10;
   const bool in_haste = snapshot.evidence->occasion == HangEvidence::Occasion::terminated;
@@ -232,7 +232,7 @@ Symptom about_silent(const JobSnapshot& snapshot, const std::vector<const HostEv
   return symptom;
 }
 
-/// Who asks is as likely cut off as all the others, and more likely than they one by one.
+/// The host that asks is as likely cut off as all the others, and more likely than any one of them.
 Symptom about_refused_by_all(const JobSnapshot& snapshot) {
   Symptom symptom{Verdict::host_unreachable};
   const std::string& reporter = snapshot.reached.front()->host;
@@ -303,12 +303,12 @@ std::optional<Symptom> find_unreachable(const JobSnapshot& snapshot) {
 }
 
 std::string walled_words(const JobSnapshot& snapshot) {
-  std::map<std::string, std::vector<std::string>> hosts;  // by what is said of them
+  std::map<std::string, std::vector<std::string>> hosts;  // by what is reported for them
   for (const HostEvidence* host : snapshot.walled) {
     const std::string_view how = host->silence == Silence::refused ? "refuse" : "do not answer";
     hosts[links_to(*snapshot.evidence, host->host)
-              ? fmt::format("{}; MPI's connections stand: a firewall?", how)
-              : fmt::format("{}; no connection of MPI's tells whether its processes live", how)]
+              ? fmt::format("{}; MPI's connections are open: a firewall?", how)
+              : fmt::format("{}; no MPI connection shows whether its processes live", how)]
         .push_back(host->host);
   }
   std::vector<std::string> parts;
@@ -317,8 +317,8 @@ std::string walled_words(const JobSnapshot& snapshot) {
 }
 
 std::optional<Symptom> find_walled(const JobSnapshot& snapshot) {
-  // What moves, what was called otherwise and who is behind is seen without them; but who is behind in a broadcast may
-  // wait for its root.
+  // Progress, mismatched calls and lagging ranks show without them. But a rank that lags in a broadcast may wait for
+  // its root.
   if (snapshot.walled.empty() || find_call_mismatch(snapshot) || find_slow(snapshot)) return std::nullopt;
   const auto is_rooted = [](const SeenRank& seen) { return inside(*seen.flight) && !synchronizes(*seen.flight); };
   if (std::ranges::none_of(snapshot.ranks, is_rooted) && find_lagging(snapshot)) return std::nullopt;
@@ -326,7 +326,7 @@ std::optional<Symptom> find_walled(const JobSnapshot& snapshot) {
 }
 
 std::optional<Symptom> find_never_reached(const JobSnapshot& snapshot) {
-  // What moves and what was called otherwise is certain whatever the others do.
+  // Progress and mismatched calls are certain whatever the others do.
   if (snapshot.never_reached.empty() || find_call_mismatch(snapshot) || find_slow(snapshot)) return std::nullopt;
   const std::string here =
       snapshot.reached.size() == 1 ? snapshot.reached.front()->host : fmt::format("{} hosts", snapshot.reached.size());

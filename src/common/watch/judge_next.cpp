@@ -16,7 +16,7 @@ std::string safe_host(const std::string& host) {
   return safe ? host : "HOST";
 }
 
-/// The command as typed where the reader sits: on one host, no ssh.
+/// The command as the reader types it: without ssh if there is one host.
 std::string on(const JobSnapshot& snapshot, const std::string& host, const std::string& command) {
   if (snapshot.evidence->hosts.size() <= 1) return command;
   return fmt::format("ssh {} '{}'", safe_host(host), command);
@@ -25,10 +25,10 @@ std::string on(const JobSnapshot& snapshot, const std::string& host, const std::
 struct Target {
   std::string host;
   std::int64_t pid = 0;  ///< 0: none in particular
-  bool gone = false;     ///< so that only what it left can be looked at
+  bool gone = false;     ///< only what it left can be examined
 };
 
-/// The first to blame, else the lowest rank there is.
+/// The first blamed rank, else the lowest rank with a record.
 Target target_of(const JobSnapshot& snapshot, const Symptom& symptom) {
   const auto of = [&](const SeenRank& seen) {
     const bool files = snapshot.evidence->occasion == HangEvidence::Occasion::files;
@@ -43,11 +43,11 @@ Target target_of(const JobSnapshot& snapshot, const Symptom& symptom) {
   return {};
 }
 
-/// When a command helps: always, where a GPU is to blame, where a process is known, where it can be looked at, where
-/// the host's network works and only no process there speaks.
+/// When a command helps: always, if a GPU is blamed, if a process is known, if that process can be examined, if the
+/// host's network works but no process there answers.
 enum class When : std::uint8_t { always, gpu, known, process, unresponsive };
 
-/// A command for the host of who is to blame; {} is the process.
+/// A command for the blamed host; {} is the process.
 struct Advice {
   Verdict verdict;
   When when;
@@ -87,7 +87,7 @@ constexpr Advice kAdvice[] = {
     {Verdict::unknown, When::always, "ip -s link; dmesg -T | tail"},
 };
 
-/// Whether the network of all these hosts works, only no process there speaks.
+/// Whether the network of all these hosts works, but no process there answers.
 bool are_unresponsive(const JobSnapshot& snapshot, const std::set<std::string>& hosts) {
   const auto unresponsive = std::ranges::count_if(snapshot.unreached, [&](const HostEvidence* host) {
     return is_unresponsive(*host) && hosts.contains(host->host);
@@ -95,7 +95,7 @@ bool are_unresponsive(const JobSnapshot& snapshot, const std::set<std::string>& 
   return unresponsive > 0 && static_cast<std::size_t>(unresponsive) == hosts.size();
 }
 
-/// From both ends where two are to blame, else towards the one.
+/// From both ends if two hosts are blamed, else towards the one.
 void add_network(const JobSnapshot& snapshot, const Symptom& symptom, std::vector<std::string>& next) {
   if (symptom.hosts.empty()) return;
   const std::string& a = *symptom.hosts.begin();
@@ -134,7 +134,7 @@ std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Sympto
   }
   const bool terminated = snapshot.evidence->occasion == HangEvidence::Occasion::terminated;
   if (is(Verdict::unknown) && (terminated || (known && target.gone))) {
-    next.emplace_back("the launcher's and the scheduler's output say who ended it");
+    next.emplace_back("read the output of the launcher and the scheduler: it says who ended the job");
   } else if (!target.host.empty()) {
     const bool helps[] = {true, symptom.about_gpu, known, process, unresponsive};  // in the order of When
     for (const Advice& advice : kAdvice) {
@@ -143,7 +143,7 @@ std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Sympto
     }
   }
   if (!snapshot.unheard.empty() && !is(Verdict::ok)) {
-    next.emplace_back("on each host that did not answer: busbar diagnose --flight /dev/shm");
+    next.emplace_back("run on each host that did not answer: busbar diagnose --flight /dev/shm");
   }
   return next;
 }

@@ -18,12 +18,12 @@ Seen those(const JobSnapshot& snapshot, Condition condition) {
   return those(snapshot, [&](const SeenRank& seen) { return seen.condition == condition; });
 }
 
-/// That wait for the ones to blame.
+/// Appends the ranks that wait for the blamed ones.
 std::string and_waiting(const JobSnapshot& snapshot, const Symptom& symptom) {
   return waiting(snapshot, symptom.ranks, symptom.ranks.size() == 1 ? "it" : "them");
 }
 
-/// What a library's or the suite's own error text says for certain; a victim's "connection closed" says nothing.
+/// Error texts of libraries and this suite that prove a cause; a victim's "connection closed" proves nothing.
 struct KnownError {
   std::string_view text;
   Verdict verdict;
@@ -51,16 +51,16 @@ Seen complaining(const JobSnapshot& snapshot, Verdict verdict) {
 
 std::string error_words(const SeenRank* seen) { return fmt::format("{}: {}", who({seen}), seen->flight->error); }
 
-/// Something on this host failed, so that what is used up there matters.
+/// Whether something on this host failed, so that used-up resources there matter.
 bool has_errors(const JobSnapshot& snapshot, const HostEvidence& host) {
   return std::ranges::any_of(snapshot.ranks, [&](const SeenRank& seen) {
     return seen.host == &host && (!seen.flight->error.empty() || seen.flight->ending == Ending::failed);
   });
 }
 
-/// Hosts that answer, but on which no process of the job listens any more, and to which the job's own connections are
-/// closed: a refusal alone may be a firewall's. Processes that leave when their job is ended do not leave together, so
-/// that then only few such hosts tell something.
+/// Hosts that answer, but on which no process of the job listens any more and to which the job's own connections are
+/// closed; a refusal alone may be a firewall's. The processes of a job that is being ended do not leave together, so
+/// then only a few such hosts prove something.
 std::optional<Symptom> find_emptied_hosts(const JobSnapshot& snapshot) {
   Symptom symptom{Verdict::process_dead};
   std::size_t refusing = 0;
@@ -84,19 +84,19 @@ std::optional<Symptom> find_emptied_hosts(const JobSnapshot& snapshot) {
   return symptom;
 }
 
-/// Ranks that are ended because what had started them died: then they themselves are well until they are ended.
+/// Ranks that are ended because their launcher or its daemon died: they are healthy until then.
 std::optional<Symptom> find_dead_launcher(const JobSnapshot& snapshot) {
   if (snapshot.evidence->occasion != HangEvidence::Occasion::terminated) return std::nullopt;
   Symptom symptom{Verdict::process_dead};
   symptom.blame(snapshot, Trouble::Kind::launcher);
-  // Where that is so everywhere, the job was ended in this way.
+  // If that is so on all hosts, the job was ended in this way.
   if (symptom.hosts.empty() || symptom.hosts.size() == snapshot.evidence->hosts.size()) return std::nullopt;
   symptom.blame(those(snapshot, [&](const SeenRank& seen) { return symptom.hosts.contains(seen.host->host); }));
-  symptom.sentence = symptom.evidence.front() + ": the launcher ends the job for it";
+  symptom.sentence = symptom.evidence.front() + ", so the launcher ends the job";
   return symptom;
 }
 
-/// Those that fell silent first, and of these the ones that said nothing: an error may come from losing a peer.
+/// The ranks that fell silent first; of these, those that reported nothing, because an error may come from a lost peer.
 Seen first_lost(const Seen& lost) {
   constexpr double kTogether = 3;
   double oldest = -std::numeric_limits<double>::infinity();  // a clock that was set makes ages negative
@@ -114,8 +114,8 @@ bool all_failed(const Seen& dead) {
   return std::ranges::all_of(dead, [](const SeenRank* seen) { return seen->flight->ending == Ending::failed; });
 }
 
-/// A launcher that has lost a host ends all others, and kills at once who does not end on its first signal: beside a
-/// host of which nobody is left, a rank whose neighbour got that signal is one of those.
+/// A launcher that has lost a host ends all others, and kills at once the ranks that do not end on its first signal. If
+/// a host has no rank left, a lost rank whose neighbor got that signal was killed so.
 Seen without_killed_late(const JobSnapshot& snapshot, const Seen& dead) {
   if (snapshot.evidence->occasion != HangEvidence::Occasion::terminated) return dead;
   std::set<const HostEvidence*> alive, signalled;
@@ -135,7 +135,7 @@ Seen without_killed_late(const JobSnapshot& snapshot, const Seen& dead) {
 }  // namespace
 
 bool died_of_mismatch(const JobSnapshot& snapshot) {
-  // A library that sees arguments that do not match says so in its own way ("message truncated"), and the process ends.
+  // A library that sees mismatched arguments reports them in its own way ("message truncated"), and the process ends.
   const Seen dead = first_lost(those(snapshot, Condition::lost));
   return !dead.empty() && all_failed(dead) && find_call_mismatch(snapshot);
 }
@@ -153,9 +153,9 @@ std::optional<Symptom> find_dead(const JobSnapshot& snapshot) {
   const bool failed = all_failed(dead);
   const bool zombie = dead.front()->process.state == 'Z';
   const std::string_view how = failed            ? "ended after an error"
-                               : dead.size() > 1 ? "are gone without a word (killed, or crashed)"
-                               : zombie          ? "is dead (a zombie: killed, or crashed)"
-                                                 : "is gone without a word (killed, or crashed)";
+                               : dead.size() > 1 ? "are gone without an error (killed or crashed)"
+                               : zombie          ? "is dead (a zombie: killed or crashed)"
+                                                 : "is gone without an error (killed or crashed)";
   symptom.sentence = fmt::format("{} {}", who(dead), how) + and_waiting(snapshot, symptom);
   for (const SeenRank* seen : first_few(dead)) {
     std::string line = fmt::format("{}: {}, last heartbeat {} ago", who({seen}), doing(*seen->flight),

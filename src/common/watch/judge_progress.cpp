@@ -33,7 +33,7 @@ std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot) {
   const bool somebody_is_through = std::ranges::any_of(snapshot.ranks, [](const SeenRank& seen) {
     return seen.progress.entered > 0 || seen.progress.stage > Stage::initialization;
   });
-  // A rank that others are already past cannot be one for which they wait.
+  // The ranks cannot wait for one that others have passed.
   if (somebody_is_through || (behind.empty() && snapshot.recordless.empty())) return std::nullopt;
 
   Symptom symptom{Verdict::init_not_joined};
@@ -52,7 +52,7 @@ std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot) {
   }
   if (!behind.empty()) {
     if (!sentence.empty()) sentence += "; ";
-    sentence += fmt::format("{} {} not come to it, {}", who(behind), behind.size() == 1 ? "has" : "have",
+    sentence += fmt::format("{} {} not joined ({})", who(behind), behind.size() == 1 ? "has" : "have",
                             doing(*behind.front()->flight));
   }
   const std::size_t waiters = snapshot.ranks.size() - behind.size();
@@ -90,7 +90,7 @@ namespace {
 using Condition = SeenRank::Condition;
 using Occasion = HangEvidence::Occasion;
 
-/// What the process does in words: "in the timed loop, state R".
+/// What the process does, as text: "in the timed loop, state R".
 std::string process_words(const SeenRank& seen) {
   std::string text = doing(*seen.flight);
   if (seen.process.state != '?') text += fmt::format(", state {}", seen.process.state);
@@ -98,7 +98,7 @@ std::string process_words(const SeenRank& seen) {
   return text;
 }
 
-/// What slows the hosts of those ranks down; empty where nothing is known to.
+/// What slows the hosts of those ranks down; empty if nothing is known to.
 std::string slowness(const Seen& ranks) {
   for (const SeenRank* seen : ranks) {
     for (const Trouble& trouble : seen->host->troubles) {
@@ -146,22 +146,22 @@ Symptom rule_behind(const JobSnapshot& snapshot, const Seen& behind, const Seen&
   return symptom;
 }
 
-/// Most ranks are at the lowest place and few beyond it.
+/// Most ranks are at the lowest place and a few beyond it.
 std::optional<Symptom> rule_ahead(const JobSnapshot& snapshot, const Seen& most, const Seen& ahead) {
   const FlightState& f = *most.front()->flight;
   if (!inside(f) || !synchronizes(f)) return std::nullopt;
   Symptom symptom{Verdict::rank_lagging};
   blame_ranks(symptom, ahead);
   symptom.sentence = fmt::format(
-      "{} {} past {}, in which {} ranks still wait: {} left out one of the operations, or ended it early", who(ahead),
+      "{} {} past {}, in which {} ranks still wait: {} skipped one of the operations, or ended it early", who(ahead),
       are(ahead.size()), operation(*f.call, f.entered), most.size(), ahead.size() == 1 ? "it" : "they");
   symptom.evidence.push_back("the majority and the highest number disagree: most ranks are at the lower one");
   symptom.sentence += absent_words(snapshot);
   return symptom;
 }
 
-/// Seen from the processes all are at the same operation; NCCL's own counters, read twice, say whose GPU is behind. By
-/// process: a communicator's ranks are GPUs, or members of a group, and may be another job's.
+/// The processes show all ranks at the same operation; NCCL's counters, read twice, show whose GPU lags. Matched by
+/// process: a communicator's ranks are GPUs or members of a group, and may be another job's.
 std::optional<Symptom> rule_by_ras(const JobSnapshot& snapshot) {
   Seen behind;
   for (const RasEvidence& ras : snapshot.evidence->ras) {
@@ -183,7 +183,7 @@ std::optional<Symptom> rule_by_ras(const JobSnapshot& snapshot) {
 std::optional<Symptom> find_slow(const JobSnapshot& snapshot) {
   constexpr double kTraffic = 256 * 1024;
   const HangEvidence& evidence = *snapshot.evidence;
-  // Where the limit has passed for all, only what is younger than the limit can be movement.
+  // If the limit has passed for all, only what is younger than the limit can be progress.
   const bool by_limit = evidence.occasion == Occasion::limit && evidence.limit_s > 0;
   const double moving_s = by_limit ? std::min(5.0, evidence.limit_s) : 5.0;
   const Seen moving = those(snapshot, [&](const SeenRank& seen) {
@@ -212,7 +212,7 @@ std::optional<Symptom> find_slow(const JobSnapshot& snapshot) {
   } else if (!busy.empty()) {
     symptom.sentence = fmt::format("slow, but data move: {}", busy.front());
   } else {
-    symptom.sentence = "slow: it moved until lately";
+    symptom.sentence = "slow: it moved until recently";
   }
   symptom.sentence += waiting(snapshot, {}, "");
   return symptom;

@@ -21,7 +21,7 @@ double slow_limit_s(double limit_s, double step_age_s, double done, double total
 
 namespace {
 
-/// A watcher beats every half second; a starved host may leave out some.
+/// A watcher beats every half second; a starved host may skip some.
 constexpr double kFreshHeartbeat = 5;     // [s]
 constexpr double kMoving = 256.0 * 1024;  // [B/s] keep-alives, heartbeats and name services stay far below
 
@@ -32,7 +32,7 @@ void for_each_rank(const HangEvidence& evidence, const Visit& visit) {
   }
 }
 
-/// Neither gone nor stopped, as far as can be seen from outside.
+/// Neither gone nor stopped, as far as other processes can see.
 bool is_there(const RankEvidence& rank) {
   if (rank.process.life == ProcessState::Life::gone) return false;
   if (rank.process.state == 'T' || rank.process.state == 't' || rank.process.state == 'Z') return false;

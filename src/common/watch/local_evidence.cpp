@@ -43,7 +43,7 @@ struct Stat {
   std::uint64_t start = 0;  ///< [clock ticks since the host started]
 };
 
-/// proc(5): "pid (comm) state ppid ... starttime" with the start as field 22; comm may hold blanks and brackets.
+/// proc(5): "pid (comm) state ppid ... starttime" with the start as field 22; comm may hold spaces and brackets.
 std::optional<Stat> parse_stat(const std::string& text) {
   const std::size_t bracket = text.rfind(')');
   if (bracket == std::string::npos) return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<Stat> parse_stat(const std::string& text) {
   return start ? std::optional(Stat{fields[0][0], *start}) : std::nullopt;
 }
 
-/// "0700C6C6:1F90": 32-bit words in the host's byte order. Nothing where it is not an address.
+/// "0700C6C6:1F90": 32-bit words in the host's byte order. nullopt if it is not an address.
 std::optional<std::string> address_of(std::string_view text) {
   constexpr std::size_t kWord = 8;  // hexadecimal digits
   const std::string_view digits = text.substr(0, text.find(':'));
@@ -65,7 +65,7 @@ std::optional<std::string> address_of(std::string_view text) {
     words[w] = *word;
   }
   std::array<char, INET6_ADDRSTRLEN> name{};
-  // IPv4 in IPv6's clothes.
+  // IPv4 mapped into IPv6.
   const bool mapped = digits.size() > kWord && words[0] == 0 && words[1] == 0 && words[2] == htonl(0xffff);
   const bool is_v4 = digits.size() == kWord || mapped;
   const void* bytes = mapped ? &words[3] : &words[0];
@@ -95,7 +95,7 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   const fs::path dir = root / "proc" / std::to_string(flight.pid);
   const std::optional<std::string> text = text_of(dir / "stat");
   if (!text) {
-    // Gone, but only where /proc is mounted and shows processes at all.
+    // Gone, but only if /proc is mounted and shows processes at all.
     std::error_code ignored;
     if (!fs::exists(dir, ignored) && text_of(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
     return process;
@@ -103,7 +103,7 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
   const std::optional<Stat> stat = parse_stat(*text);
   if (!stat) return process;
   if (flight.pid_start != 0 && stat->start != flight.pid_start) {
-    process.life = ProcessState::Life::gone;  // another process has its number now
+    process.life = ProcessState::Life::gone;  // another process has its pid now
     return process;
   }
   process.state = stat->state;
@@ -116,10 +116,10 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
 }
 
 std::vector<TcpConnection> parse_established(std::string_view text) {
-  constexpr std::uint32_t kAgain = 2;  // the kernel waits 0.2 s and twice as long each time: silent for 0.6 s at least
+  constexpr std::uint32_t kAgain = 2;  // the kernel waits 0.2 s, then twice as long each time: at least 0.6 s
   std::vector<TcpConnection> established;
   for (const std::string_view line : split_text(text, '\n')) {
-    // Slot, local address, remote address, state, queues, timer, times sent again, owner, timeout, inode.
+    // Slot, local address, remote address, state, queues, timer, retransmissions, owner, timeout, inode.
     const std::vector<std::string_view> fields = words_of(line);
     if (fields.size() < 10 || fields[3] != "01") continue;
     const auto waiting = number_of<std::uint32_t>(fields[4].substr(0, fields[4].find(':')), 16);
@@ -167,7 +167,7 @@ std::string gpu_name(const GpuFacts& gpu) {
   return gpu.bus_id.empty() ? fmt::format("GPU {}", gpu.index) : fmt::format("GPU {} ({})", gpu.index, gpu.bus_id);
 }
 
-/// "118" or "118 to 125", of the values that are known; empty where none is.
+/// "118" or "118 to 125", of the known values; empty if none is known.
 template <class Of>
 std::string range(const std::vector<GpuFacts>& gpus, Of of) {
   std::optional<double> least, most;
@@ -182,7 +182,7 @@ std::string range(const std::vector<GpuFacts>& gpus, Of of) {
   return low == high ? low : low + " to " + high;
 }
 
-/// A GPU that waits inside a kernel for its peers is fully busy and takes little power.
+/// A GPU that waits inside a kernel for its peers is fully busy and draws little power.
 std::string activity(const std::vector<GpuFacts>& gpus) {
   std::vector<std::string> parts;
   const auto add = [&](const std::string& text, std::string_view unit) {
@@ -196,7 +196,7 @@ std::string activity(const std::vector<GpuFacts>& gpus) {
   return fmt::format("{} GPU{}: {}", gpus.size(), gpus.size() == 1 ? "" : "s", fmt::join(parts, ", "));
 }
 
-/// Asks NVML in a thread of its own and waits 3 s at most: a driver whose GPU fell off the bus may never answer.
+/// Asks NVML in a separate thread for at most 3 s: a driver whose GPU fell off the bus may never answer.
 std::vector<Trouble> ask_gpu_troubles() {
   constexpr double kPatience = 3;  // [s]
   if (const auto health = answer_within(kPatience, [] { return read_gpu_health(); })) return gpu_troubles(*health);
@@ -211,14 +211,14 @@ std::uint64_t value_of(const Counters& counters, const std::string& name, std::u
   return found == counters.end() ? otherwise : found->second;
 }
 
-/// A port without a cable is down all its life and harms nobody; one that was up once is another matter.
+/// A port without a cable is always down and harms nobody; a port that was up before does.
 void look_at_links(std::vector<Trouble>& troubles, const Counters& before, const Counters& now, const fs::path& root) {
   for (const auto& [name, value] : now) {
     if (last_part(name) != kDown || value == 0) continue;
     const std::string link(first_parts(name));
     const bool infiniband = link.find('/') != std::string::npos;
     std::error_code ignored;
-    // Bridges of containers and machines lose their carrier whenever the last of these ends.
+    // Bridges of containers and virtual machines lose their carrier whenever the last of these ends.
     if (!infiniband && fs::exists(root / "sys/class/net" / link / "bridge", ignored)) continue;
     const std::uint64_t lost = value_of(now, link + (infiniband ? "/link_downed" : "/carrier_down_count"));
     const bool was_up = lost > 0 || (before.contains(name) && before.at(name) == 0);
@@ -245,13 +245,13 @@ void look_at_counters(std::vector<Trouble>& troubles, const Counters& before, co
     } else if (name == kThrottledMs) {
       if (more >= 1000) {
         troubles.push_back({.kind = Kind::notice,
-                            .text = fmt::format("CPU starved: a quota held processes back for {:.0f} s during the job",
+                            .text = fmt::format("CPU starved: a quota throttled processes for {:.0f} s during the job",
                                                 static_cast<double>(more) / 1e3),
                             .slows = true});
       }
     } else if (name == kRetransmitted) {
       if (more >= 20)
-        troubles.push_back({Kind::notice, fmt::format("TCP sent {} segments again during the job", more)});
+        troubles.push_back({Kind::notice, fmt::format("TCP retransmitted {} segments during the job", more)});
     } else if (last_part(name) == "link_downed" && value_of(now, std::string(first_parts(name)) + "/down") == 0) {
       const std::string_view port = first_parts(name);
       troubles.push_back({Kind::hardware, fmt::format("{} port {} went down {} during the job", first_parts(port),
@@ -268,7 +268,7 @@ void look_at_shared_memory(std::vector<Trouble>& troubles, const fs::path& root)
   const std::uint64_t free = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
   const std::uint64_t size = static_cast<std::uint64_t>(facts.f_blocks) * facts.f_frsize;
   constexpr std::uint64_t kLeast = 1 << 20;
-  constexpr std::uint64_t kTiny = 64 << 20;  // what container runtimes give by default
+  constexpr std::uint64_t kTiny = 64 << 20;  // the default of container runtimes
   if (free < kLeast) {
     troubles.push_back(
         {Kind::resource, fmt::format("/dev/shm is full: {} of {} are free", format_bytes(free), format_bytes(size))});
@@ -296,7 +296,7 @@ void look_at_files(std::vector<Trouble>& troubles, const fs::path& root) {
   troubles.push_back({Kind::resource, fmt::format("file descriptors are used up: {} of {}", open, limit.rlim_cur)});
 }
 
-/// What the kernel wrote since `before`; without one nothing, because its log may be years old.
+/// What the kernel wrote since `before`. Without `before` nothing, because its log may be years old.
 void look_at_kernel(std::vector<Trouble>& troubles, const Counters& before, const fs::path& root) {
   const auto from = before.find(std::string(kKernelSequence));
   if (from == before.end()) return;
@@ -306,7 +306,7 @@ void look_at_kernel(std::vector<Trouble>& troubles, const Counters& before, cons
     const std::optional<KernelMessage> message = parse_kernel_line(text);
     if (!message || troubles.size() >= kMost) continue;
     const KernelEvent& event = message->event;
-    // A link that is down for good is found by its state; one that came back may have done no harm.
+    // A link that stays down is found by its state; one that came back may have done no harm.
     const bool hardware =
         event.what == KernelEvent::What::aer || (event.what == KernelEvent::What::xid && is_hardware_xid(event.number));
     const bool memory = event.what == KernelEvent::What::out_of_memory;
@@ -322,7 +322,7 @@ void try_to(Look&& look) {
   try {
     look();
   } catch (const std::exception&) {
-    // What cannot be looked at is not trouble.
+    // What cannot be read is no trouble.
   }
 }
 

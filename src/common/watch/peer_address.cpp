@@ -26,7 +26,7 @@ int JobView::host_index() const {
 }
 
 std::vector<std::string> JobView::host_of_rank() const {
-  // Before the addresses are exchanged the launcher's word does, where all processes are here.
+  // Before the addresses are exchanged, the launcher's count is enough if all processes are on this host.
   if (peers.empty() && nprocs > 0 && local_size == nprocs) return std::vector(nprocs, host);
   return mapped(peers, &PeerAddress::host);
 }
@@ -72,7 +72,7 @@ std::vector<std::vector<int>> group_by_host(const std::vector<PeerAddress>& peer
 
 namespace {
 
-std::atomic<std::uint64_t> all_bytes{0};  // only ever added to, as the kernel's own counters
+std::atomic<std::uint64_t> all_bytes{0};  // only ever grows, as the kernel's own counters
 
 }  // namespace
 

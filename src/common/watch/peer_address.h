@@ -21,35 +21,35 @@ struct PeerAddress {
       {};  ///< equal where processes see one another's records: one start of one machine, one /dev/shm
 };
 
-/// Gives hosts of one short name that are not one (node1.rack2 and node1.rack3; containers, each with a /dev/shm of its
-/// own) different names: the full ones, or else a number behind them.
+/// Gives different names to hosts that share a short name (node1.rack2 and node1.rack3; containers, each with its own
+/// /dev/shm): the full names, or else the short name and a number.
 void tell_hosts_apart(std::vector<PeerAddress>& peers);
 
-/// This process's, for PeerAddress.
+/// This process's `machine`, for PeerAddress.
 std::string this_machine();
 std::string full_host_name();
 
-/// A host that could not connect to another when the job began: their places in JobView::hosts.
+/// A host that could not connect to another when the job began, by their places in JobView::hosts.
 struct FailedConnection {
   int from = 0;
   int to = 0;
   std::string why;  ///< for people
 };
 
-/// A process's picture of its job. Before MPI is up it knows its own host only.
+/// What a process knows of its job. Before MPI is up, it knows its own host only.
 struct JobView {
   std::string jobid;
   std::string host;
   std::string token;
   int rank = 0;
   int nprocs = 0;                       ///< 0: not known
-  int local_size = 0;                   ///< processes on this host, as the launcher says; 0: not known
+  int local_size = 0;                   ///< processes on this host, from the launcher; 0: not known
   std::vector<PeerAddress> peers;       ///< of every process, by rank; empty before they are exchanged
   std::vector<std::vector<int>> hosts;  ///< the ranks of each host, hosts by their lowest rank
   std::vector<FailedConnection>
       failed_connections;  ///< found by all at the start; empty: all that was tried came about
 
-  /// This process's place in `hosts`; 0 where they are not known and this is rank 0, else 1.
+  /// This process's place in `hosts`; if they are not known, 0 for rank 0 and 1 for others.
   int host_index() const;
   std::vector<std::string> host_of_rank() const;
 };
@@ -57,12 +57,12 @@ struct JobView {
 /// Ranks by host name, hosts by their lowest rank.
 std::vector<std::vector<int>> group_by_host(const std::vector<PeerAddress>& peers);
 
-/// What this process's watcher has sent and received so far: not the job's own traffic. Any thread.
+/// What this process's watcher has sent and received so far, without the job's own traffic. Any thread.
 std::uint64_t watcher_bytes() noexcept;
-/// Adds what send or recv returned.
+/// Adds the return value of send or recv.
 void count_watcher_bytes(ssize_t n) noexcept;
 
-/// TCP, non-blocking, closed by exec, without Nagle's delay. Not open where the system has no more; errno tells.
+/// TCP, non-blocking, closed by exec, without Nagle's delay. Not open if the system has no more; see errno.
 Socket make_tcp_socket(int family) noexcept;
 
 }  // namespace busbar

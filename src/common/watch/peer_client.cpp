@@ -43,7 +43,7 @@ Result result_of(int error) {
 
 PeerReply failure(int error) { return {result_of(error), std::strerror(error)}; }
 
-/// What is asked of all.
+/// What is asked of all peers.
 struct Question {
   PeerKind kind;
   std::string token;
@@ -59,7 +59,7 @@ struct Exchange {
   std::string nonce, asked;  ///< what the reply must be proven for
   std::size_t sent = 0;
   std::string in;
-  bool cut = false;  ///< ended by the other side after it was connected
+  bool cut = false;  ///< the other side ended it after it was connected
 };
 
 class Asking {
@@ -84,7 +84,7 @@ class Asking {
   }
 
  private:
-  /// How long those under way may keep others waiting: so that all get their turn, were nobody to answer.
+  /// How long exchanges under way may keep others waiting: all must get their turn even if no peer answers.
   milliseconds patience() const {
     const std::size_t waiting = peers_.size() - next_;
     const auto rounds = static_cast<std::int64_t>(waiting / room_ + 2);
@@ -122,7 +122,7 @@ class Asking {
       replies_[peer] = {Result::timed_out, std::string("no socket: ") + std::strerror(errno)};
       return true;
     }
-    // Nothing is lost by it: it is closed when the reply is there or when none is wanted any more.
+    // Nothing is lost: the socket is closed when the reply is there or no longer wanted.
     socket.reset_when_closed();
     if (connect(socket.fd(), address->get(), address->length) != 0 && errno != EINPROGRESS) {
       replies_[peer] = failure(errno);
@@ -156,8 +156,8 @@ class Asking {
       Exchange& exchange = under_way_[i];
       if (events[i].revents == 0 || go_on(exchange)) continue;
       exchange.socket.close();
-      // Cut off by a watcher too busy to keep it, or because the process has just ended: then the next connection is
-      // refused outright.
+      // The watcher was too busy to keep the connection, or the process has just ended: then the next connection is
+      // refused.
       if (exchange.cut && ++attempts_[exchange.peer] < kMostAttempts) again.push_back(exchange.peer);
     }
     std::erase_if(under_way_, [](const Exchange& exchange) { return !exchange.socket.open(); });
@@ -167,7 +167,7 @@ class Asking {
     return true;
   }
 
-  /// On a busy host this process itself may not have run since the answers came: they lie in the kernel.
+  /// On a busy host this process may not have run since the answers came: they wait in the kernel.
   void take_what_came() {
     constexpr milliseconds kMost{100};
     const Clock::time_point end = Clock::now() + kMost;
@@ -212,7 +212,7 @@ class Asking {
       reply = {Result::refused, "it closed the connection without an answer"};
       exchange.cut = true;
     } else if (input.state == PeerInput::State::bad) {
-      reply = {Result::refused, "what answers there is no watcher of this job"};
+      reply = {Result::refused, "the process that answers is no watcher of this job"};
     } else {
       return true;
     }
@@ -243,7 +243,7 @@ class Asking {
 
 std::vector<PeerReply> ask(std::span<const PeerAddress> peers, Question question, milliseconds limit) {
   (void)request_bytes(question.kind, question.token, question.token,
-                      question.payload);  // throws before anybody was asked
+                      question.payload);  // throws before any peer is asked
   return Asking(peers, std::move(question), Clock::now() + limit).run();
 }
 
@@ -251,7 +251,7 @@ std::vector<PeerReply> ask(std::span<const PeerAddress> peers, Question question
 
 std::vector<PeerReply> ask_peers(std::span<const PeerAddress> peers, const std::string& token, std::string_view request,
                                  milliseconds limit) {
-  if (peers.empty()) return {};  // nor is there a token before the first are known
+  if (peers.empty()) return {};  // before the first peers are known there is no token either
   return ask(peers, {PeerKind::message, token, std::string(request)}, limit);
 }
 
@@ -259,7 +259,7 @@ std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std
   const Clock::time_point deadline = Clock::now() + limit;
   std::vector<PeerProbe> probes;
   for (const PeerAddress& peer : peers) probes.push_back({peer.host, Result::timed_out, false});
-  std::vector<std::size_t> asked(peers.size());  // whom the next round asks
+  std::vector<std::size_t> asked(peers.size());  // the peers of the next round
   std::iota(asked.begin(), asked.end(), std::size_t{0});
   const auto echo = [&](std::size_t nbytes, Clock::time_point until) {
     std::vector<PeerAddress> to;
@@ -277,7 +277,7 @@ std::vector<PeerProbe> probe_peers(std::span<const PeerAddress> peers, const std
   echo(kSmallEcho, Clock::now() + limit * 2 / 5);
   keep(Result::ok);
   echo(kLargeEcho, Clock::now() + (deadline - Clock::now()) * 2 / 3);
-  // It was the size only where small messages still pass: else the way broke meanwhile.
+  // The size was the cause only if small messages still pass; else the way broke meanwhile.
   keep(Result::timed_out);
   echo(kSmallEcho, deadline);
   keep(Result::ok);

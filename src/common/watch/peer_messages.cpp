@@ -95,14 +95,14 @@ std::string reply_bytes(std::string_view proof, std::string_view payload) {
 
 namespace {
 
-constexpr std::string_view kTitle = "busbar host evidence 4\n";  // and behind it the packed fields
+constexpr std::string_view kTitle = "busbar host evidence 4\n";  // the packed fields follow
 constexpr std::size_t kMaxText = 1000;
 
 [[noreturn]] void reject(std::string_view why) {
   throw Error(ExitCode::internal, fmt::format("a watcher's message cannot be read: {}", why));
 }
 
-/// Makes of every field what may be sent.
+/// Turns every field into something that may be sent.
 template <class T>
 void tidy(T& field) {
   if constexpr (std::is_same_v<T, char>) {
@@ -148,7 +148,7 @@ HostEvidence decode_host(std::string_view message) {
   if (message.size() > kMaxReply) reject("it is too long");
   if (!message.starts_with(kTitle)) reject("its title is another");
   HostEvidence host = unpack_fields<HostEvidence>(message.substr(kTitle.size()));
-  // What else could be read as the same (a text with control characters, a number that is none) encode() does not make.
+  // encode() never makes anything else that reads the same (a string with control characters, a number that is none).
   if (message_of(tidied(host)) != message) reject("its writer was another");
   return host;
 }

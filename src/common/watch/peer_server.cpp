@@ -20,10 +20,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A connection that says nothing is kept at least so long when others wait for its place: a peer that has connected
-// sends within that, unless its host is very busy, and then it asks again.
+// A silent connection is kept at least this long when others wait for its place: a peer that has connected sends within
+// that time. On a very busy host it does not, and then it asks again.
 constexpr milliseconds kSuspicion{1000};
-constexpr milliseconds kLookAgain{50};  // at a listener that cannot be served
+constexpr milliseconds kLookAgain{50};  // for a listener that cannot be served
 
 bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
@@ -34,7 +34,7 @@ PeerConnections::Clock::time_point PeerConnections::add_events(std::vector<pollf
   Clock::time_point until = now + kPatience;
   const bool open = accepting();
   if (!open) until = now + kLookAgain;
-  // poll ignores negative descriptors: a listener that waits would only wake us.
+  // poll ignores negative descriptors: a waiting listener would only wake us.
   events.push_back({open ? listener_.fd() : -1, POLLIN, 0});
   for (const Connection& connection : connections_) {
     const bool sending = connection.sent < connection.out.size();
@@ -52,7 +52,7 @@ void PeerConnections::serve(std::span<const pollfd> events, const Handle& handle
   for (std::size_t i = 0; i < polled_; ++i) {
     between();
     Connection& connection = connections_[i];
-    // What has come is read first: where this process was stopped or had no core, it was not the peer that was late.
+    // Reads what has come first: if this process was stopped or had no core, the peer was not late.
     const bool over = events[i + 1].revents != 0 && !go_on(connection, handle);
     if (over || now >= connection.begun + kPatience) drop(connection);
   }
@@ -67,11 +67,11 @@ bool PeerConnections::accepting() const {
                                   }));
 }
 
-/// Whoever has said nothing for longest gives way.
+/// The connection that has been silent for longest gives way.
 bool PeerConnections::make_room() {
   if (connections_.size() < kMost) return true;
   const Clock::time_point now = now_();
-  // Connections stand in the order in which they came. What has arrived and was not read yet is not silence.
+  // Connections are in the order in which they came. Data that has arrived but was not read yet is not silence.
   const auto victim = std::ranges::find_if(connections_, [&](const Connection& c) {
     char next = 0;
     return !c.trusted && now >= c.begun + kSuspicion && recv(c.socket.fd(), &next, 1, MSG_PEEK) <= 0;
@@ -95,7 +95,7 @@ void PeerConnections::accept_new() {
                               .in = {},
                               .out = {}});
     } else if (errno != ECONNABORTED && errno != EINTR) {
-      // Nobody left to accept, or no descriptor to do it with: poll would report the latter again and again.
+      // Nothing left to accept, or no descriptor for it: poll would report the latter again and again.
       if (!again(errno)) accept_again_ = now_() + kLookAgain;
       return;
     }
@@ -105,8 +105,8 @@ void PeerConnections::accept_new() {
 /// False: it is over.
 bool PeerConnections::go_on(Connection& connection, const Handle& handle) {
   if (connection.out.empty()) return receive(connection, handle);
-  // Whatever comes after the request (an end in good order, a reset, babble) is the last of it; but a client that has
-  // shut down its own direction only still wants the rest of the reply.
+  // Whatever comes after the request (a clean end, a reset, babble) is the last of it. But a client that has shut down
+  // only its own direction still wants the rest of the reply.
   char more = 0;
   const ssize_t got = recv(connection.socket.fd(), &more, 1, 0);
   if (got > 0 || (got < 0 && !again(errno))) return false;
@@ -135,8 +135,8 @@ bool PeerConnections::receive(Connection& connection, const Handle& handle) {
   return connection.trusted && answer(connection, request, handle);
 }
 
-/// Whether it was not heard before; after that it was. Only who knows the token can have some remembered. At least the
-/// last 65,536 are: the words that change anything end the process that hears them, and no more follow.
+/// Whether it is new; remembers it. Only clients that know the token can have nonces remembered. At least the last
+/// 65,536 are remembered: a message that changes anything ends the process that receives it, and no more follow.
 bool PeerConnections::is_new(std::string_view nonce) {
   constexpr std::size_t kRemembered = 1 << 16;
   const std::size_t key = std::hash<std::string_view>()(nonce);
@@ -164,7 +164,7 @@ bool PeerConnections::answer(Connection& connection, const PeerInput& request, c
   return !connection.out.empty();
 }
 
-/// Leaves nothing behind in the kernel, but for the end of a reply that a client in good order still reads.
+/// Leaves nothing in the kernel, except the end of a reply that the client still reads.
 void PeerConnections::drop(Connection& connection) {
   const bool answered = !connection.out.empty() && connection.sent == connection.out.size();
   if (!answered || !connection.half_closed) connection.socket.reset_when_closed();
@@ -178,8 +178,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kBacklog = 512;  // what waits while all connections are taken; the
                                // system may hold it lower
 
-/// All signals but those that a fault of a thread's own raises: blocked where a thread is born, so that a handler runs
-/// in the main thread and interrupts what that is doing.
+/// All signals except those that a thread's own fault raises. Blocked where a thread is born, so that a handler runs in
+/// the main thread and interrupts what that does.
 sigset_t all_but_faults() {
   sigset_t set;
   sigfillset(&set);
@@ -191,7 +191,7 @@ sigset_t all_but_faults() {
   throw_not_possible(fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
-/// Whether the MTU of the interface with that address is lower than now, when the job begins.
+/// Whether the MTU of the interface with that address is lower than at this call, when the job begins.
 std::function<bool()> mtu_watch(const std::string& ip) {
   const std::string name = interface_of(ip);
   return [name, at_first = interface_mtu(name)] {
@@ -211,7 +211,7 @@ void PeerServer::run() noexcept {
   while (!stopping_) {
     try {
       serve();
-    } catch (...) {  // memory: whoever asks will ask again, but the ticks must go on
+    } catch (...) {  // no memory: the client asks again, but the ticks must continue
       tick_when_due();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
@@ -238,7 +238,7 @@ void PeerServer::tick_when_due() noexcept {
   next_tick_ = now + hooks_.period;
   try {
     if (hooks_.tick) hooks_.tick();
-  } catch (...) {  // nobody above could do anything about it
+  } catch (...) {  // no caller could do anything about it
   }
 }
 

@@ -23,7 +23,7 @@ namespace busbar {
 
 struct PeerInput;  ///< peer_messages.h
 
-/// The listening socket of a PeerServer and what came in through it. Used by its thread alone; never blocks.
+/// The listening socket of a PeerServer and its connections. Used by its thread alone; never blocks.
 class PeerConnections {
  public:
   using Clock = std::chrono::steady_clock;
@@ -32,9 +32,9 @@ class PeerConnections {
   static constexpr std::size_t kMost = 64;
   static constexpr std::chrono::seconds kPatience{5};  ///< for a whole connection
 
-  /// `segments_shrank`: whether packets as large as when the job began no longer reach this host. Then large echoes
+  /// `segments_shrank`: whether packets as large as when the job began no longer reach this host. If so, large echoes
   /// stay unanswered: a new connection agrees on smaller segments and would hide what the job's older ones suffer from.
-  /// `now` tells the time.
+  /// `now` is the clock.
   PeerConnections(Socket listener, std::string token, std::function<bool()> segments_shrank,
                   std::function<Clock::time_point()> now = Clock::now)
       : listener_(std::move(listener)),
@@ -52,7 +52,7 @@ class PeerConnections {
   struct Connection {
     Socket socket;
     Clock::time_point begun;
-    std::string asked;  ///< under which of this host's addresses
+    std::string asked;  ///< the address of this host that the client used
     std::string in;     ///< a request that grows
     std::string out;    ///< the reply; empty while the request is not whole
     std::size_t sent = 0;
@@ -75,32 +75,31 @@ class PeerConnections {
   std::function<Clock::time_point()> now_;
   std::vector<Connection> connections_;
   std::unordered_set<std::size_t> heard_, heard_before_;  ///< nonces
-  std::size_t polled_ = 0;                                ///< of connections_, in the order of the events
+  std::size_t polled_ = 0;                                ///< number of connections_, in the order of the events
   Clock::time_point accept_again_{};                      ///< not before: no descriptors were left
 };
 
-/// Listens on `ip` from listen() to destruction, in one thread of its own that also ticks. Requests without the token's
-/// proof, too long ones and slow ones (5 s) are dropped without a word. Never throws once it runs.
+/// Listens on `ip` from listen() to destruction, in a separate thread that also ticks. Requests without the token's
+/// proof, too long ones and slow ones (5 s) are dropped silently. Never throws once it runs.
 class PeerServer {
  public:
-  /// `handle` and `tick` run in the server's thread, one at a time; a long answer belongs into a thread of the
-  /// handler's own. What they throw is swallowed: such a request is dropped. A reply above kMaxReply is dropped too.
+  /// `handle` and `tick` run in the server's thread, one at a time; a long answer needs its own thread. The request of
+  /// a handler that throws is dropped; so is a reply above kMaxReply.
   struct Hooks {
     std::function<std::string(std::string_view request)> handle;
     std::function<void()> tick;
     std::chrono::milliseconds period{500};
   };
 
-  /// Ticks from now on (the first time at once); listens after listen(). Throws Error where the system has no thread or
-  /// descriptor left. Signals are handled by other threads.
+  /// Ticks from now on (the first time at once); listens after listen(). Throws Error if the system has no thread or
+  /// descriptor left. Other threads handle signals.
   explicit PeerServer(Hooks hooks);
   PeerServer(const PeerServer&) = delete;
   PeerServer& operator=(const PeerServer&) = delete;
-  /// Waits for a hook that runs. Not from within one.
+  /// Waits for a running hook. Not from within one.
   ~PeerServer();
 
-  /// Opens the socket on a port of the system's choice, which it returns; the one before, if any, is closed. Throws
-  /// Error.
+  /// Opens the socket on a port that the system chooses, and returns it; closes the one before, if any. Throws Error.
   std::uint16_t listen(const std::string& ip, const std::string& token);
 
  private:

@@ -29,17 +29,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of 64k ranks RAS's JSON has some 30 MB; a stranger on the port shall not fill our memory.
+/// For 64k ranks, RAS's JSON has about 30 MB; a stranger on the port must not fill our memory.
 constexpr std::size_t kMostBytes = 64 << 20;
 
-/// The early look must not be long under way; at the second one the job is over anyway, and NCCL may take what we allow
-/// it and 5 s more (ras_internal.h, RAS_COLLECTIVE_EXTRA_TIMEOUT).
+/// The early question must be short. At the second one the job is over anyway, and NCCL may take the time that we allow
+/// and 5 s more (ras_internal.h, RAS_COLLECTIVE_EXTRA_TIMEOUT).
 constexpr std::chrono::milliseconds kEarlyLimit{3000};
 constexpr std::chrono::milliseconds kLastLimit{8000};
 constexpr int kRasExtraSeconds = 5;
 
-/// All processes of a host listen on one port (SO_REUSEPORT), and the kernel may choose one that is stopped: it
-/// accepts, and says nothing. Another try comes from another port of ours, so that another one may be chosen.
+/// All processes of a host listen on one port (SO_REUSEPORT), and the kernel may choose a stopped one: it accepts and
+/// does not answer. Another try comes from another port of ours, so that the kernel may choose another process.
 constexpr std::chrono::milliseconds kGreetingLimit{700};
 
 struct NoAnswer : Error {
@@ -76,7 +76,7 @@ ServiceAddresses look_up(const HostPort& at, int flags) {
   return ServiceAddresses(found);
 }
 
-/// A resolver that hangs must not hang the watchdog: it is then left behind with its thread.
+/// A resolver that hangs must not hang the watchdog: it stays in its detached thread.
 ServiceAddresses look_up_name(const HostPort& at, Clock::time_point end) {
   const std::chrono::duration<double> left = end - Clock::now();
   return answer_within(left.count(), [at] { return look_up(at, 0); }).value_or(nullptr);
@@ -95,7 +95,7 @@ class Connection {
 
   void wait_until(Clock::time_point end) { end_ = end; }
 
-  /// Where the other side is gone, line() and rest() will tell.
+  /// If the other side is gone, line() and rest() report it.
   void send(std::string_view text) {
     while (!text.empty()) {
       const ssize_t sent = ::send(socket_.fd(), text.data(), text.size(), MSG_NOSIGNAL);
@@ -111,7 +111,7 @@ class Connection {
     }
   }
 
-  /// The next line; nothing where the other side is done.
+  /// The next line; nullopt if the other side has closed.
   std::optional<std::string> line() {
     for (;;) {
       const std::size_t end = got_.find('\n');
@@ -135,7 +135,7 @@ class Connection {
   }
 
  private:
-  /// Connects within the deadline; else why not.
+  /// Connects within the deadline; else returns why not.
   std::string open(const addrinfo& a) {
     socket_ = make_tcp_socket(a.ai_family);
     if (!socket_.open()) return std::strerror(errno);
@@ -147,7 +147,7 @@ class Connection {
     }
     if (error == 0) return {};
     socket_ = Socket();
-    return error == ECONNREFUSED ? "nobody listens (no NCCL job runs here, or NCCL_RAS_ENABLE=0)"
+    return error == ECONNREFUSED ? "no process listens (no NCCL job runs here, or NCCL_RAS_ENABLE=0)"
                                  : std::strerror(error);
   }
 
@@ -184,7 +184,7 @@ class Connection {
   std::string got_;
 };
 
-/// How long RAS itself may gather, in whole seconds: it should answer before we give up, and 0 would be for ever.
+/// How long RAS itself may gather, in whole seconds: it should answer before we give up, and 0 would mean for ever.
 long ras_seconds(Clock::time_point end) {
   const auto left = std::chrono::duration_cast<std::chrono::seconds>(end - Clock::now()).count();
   return std::clamp<long>(static_cast<long>(left) - kRasExtraSeconds, 1, 5);
@@ -193,26 +193,25 @@ long ras_seconds(Clock::time_point end) {
 /// One exchange.
 std::string exchange(const HostPort& at, Clock::time_point end, RasFormat format) {
   const auto answered = [](std::optional<std::string> line) {
-    if (!line) Connection::fail("it hung up without an answer");
+    if (!line) Connection::fail("it closed the connection without an answer");
     return std::move(*line);
   };
   Connection ras(at, std::min(end, Clock::now() + kGreetingLimit));
   ras.send("CLIENT PROTOCOL 2\n");
   const std::string greeting = answered(ras.line());
   ras.wait_until(end);
-  if (!greeting.starts_with("SERVER PROTOCOL")) Connection::fail("whoever listens there is not RAS");
+  if (!greeting.starts_with("SERVER PROTOCOL")) Connection::fail("the process that listens there is not RAS");
   ras.send(fmt::format("TIMEOUT {}\n", ras_seconds(end)));
   (void)answered(ras.line());
   if (format == RasFormat::json) {
     ras.send("SET FORMAT json\n");
     if (!answered(ras.line()).starts_with("OK")) {
-      Connection::fail(
-          "not asked: an NCCL before 2.28.7 answers there, which has no JSON, and its text can crash a job");
+      Connection::fail("not asked: an NCCL before 2.28.7 answers there; it has no JSON, and its text can crash a job");
     }
   }
   ras.send("VERBOSE STATUS\n");
   std::string answer = ras.rest();
-  if (answer.empty()) Connection::fail("it hung up without an answer");
+  if (answer.empty()) Connection::fail("it closed the connection without an answer");
   return answer;
 }
 
@@ -221,7 +220,7 @@ std::string exchange(const HostPort& at, Clock::time_point end, RasFormat format
 std::string ask_ras(std::chrono::milliseconds limit, RasFormat format) {
   const Clock::time_point end = Clock::now() + limit;
   const HostPort at = ras_address();
-  // With whom the kernel chooses, until somebody answers.
+  // The kernel chooses the process; try until one answers.
   while (Clock::now() + kGreetingLimit < end) {
     try {
       return exchange(at, end, format);
@@ -269,7 +268,7 @@ RasAnswer parse(std::string_view text) {
   return first != std::string_view::npos && text[first] == '{' ? parse_ras_json(text) : parse_ras_text(text);
 }
 
-/// Fit for a terminal, whatever came.
+/// Makes any input fit for a terminal.
 std::string plain(std::string_view text) {
   std::string result(text.substr(0, kLongestLine));
   for (char& c : result) {
@@ -279,8 +278,8 @@ std::string plain(std::string_view text) {
   return result;
 }
 
-/// RAS lists a group's ranks where they are few; those of a single other group are the rest, but for the missing ones.
-/// `room`: for how many ranks there is still room, in all communicators of an answer, which may say any number.
+/// RAS lists a group's ranks if they are few. If one group is not listed, it has the rest, except the missing ones.
+/// `room`: how many ranks still fit, over all communicators of an answer, which may contain any number.
 void fill_in_the_rest(RasAnswer::Counts& counts, const RasAnswer::Communicator& c, std::int64_t& room) {
   RasAnswer::Group* unlisted = nullptr;
   std::vector<int> others = c.missing;
@@ -297,7 +296,7 @@ void fill_in_the_rest(RasAnswer::Counts& counts, const RasAnswer::Communicator& 
   if ((c.size >= 0 && all != c.size) || all > INT_MAX || unlisted->size > room) return;
   std::ranges::sort(others);
   const RankList rest = missing_ranks(others, static_cast<int>(all));
-  // Else the numbers do not fit together: rather no names than wrong ones.
+  // Else the numbers do not fit together: no names are better than wrong ones.
   if (rest.size() != static_cast<std::uint64_t>(unlisted->size)) return;
   room -= unlisted->size;
   unlisted->ranks = rest.each();
@@ -332,13 +331,13 @@ class Evidence {
       say("{} gave RAS no data (stopped, or gone for less than a minute)", described(p));
     }
     for (RasAnswer::Communicator& c : answer_.communicators) tell_of(c);
-    tell_doubts();
+    report_doubts();
     if (answer_.timeouts > 0) say("{} inside RAS while it gathered data", counted(answer_.timeouts, "timeout"));
-    tell_movement();
+    report_movement();
     if (evidence_.lines.empty() && evidence_.doubts.empty()) {
       say("NCCL {}: {}, no rank missing, none behind", answer_.version, counted(communicators(), "communicator"));
     }
-    // What is told in more words above is not told again.
+    // Do not repeat what is reported in detail above.
     for (const std::string& doubt : evidence_.lines.empty() ? evidence_.doubts : std::vector<std::string>{})
       say("{}", doubt);
     unique(evidence_.lagging_ranks);
@@ -379,7 +378,7 @@ class Evidence {
     for (RasAnswer::Counts& counts : c.counts) {
       const bool same = before != nullptr && std::ranges::find(before->counts, counts) != before->counts.end();
       fill_in_the_rest(counts, c, room_);
-      tell_counts(c, counts, same ? Seen::twice : before != nullptr ? Seen::changed : Seen::once);
+      report_counts(c, counts, same ? Seen::twice : before != nullptr ? Seen::changed : Seen::once);
     }
     for (const std::string& note : c.notes) say("communicator {}: {}", c.id, note);
   }
@@ -395,13 +394,13 @@ class Evidence {
     evidence_.doubts.push_back(plain(fmt::format(text, std::forward<T>(values)...)));
   }
 
-  /// RAS groups communicators by what it complains of, so that the table says it all; excerpts have no table.
-  void tell_doubts() {
+  /// RAS groups communicators by complaint, so the table has everything; excerpts have no table.
+  void report_doubts() {
     bool running = true;
     for (const auto& [group, kind] : answer_.kinds) {
       running = running && kind.status == "RUNNING";
       if (kind.nodes == 0 && kind.communicators > 0) {
-        doubt("{} of {} on no node, which cannot be", counted(kind.communicators, "communicator"),
+        doubt("{} of {} on no node, which is impossible", counted(kind.communicators, "communicator"),
               counted(kind.size, "rank"));
       } else if (kind.errors != "OK") {
         doubt("{} in {} of {}", kind.errors, counted(kind.communicators, "communicator"), counted(kind.size, "rank"));
@@ -411,7 +410,8 @@ class Evidence {
     }
     for (const RasAnswer::Communicator& c : answer_.communicators) {
       if (c.garbage) {
-        doubt("communicator {}: what RAS says of its ranks cannot be (a rank beyond its size, or no node)", c.id);
+        doubt("communicator {}: what RAS reports about its ranks is impossible (a rank beyond its size, or no node)",
+              c.id);
       } else if (!c.complaint.empty() && answer_.kinds.empty()) {
         doubt("communicator {}: {}", c.id, c.complaint);
       } else if (answer_.kinds.empty() && !(c.missing.empty() && c.counts.empty() && c.notes.empty())) {
@@ -427,7 +427,7 @@ class Evidence {
     evidence_.well = running && evidence_.doubts.empty() && evidence_.lost_hosts.empty() && communicators() > 0;
   }
 
-  void tell_counts(const RasAnswer::Communicator& c, RasAnswer::Counts& counts, Seen seen) {
+  void report_counts(const RasAnswer::Communicator& c, RasAnswer::Counts& counts, Seen seen) {
     auto& groups = counts.groups;
     if (groups.size() < 2) return;
     std::ranges::sort(groups, {}, &RasAnswer::Group::launched);
@@ -445,11 +445,11 @@ class Evidence {
     text.pop_back();
     say("{}{}", text,
         seen == Seen::twice     ? "; the same in both answers"
-        : seen == Seen::changed ? "; not the same in the answer before, so it moves"
-                                : "; one answer only, so it may be passing");
+        : seen == Seen::changed ? "; different in the answer before, so it moves"
+                                : "; one answer only, so it may be temporary");
   }
 
-  void tell_movement() {
+  void report_movement() {
     if (answer_.launched < 0 || earlier_.launched < 0) return;
     const std::int64_t more = answer_.launched - earlier_.launched;
     if (more == 0) {

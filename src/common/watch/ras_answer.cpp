@@ -25,7 +25,7 @@ std::optional<std::int64_t> number(std::string_view text) {
   return text.find_first_not_of(kDigits) == kNotFound ? number_of<std::int64_t>(text) : std::nullopt;
 }
 
-/// A count of ranks, or a rank; nothing where it cannot be one.
+/// A number of ranks, or a rank; nullopt if it cannot be one.
 std::optional<int> small(std::optional<std::int64_t> value) {
   return value && *value >= 0 && *value < (std::int64_t{1} << 30) ? std::optional(static_cast<int>(*value))
                                                                   : std::nullopt;
@@ -35,7 +35,7 @@ std::optional<int> rank_number(std::string_view text) { return small(number(text
 
 bool has(std::string_view line, std::string_view words) { return line.find(words) != kNotFound; }
 
-/// "#0-0 (27a079b828ff1a75) MISMATCH": its parts; nothing where the line is no such heading.
+/// The parts of "#0-0 (27a079b828ff1a75) MISMATCH"; nullopt if the line is no such heading.
 struct CommunicatorHeading {
   std::string_view id, complaint;
   int group = -1;
@@ -51,7 +51,7 @@ std::optional<CommunicatorHeading> communicator_heading(std::string_view line) {
   return CommunicatorHeading{line.substr(open + 2, close - open - 2), trimmed(line.substr(close + 1)), *group};
 }
 
-/// Begins of lines that are neither headings nor numbers.
+/// Beginnings of lines that are neither headings nor numbers.
 constexpr std::string_view kInside =
     "CUDA runtime version |Process |Rank |The missing rank|Missing communicator data |Communicator ranks |Encountered |"
     "Initialization |Asynchronous |No communicator data |The outlier node|Node |(total)|Nodes  |Processes  |per node|"
@@ -103,24 +103,23 @@ std::string_view ras_event(std::string_view line) {
 
 namespace {
 
-/// A peer that RAS's monitor tells of: dead for good, in trouble, or well again. One that has closed its connection may
-/// just have ended.
+/// A peer that RAS's monitor reports: dead for good, in trouble, or well again. A peer that has closed its connection
+/// may just have ended.
 void note_event(RasAnswer& answer, std::string_view event, std::string_view peer, RasAnswer::Process process) {
   constexpr std::string_view kGood[] = {"PEER_NEW", "PEER_RECOVERED", "PEER_CONNECTED"};
   constexpr std::size_t kMost = 1024;
   if (event == "PEER_DEAD" && process.pid >= 0) {
     if (answer.dead.size() < kMost) answer.dead.push_back(std::move(process));
   } else if (std::ranges::find(kGood, event) != std::end(kGood)) {
-    std::erase_if(answer.events, [&](const std::string& told) {
-      return !told.starts_with("PEER_DEAD") && !peer.empty() && has(told, peer);
+    std::erase_if(answer.events, [&](const std::string& known) {
+      return !known.starts_with("PEER_DEAD") && !peer.empty() && has(known, peer);
     });
   } else if (answer.events.size() < kMost && event != "PEER_RETRY" && event != "PEER_DISCONNECTED") {
     answer.events.push_back(std::string(event) + ": " + std::string(peer.substr(0, 200)));
   }
 }
 
-/// Versions of RAS that mix up the records of missing ranks tell of ranks that cannot be: nobody is to be blamed by
-/// them.
+/// Versions of RAS that mix up the records of missing ranks report impossible ranks: do not blame anybody for them.
 void leave_out_garbage(RasAnswer::Communicator& c) {
   const auto beyond = [&](int rank) { return c.size >= 0 && rank >= c.size; };
   c.garbage = c.garbage || std::ranges::any_of(c.missing, beyond) ||
@@ -137,7 +136,7 @@ void leave_out_garbage(RasAnswer::Communicator& c) {
   c.notes.clear();
 }
 
-/// The report from top to bottom; what a line means depends on the heading above it.
+/// Reads the report from top to bottom; the meaning of a line depends on the heading above it.
 class TextReader {
  public:
   void read(std::string_view line) {
@@ -211,7 +210,7 @@ class TextReader {
   /// "0  1  2  2  4  4  RUNNING  INCOMPLETE,MISMATCH": group, communicators in it, nodes, ranks per node, size, ranks.
   bool read_kind(std::string_view line) {
     Words words = words_of(line);
-    if (words.size() == 9) words.erase(words.begin());  // somebody numbered the lines
+    if (words.size() == 9) words.erase(words.begin());  // the lines are numbered
     if (!in_table_ || words.size() != 8) return false;
     const auto group = rank_number(words[0]), communicators = rank_number(words[1]), nodes = rank_number(words[2]),
                size = rank_number(words[4]);
@@ -220,7 +219,7 @@ class TextReader {
     return true;
   }
 
-  /// A peer of the monitor mode. Without its process where RAS knows its address only.
+  /// A peer of the monitor mode. Without its process if RAS knows only its address.
   bool read_event(std::string_view line) {
     const std::string_view event = ras_event(line);
     if (event.empty()) return false;
@@ -271,8 +270,8 @@ class TextReader {
     }
   }
 
-  /// "26 ranks have launched up to operation 6650", "Rank 3 has not launched any operations -- GPU ...", and below the
-  /// first kind the ranks, "Rank 0 -- GPU 0 managed by ...", where they are few.
+  /// "26 ranks have launched up to operation 6650", "Rank 3 has not launched any operations -- GPU ...". Below the
+  /// first kind are the ranks, if they are few: "Rank 0 -- GPU 0 managed by ...".
   static void read_count(std::string_view line, const Words& words, RasAnswer::Counts& counts,
                          std::map<int, std::int64_t>& pids) {
     if (words.size() < 3) return;
@@ -321,7 +320,7 @@ namespace {
 
 // The JSON.
 
-/// 2.28.9 forgets the comma between two lines exactly where a rank is missing.
+/// 2.28.9 omits the comma between two lines exactly if a rank is missing.
 std::string with_commas(std::string_view text) {
   std::string whole;
   for (const std::string_view line : split_text(text, '\n')) {
@@ -333,14 +332,14 @@ std::string with_commas(std::string_view text) {
   return whole;
 }
 
-/// null where the object has no such member, or is none.
+/// null if the object has no such member, or is no object.
 const Json& value_in(const Json& object, const char* name) {
   static const Json kNothing;
   const auto found = object.find(name);
   return found != object.end() ? *found : kNothing;
 }
 
-/// The same of a list or an object, which can be gone through.
+/// The same for a list or an object, which you can iterate.
 const Json& list(const Json& object, const char* name) {
   const Json& found = value_in(object, name);
   return found.is_structured() ? found : value_in({}, name);
@@ -365,7 +364,7 @@ std::string described(const Json& rank) {
   return fmt::format("rank {} on {} (pid {})", word(rank, "rank"), word(rank, "host"), word(rank, "pid"));
 }
 
-/// ncclResult_t: 0 is good, 7 in progress.
+/// ncclResult_t: 0 is success, 7 in progress.
 bool is_error(std::optional<std::int64_t> code) { return code && *code != 0 && *code != 7; }
 
 void note_status(const Json& rank, RasAnswer::Communicator& c) {
@@ -373,9 +372,9 @@ void note_status(const Json& rank, RasAnswer::Communicator& c) {
   const auto note = [&](const std::string& what) { c.notes.push_back(described(rank) + what); };
   if (is_error(number(status, "async_error"))) note(" reports asynchronous error " + word(status, "async_error"));
   if (is_error(number(status, "init_state"))) {
-    note(" failed to initialise with error " + word(status, "init_state"));
+    note(" failed to initialize with error " + word(status, "init_state"));
   } else if (number(status, "init_state") == 7) {
-    note(" is still initialising");
+    note(" is still initializing");
   }
   if (value_in(status, "abort_flag") == true) note(" is aborting");
 }
@@ -391,7 +390,7 @@ void add_ranks(const Json& communicator, RasAnswer::Communicator& c, RasAnswer& 
       const auto count = number(value);
       if (!count || *count < 0) continue;
       launched[op][*count].push_back(*which);
-      // Of a hostile document: a sum that stays a number.
+      // A hostile document must not overflow the sum.
       answer.launched = (answer.launched < 0 ? 0 : answer.launched) + (*count & ((std::int64_t{1} << 40) - 1));
     }
   }
@@ -416,7 +415,7 @@ void add_missing(const Json& communicator, RasAnswer::Communicator& c, RasAnswer
   }
 }
 
-/// Of the monitor mode: one document per event.
+/// An event of the monitor mode: one document each.
 void read_event(const Json& document, RasAnswer& answer) {
   answer.known = true;
   const Json& peer = value_in(document, "peer");

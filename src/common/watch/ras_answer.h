@@ -8,7 +8,7 @@
 
 namespace busbar {
 
-/// What NCCL's RAS service said, whichever format it was in. Texts are as they came.
+/// The answer of NCCL's RAS service, in either format. Strings are as they came.
 struct RasAnswer {
   struct Process {
     std::int64_t pid = -1;
@@ -31,11 +31,11 @@ struct RasAnswer {
     std::string id;
     int size = -1;
     std::vector<int> missing;          ///< ranks
-    std::vector<Counts> counts;        ///< where ranks differ
-    std::map<int, std::int64_t> pids;  ///< of ranks, where told
+    std::vector<Counts> counts;        ///< if ranks differ
+    std::map<int, std::int64_t> pids;  ///< of ranks, if reported
     std::vector<std::string> notes;
     std::string complaint;  ///< of the text's heading: "INCOMPLETE", "MISMATCH", "ERROR"
-    bool garbage = false;   ///< what it says cannot be: a rank beyond its size, no node; its ranks are left out
+    bool garbage = false;   ///< the report is impossible: a rank beyond its size, no node; its ranks are left out
   };
   /// Communicators that are alike: a row of the text's table.
   struct Kind {
@@ -48,24 +48,24 @@ struct RasAnswer {
 
   bool known = false;  ///< the text is RAS's
   std::string version;
-  std::vector<Process> dead;                ///< by RAS: it had no connection for 60 s
+  std::vector<Process> dead;                ///< RAS had no connection to it for 60 s
   std::vector<Process> silent;              ///< gave no data in time
   std::vector<Communicator> communicators;  ///< of the text: only those that RAS complains of
   std::map<int, Kind> kinds;                ///< by group; the text's
-  std::vector<std::string> events;          ///< of the monitor mode: peers in trouble, and not dead
+  std::vector<std::string> events;          ///< of the monitor mode: peers in trouble, but not dead
   int timeouts = 0;
-  std::int64_t launched = -1;  ///< operations launched by all ranks; -1: not told
+  std::int64_t launched = -1;  ///< operations launched by all ranks; -1: not reported
 };
 
-/// The text of 2.24 on, and of the monitor mode of 2.29 on. Reads what it can of anything.
+/// The text since 2.24, and of the monitor mode since 2.29. Reads what it can of anything.
 RasAnswer parse_ras_text(std::string_view text);
 
-/// The JSON of 2.28.7 on, also that of 2.28.9 that lacks a comma exactly where a rank is missing, also cut. Reads what
-/// it can of anything.
+/// The JSON since 2.28.7, also cut, and also that of 2.28.9, which lacks a comma if a rank is missing. Reads what it
+/// can of anything.
 RasAnswer parse_ras_json(std::string_view text);
 
-/// What a line is in an answer's text: one of the headings, which come in this order and each once, something else that
-/// stands in answers, or nothing of RAS. `communicator`: the heading of one communicator.
+/// The kind of a line in an answer's text: one of the headings, which come in this order and each once, another line of
+/// an answer, or nothing of RAS. `communicator`: the heading of one communicator.
 enum class RasPart : std::uint8_t {
   foreign,
   inside,
@@ -79,8 +79,8 @@ enum class RasPart : std::uint8_t {
 };
 RasPart ras_part(std::string_view line);
 
-/// "[2025-12-19 13:07:07] PEER_DEAD: Process 1524345 on node 172.16.64.245 managing GPU 1": the event, of the monitor
-/// mode of 2.29 on, with whom it is about behind it; empty where the line is no such event.
+/// "[2025-12-19 13:07:07] PEER_DEAD: Process 1524345 on node 172.16.64.245 managing GPU 1": returns the event of the
+/// monitor mode (since 2.29) and the peer after it; empty if the line is no such event.
 std::string_view ras_event(std::string_view line);
 
 }  // namespace busbar

@@ -17,8 +17,8 @@
 namespace busbar {
 namespace {
 
-/// With which a launcher, a scheduler or a terminal ends the job: whoever started it without a launcher presses Ctrl-C.
-/// What is ignored (nohup) stays so, and a debugger needs its own Ctrl-C.
+/// The signals with which a launcher, a scheduler or a terminal (Ctrl-C) ends the job. Ignored ones (nohup) stay
+/// ignored, and a debugger needs its own Ctrl-C.
 sigset_t ending_signals(const FlightRecord& own) {
   sigset_t set;
   sigemptyset(&set);
@@ -45,7 +45,7 @@ Watchdog::Watchdog(double timeout_s, JobView job, std::string command, Json json
   if (!is_named_) job_.jobid = fmt::format("parent{}", getppid());
   record_ = make_record(job_.jobid, job_, command_);
   (void)remove_old_flights(flight_folders());
-  // Blocked before any other thread begins, so that one of them alone takes it.
+  // Blocked before any other thread begins, so that only one of them takes it.
   signals_ = ending_signals(*record_);
   pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
   try {
@@ -53,7 +53,7 @@ Watchdog::Watchdog(double timeout_s, JobView job, std::string command, Json json
     server_ = std::make_unique<PeerServer>(PeerServer::Hooks{
         .handle = [this](std::string_view request) { return handle(request); }, .tick = [this] { tick(); }});
   } catch (const std::exception& error) {
-    // An aid: a system that has no thread for it may have those that the job needs.
+    // The watchdog is an aid: a system without a thread for it may have those that the job needs.
     warning_ = fmt::format("this process has no watchdog: {}", error.what());
     if (!signal_thread_.joinable()) pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
   }
@@ -65,7 +65,7 @@ Watchdog::~Watchdog() {
     stopping_ = true;
   }
   server_.reset();
-  // Does not come back: the process ends with the code that all others end with.
+  // Does not return: the process ends with the code that all others end with.
   if (leaver_.joinable()) leaver_.join();
   wake_collector_.notify_one();
   if (collector_.joinable()) collector_.join();
@@ -75,7 +75,7 @@ Watchdog::~Watchdog() {
   }
   record_->end(Ending::good);
   record_.reset();
-  // A launcher's signal may be waiting: some other process's exit code is not 0. It must not find the record.
+  // A launcher's signal may be pending because another process's exit code is not 0. It must not find the record.
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
@@ -105,13 +105,13 @@ PeerAddress Watchdog::listen(int rank, bool one_host, const std::string& token) 
   } catch (const Error& error) {
     warning_ = error.what();
   }
-  // It is an aid, and no reason to refuse a job.
+  // The watchdog is an aid, and no reason to refuse a job.
   try {
     const PeerAddress own = listen_at(job_interface_address(one_host, [](const char*) { return nullptr; }));
     warning_ += fmt::format("; the watchers use {}", own.ip);
     return own;
   } catch (const Error&) {
-    warning_ += "; other hosts' watchers will not reach this one's";
+    warning_ += "; watchers of other hosts cannot reach this one";
     return nowhere();
   }
 }
@@ -210,7 +210,7 @@ void Watchdog::rest() {
 }
 
 void Watchdog::failing() {
-  // Whoever ends the job tells the others' speaker by this record whether anything is left to explain.
+  // This record shows the process that ends the job, through the others' speaker, whether anything is left to explain.
   record_->end(Ending::failed);
   if (view().peers.size() > 1) {
     record_->keep();
@@ -234,7 +234,7 @@ void Watchdog::tick() {
   const std::shared_ptr<FlightRecord> own = current_record();
   own->beat();
   if (ending_ || stopping_) return;
-  // At the start, when there is a thread to be had; of this one's, so that it is born with the signals blocked.
+  // At the start, if there is a thread left; from this thread, so that it is born with the signals blocked.
   if (!collector_.joinable()) make_collector();
   if (!look_at(own->state()) || Clock::now() < next_look_.load() || investigating_) return;
   {
@@ -242,7 +242,7 @@ void Watchdog::tick() {
     investigating_ = true;
   }
   if (!collector_.joinable()) {
-    investigate_once();  // better to be unresponsive for the seconds that it takes than to say nothing
+    investigate_once();  // unresponsive for some seconds is better than silent
     return;
   }
   wake_collector_.notify_one();
@@ -275,7 +275,7 @@ void Watchdog::investigate_once() {
   investigating_ = false;
 }
 
-/// Whether something is to be done about the step under way.
+/// Whether the step under way needs an action.
 bool Watchdog::look_at(const FlightState& me) {
   if (alarmed_) return true;
   if (me.limit_s <= 0) return false;
@@ -290,14 +290,14 @@ bool Watchdog::look_at(const FlightState& me) {
     look_early();
   }
   if (me.idle_s >= me.limit_s) return true;
-  // That it is slow one host says for all.
+  // One host reports for all that it is slow.
   if (me.step_age_s < me.limit_s || view().host_index() != 0) return false;
   return !slow_told_ ||
          me.step_age_s >= slow_limit_s(me.limit_s, me.step_age_s, static_cast<double>(me.entered - me.step_first),
                                        static_cast<double>(me.step_calls));
 }
 
-/// At half the limit: what later looks are compared with.
+/// At half the limit: later observations are compared with this one.
 void Watchdog::look_early() {
   observer_.look_early();
   const JobView now = view();
@@ -311,7 +311,7 @@ void Watchdog::look_early() {
   current_record()->set_error(errors);
   const bool first_of_job = !now.hosts.empty() && now.hosts.front().front() == now.rank;
   if (!has_ras_ || !first_of_job) return;
-  // What the other hosts' ranks are at is asked for at the limit only.
+  // The state of the other hosts' ranks is collected at the limit only.
   const RasFormat format = safe_ras_question(nccl_version_, RasHazards{}).format;
   if (format != RasFormat::none) ras_observer_.look_early(format);
 }

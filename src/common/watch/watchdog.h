@@ -25,49 +25,49 @@
 namespace busbar {
 
 /// Keeps this process's flight record and ends the job when it hangs. A thread of its own, which never calls MPI or
-/// CUDA, beats, serves other processes' watchers and sees to the limits; where a step's limit passes without any
-/// progress, the lowest living rank of the lowest living host collects what all hosts know, prints one report, writes
-/// it as JSON and ends all processes with exit code 4. A job that still moves is reported as slow once, and ended only
-/// at slow_limit_s. On SIGTERM, SIGINT or SIGHUP the report comes at once if a rank is dead or stopped, and one line
-/// says what of the work is kept.
+/// CUDA, beats, serves other processes' watchers and checks the limits. If a step's limit passes without any progress,
+/// the lowest living rank of the lowest living host collects the evidence of all hosts, prints one report, writes it as
+/// JSON and ends all processes with exit code 4. A job that still moves is reported as slow once, and ended only at
+/// slow_limit_s. On SIGTERM, SIGINT or SIGHUP the report comes at once if a rank is dead or stopped, and one line says
+/// what of the work is kept.
 class Watchdog : public Observer {
  public:
   /// A finding as JSON text (common/watch/hang_json.h, which the watchdog does not know).
   using Json = std::function<std::string(const HangEvidence&, const HangFinding&)>;
 
-  /// Before MPI is started. `timeout_s`: --hang-timeout; kAutomaticLimit, or 0 for no limit at all. `job`: its host,
-  /// and what the launcher says of it (rank 0 without one).
+  /// Call before MPI is started. `timeout_s`: --hang-timeout; kAutomaticLimit, or 0 for no limit at all. `job`: its
+  /// host, and what the launcher says about it (rank 0 without a launcher).
   Watchdog(double timeout_s, JobView job, std::string command, Json json);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
   ~Watchdog() override;
 
   void set_timeout(double timeout_s) { timeout_s_ = timeout_s; }
-  /// NCCL of this version (as ncclGetVersion) runs: its RAS service may know more, and is asked where that is safe.
+  /// NCCL of this version (as ncclGetVersion counts) runs: its RAS service may know more, and is asked if that is safe.
   void use_ras(int nccl_version);
 
   const std::string& jobid() const { return job_.jobid; }
-  /// Whether the environment named the job before MPI was started, which names even those that it starts alone.
+  /// Whether the environment named the job before MPI was started. Then even a job without a launcher has a name.
   bool is_named() const { return is_named_; }
 
-  /// Opens this process's listener on the job's interface; what the others must know of it. Where that interface does
-  /// not exist, on another; where there is none, nowhere, so that nobody reaches it: warning() says so.
+  /// Opens this process's listener on the job's interface; returns what the others must know of it. If that interface
+  /// does not exist, listens on another; if there is none, nowhere, so that no process reaches it: see warning().
   PeerAddress listen(int rank, bool one_host, const std::string& token);
   const std::string& warning() const { return warning_; }
   /// The interfaces on which it could listen, by names that hosts have in common, and the one on which it does.
   std::vector<std::string> interfaces() const;
   std::string interface() const;
-  /// Listens on that one instead, where this host has it.
+  /// Listens on that interface instead, if this host has it.
   PeerAddress listen_on(const std::string& interface);
   /// From now on it can talk to all. `jobid`: agreed.
   void connect(const std::string& jobid, std::vector<PeerAddress> peers);
-  /// What all that tried to meet (connectivity.h) found: whom it may never blame for its silence.
+  /// What all hosts that tried to connect (connectivity.h) found: the hosts that it may never blame for silence.
   void set_failed_connections(std::vector<FailedConnection> failed_connections);
-  /// This process's picture of its job. Any thread.
+  /// What this process knows of its job. Any thread.
   JobView view() const;
 
-  /// Counts the backend's operations in the record, asks it for errors, aborts it when the job is ended: as long as
-  /// what it returns is held.
+  /// While the returned object lives: counts the backend's operations in the record, asks it for errors, aborts it when
+  /// the job is ended.
   [[nodiscard]] std::shared_ptr<void> attach(Backend& backend);
 
   // Observer. ----------------------------------------------------------------------------------------------------
@@ -76,11 +76,11 @@ class Watchdog : public Observer {
              double expected_s) override;
   void rest() override;
 
-  /// What of the work is on disk and how to go on, for who interrupts the job; empty: the result is told, which every
-  /// process must know: one that rests in the midst of the work waits for those who have something to say.
+  /// Printed if the job is interrupted: what is on disk and how to resume. Empty: the result has been printed. Call on
+  /// every process; a process that rests in the middle of the work waits for those that have something to report.
   void set_kept(std::string what);
 
-  /// This process is about to end the job because of an error of its own: nobody needs to ask why it is gone.
+  /// This process is about to end the job because of its own error: the others need not explain why it is gone.
   void failing();
 
  private:
@@ -119,7 +119,7 @@ class Watchdog : public Observer {
   std::string command_;
   bool is_named_ = false;  ///< by the environment
   std::atomic<double> timeout_s_;
-  sigset_t signals_{};  ///< that end the job
+  sigset_t signals_{};  ///< the signals that end the job
   sigset_t mask_before_{};
   std::string warning_;     ///< of the main thread, as the next
   std::string listens_at_;  ///< its address
@@ -129,9 +129,9 @@ class Watchdog : public Observer {
   JobView job_;
   std::list<Backend*> backends_;
   std::vector<RasEvidence> ras_;
-  std::set<std::string> stood_;  ///< hosts to which connections did when the limit was over, or the signal came
+  std::set<std::string> stood_;  ///< hosts with connections when the limit was over, or the signal came
 
-  std::mutex kept_mutex_;  ///< over what is kept of the work, should it be interrupted
+  std::mutex kept_mutex_;  ///< over the text about kept work, for an interruption
   std::string kept_;       ///< empty: not known here
   std::atomic<bool> result_told_{false};
 
@@ -139,17 +139,17 @@ class Watchdog : public Observer {
   RasObserver ras_observer_;
   bool looked_early_ = false;
   std::atomic<Clock::time_point> next_look_{Clock::time_point{}};
-  std::atomic<Clock::time_point> deferred_{Clock::time_point{}};  ///< since when another one is to collect; 0: not
+  std::atomic<Clock::time_point> deferred_{Clock::time_point{}};  ///< since when another process is to collect; 0: none
   std::atomic<bool> has_ras_{false};
   std::atomic<int> nccl_version_{0};  ///< 0: not known
   std::atomic<bool> alarmed_{false};
   std::atomic<bool> slow_told_{false};
   std::atomic<bool> investigating_{false};
   std::atomic<Clock::time_point> last_moved_{Clock::time_point{}};  ///< when this watcher last found the job to move
-  std::atomic<bool> told_{false};    ///< another process has said what there is to say of the job's end
-  std::atomic<bool> forget_{false};  ///< and nobody needs a record of it
+  std::atomic<bool> told_{false};                                   ///< another process has reported the job's end
+  std::atomic<bool> forget_{false};                                 ///< and nobody needs a record of it
   std::atomic<bool> keep_records_{false};
-  std::atomic<bool> ending_{false};  ///< the verdict is spoken: a launcher's SIGTERM only hastens what is under way
+  std::atomic<bool> ending_{false};  ///< the verdict is out: a launcher's SIGTERM only speeds up what is under way
   std::atomic<bool> leaving_{false};
   std::atomic<bool> stopping_{false};
   int failed_looks_ = 0;  ///< in a row
@@ -157,7 +157,7 @@ class Watchdog : public Observer {
   std::condition_variable wake_collector_;  ///< `investigating` or `stopping` was set
   std::thread collector_;
   std::thread signal_thread_;
-  std::thread leaver_;                  ///< of the server's thread: ends the process on the word of another one
+  std::thread leaver_;                  ///< of the server's thread: ends the process when another one says so
   std::unique_ptr<PeerServer> server_;  ///< last: its thread uses everything above
 };
 

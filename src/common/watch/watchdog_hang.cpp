@@ -23,8 +23,8 @@
 namespace busbar {
 namespace {
 
-/// The working directory of process 0 where that can be had from here, else the folder for temporary files. Who does
-/// not know the other hosts yet takes its own: launchers start all ranks in one, which clusters mostly share.
+/// The working directory of process 0 if it can be had from here, else the folder for temporary files. A process that
+/// does not know the other hosts yet takes its own: launchers start all ranks in one, which clusters mostly share.
 std::filesystem::path json_folder(const JobView& view, const HangEvidence& evidence) {
   if (view.rank == 0 || view.peers.empty()) return ".";
   for (const HostEvidence& host : evidence.hosts) {
@@ -38,8 +38,8 @@ std::filesystem::path json_folder(const JobView& view, const HangEvidence& evide
   return temporary_folder();
 }
 
-/// Runs `work` in a thread of its own and waits so long for it: what it writes to may be what the job hangs on. Where
-/// the system has no thread left, here. Whether it is done.
+/// Runs `work` in a separate thread and waits for it that long: it may write to what the job hangs on. If the system
+/// has no thread left, runs it here. Returns whether it is done.
 template <class Work>
 bool done_within(double seconds, Work work) {
   try {
@@ -59,8 +59,8 @@ void say_within(double seconds, const std::string& text) {
   (void)done_within(seconds, [text] { write_all(STDERR_FILENO, text); });
 }
 
-/// The records of this job on this host whose owners are gone or frozen; `of_lively`: all others too. Its own last: who
-/// misses that (is_first_to_end) then misses the one of its own as well (was_tidied_up).
+/// Removes the records of this job on this host whose owners are gone or frozen; with `of_lively`, all others too. Its
+/// own last: a process that misses that one (is_first_to_end) then misses its own as well (was_tidied_up).
 void remove_records(const JobView& view, bool of_lively) {
   std::error_code ignored;
   std::filesystem::path own;
@@ -78,7 +78,7 @@ void remove_records(const JobView& view, bool of_lively) {
   if (!own.empty()) std::filesystem::remove(own, ignored);
 }
 
-/// Whether no lower rank of this host speaks or has spoken.
+/// Whether no lower rank of this host reports or has reported.
 bool is_first_to_end(const JobView& view) {
   const std::vector<RankEvidence> ranks = read_local_ranks(view);
   return std::ranges::none_of(ranks, [&](const RankEvidence& rank) {
@@ -86,7 +86,7 @@ bool is_first_to_end(const JobView& view) {
   });
 }
 
-/// The result is told; a launcher that sees a first exit code other than 0 ends those that have not quite left.
+/// The result has been printed; a launcher that sees an exit code other than 0 ends ranks that have not quite left.
 bool is_at_its_end(const FlightState& flight) {
   return flight.phase == Phase::resting || flight.phase == Phase::mpi_finalize;
 }
@@ -94,37 +94,37 @@ bool is_at_its_end(const FlightState& flight) {
 /// Whether there are other hosts that this one does not know yet.
 bool is_one_of_many(const JobView& view) { return view.peers.empty() && view.nprocs > view.local_size; }
 
-/// Whether a neighbour has told the hang and tidied up while this process was stopped: the launcher continues it only
-/// to end it.
+/// Whether a neighbor reported the hang and tidied up while this process was stopped: the launcher continues it only to
+/// end it.
 bool was_tidied_up(const FlightRecord& own) {
   std::error_code unknown;
   return !own.path().empty() && !std::filesystem::exists(own.path(), unknown) && !unknown;
 }
 
-/// Whether the first host is another, was never met or is walled off, and lives as far as is known here.
+/// Whether the first host is another, was never reached or is walled off, and lives as far as is known here.
 bool is_first_host_hidden(const JobView& view, const HangEvidence& evidence) {
   const std::vector<bool> met = hosts_reached_at_start(view);
   return !met.empty() && view.host_index() != 0 && (!met.front() || is_walled(evidence, evidence.hosts.front()));
 }
 
-/// Where the watchers of the first host are hidden, nobody here knows what its processes are at, perhaps writing the
-/// results for minutes. They end the job where it hangs; but what is dead or stopped here is known. Where they are not
-/// met any more, the way to them may be lost altogether: then nobody ends this part, and it only lets them speak first.
+/// If the watchers of the first host are hidden, this host cannot know its processes' state: they may write results for
+/// minutes. They end the job if it hangs; but this host knows what is dead or stopped here. If they no longer answer,
+/// the way to them may be lost: then no process ends this part, and it only lets them report first.
 bool waits_for_first_host(const JobView& view, const FlightState& me, const HangEvidence& evidence) {
   constexpr double kSpeak = 5;  // [s]
   if (!is_first_host_hidden(view, evidence) || !all_can_move(evidence)) return false;
   return me.idle_s < me.limit_s + (hosts_reached_at_start(view).front() ? kSpeak : kOutputLimit);
 }
 
-/// A launcher may signal other hosts a second later, when the first has ended. Whom that cannot tell takes nobody for
-/// dead who has only left before it.
+/// A launcher may signal other hosts a second later, when the first has ended. A host that cannot ask the others must
+/// not take processes for dead that only left before it.
 void forgive_ended_before(HangEvidence& evidence) {
   for (HostEvidence& host : evidence.hosts) {
     if (host.silence == Silence::refused) host.ever_reached = false;
   }
 }
 
-/// Who keeps the others waiting for a reason of its own that may last: it is in a debugger, or it writes results.
+/// A rank that keeps the others waiting for a reason that may last: it is in a debugger, or it writes results.
 const RankEvidence* held_up_by(const HangEvidence& evidence) {
   const RankEvidence* held = traced(evidence);
   return held != nullptr ? held : writer(evidence);
@@ -134,15 +134,14 @@ std::string held_up_line(const RankEvidence& rank) {
   const FlightState& f = rank.flight;
   const std::string who = fmt::format("busbar: slow: rank {} on {} (pid {})", f.rank, f.host, f.pid);
   if (rank.process.tracer != 0) {
-    return fmt::format("{} is held by a debugger (pid {}); the job waits for it as long as that stays\n", who,
-                       rank.process.tracer);
+    return fmt::format("{} is held by a debugger (pid {}); the job waits until that ends\n", who, rank.process.tracer);
   }
   return fmt::format("{} has been writing results for {:.0f} s, and the others wait for it, for {:.0f} s at most\n",
                      who, f.idle_s, f.limit_s);
 }
 
-/// A process that ended because of an error has said why; ranks that it merely took along need no report.
-bool is_told_error(const HangEvidence& evidence, const HangFinding& finding) {
+/// A process that ended because of an error has reported it; ranks that it merely took along need no report.
+bool is_reported_error(const HangEvidence& evidence, const HangFinding& finding) {
   if (finding.verdict != Verdict::process_dead && finding.verdict != Verdict::unknown) return false;
   bool failed = false, silent = false;
   for (const HostEvidence& host : evidence.hosts) {
@@ -167,7 +166,7 @@ void Watchdog::investigate() {
   decide(now, current_record()->state(), evidence);
 }
 
-/// Where there is no memory for a look, the bare verdict: a job that hangs is told and ended all the same.
+/// Without memory for an investigation, reports the bare verdict: a hanging job is reported and ended all the same.
 void Watchdog::look_failed(const char* why) {
   constexpr int kMost = 3;
   const FlightState me = current_record()->state();
@@ -178,8 +177,8 @@ void Watchdog::look_failed(const char* why) {
   if (ending_.exchange(true)) return;
   std::array<char, 300> line{};
   const int length = std::snprintf(line.data(), line.size(),
-                                   "busbar: hang: UNKNOWN: nothing has advanced for %.0f s, the limit is %.0f s; what "
-                                   "the others are at could not be collected: %s\n",
+                                   "busbar: hang: UNKNOWN: nothing has advanced for %.0f s, the limit is %.0f s; the "
+                                   "other ranks' state could not be collected: %s\n",
                                    me.idle_s, me.limit_s, why);
   write_all(STDERR_FILENO, {line.data(), std::min(line.size() - 1, static_cast<std::size_t>(std::max(length, 0)))});
   keep_records_ = true;
@@ -191,14 +190,14 @@ void Watchdog::look_failed(const char* why) {
   leave();
 }
 
-/// The lowest lively rank of the lowest host that can be reached does it for all; those it knows are told.
+/// The lowest lively rank of the lowest reachable host does it for all; the processes before this one are alarmed.
 bool Watchdog::another_investigates(const JobView& now, const FlightState& me) {
-  constexpr double kPatience = 20;  // [s] for another one that said that it would
+  constexpr double kPatience = 20;  // [s] for another process that promised to do it
   const std::vector<RankEvidence> ranks = read_local_ranks(now);
   const int reader = host_reader(ranks).value_or(now.rank);
   alarmed_ = false;
   if (now.peers.empty()) {
-    // Nobody can be told yet; all began at about the same time.
+    // No process can be alarmed yet; all began at about the same time.
     const double delay_s = reader == now.rank ? lone_report_delay_s(now, ranks) : 8;
     const bool waits = me.idle_s < me.limit_s + delay_s;
     if (waits) postpone(1);
@@ -240,8 +239,8 @@ void Watchdog::note_standing(const JobView& view) {
   }
 }
 
-/// Hosts that cannot tell each other of a hang end by themselves when their limits are over. A connection that stood
-/// until then was not closed by what holds the job up.
+/// Hosts that cannot alarm each other end by themselves when their limits are over. A connection that was open until
+/// then was not closed by the cause of the hang.
 void Watchdog::recall_standing(HangEvidence& evidence) {
   const std::lock_guard lock(mutex_);
   for (HostEvidence& from : evidence.hosts) {
@@ -276,8 +275,8 @@ void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& e
     const std::vector<bool> met = hosts_reached_at_start(now);
     const bool first_says_it = now.host_index() != 0 && !met.empty() && met.front();
     if (held_by != nullptr && !first_says_it && !slow_told_.exchange(true)) say_within(1, held_up_line(*held_by));
-    // A process that is dead or stopped is not slow: the hang will be told with its name.
-    // Nor is what stood still for half its limit: it will be told as hung, or move again.
+    // A dead or stopped process is not slow: the hang will be reported with its name. Nor is a job that has stood still
+    // for half its limit: it will be reported as hung, or move again.
     const bool advanced = evidence.idle_s < me.limit_s / 2 || network_moves(evidence);
     const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && advanced && all_can_move(evidence);
     if (slow && !slow_told_) {
@@ -306,8 +305,8 @@ void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& e
   leave();
 }
 
-/// Whoever waits is told first, the file comes last: it goes where the job's own files may hang. Which is said before
-/// the others leave: a launcher shows nothing more once one has.
+/// Reports to the terminal first and writes the file last: it goes where the job's own files may hang. Where the file
+/// is must be printed before the others leave: a launcher shows nothing more once one has.
 void Watchdog::report(const JobView& now, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
                       std::string_view tell) {
   constexpr double kSpeak = 1, kAnswer = 0.5, kWrite = 3;  // [s]; a launcher that ends the job gives about as long
@@ -346,7 +345,7 @@ void Watchdog::report(const JobView& now, const HangEvidence& evidence, const Ha
 }
 
 void Watchdog::leave() {
-  // Whoever comes second waits for the first to end the process.
+  // The second caller waits for the first to end the process.
   ending_ = true;
   while (leaving_.exchange(true)) std::this_thread::sleep_for(std::chrono::seconds(1));
   const JobView now = view();
@@ -354,7 +353,7 @@ void Watchdog::leave() {
   own->end(Ending::hung);
   // Aborting waits for libraries that may never answer.
   std::atomic<bool> aborted{false};
-  // This thread never returns from here, nor may the destructor before it: what the other one uses outlives it.
+  // This thread never returns from here, nor may the destructor before it: what the other thread uses outlives it.
   try {
     std::thread([this, &aborted] {
       const std::lock_guard lock(mutex_);
@@ -362,11 +361,11 @@ void Watchdog::leave() {
       aborted = true;
     }).detach();
   } catch (const std::system_error&) {
-    aborted = true;  // without it, then
+    aborted = true;  // without the thread, then
   }
   for (int i = 0; i < 20 && !aborted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   if (!keep_records_) {
-    // Of all: what is stopped the launcher lets go on, only to kill it before it can tidy up.
+    // Of all ranks: the launcher continues stopped ones only to kill them before they can tidy up.
     remove_records(now, true);
     std::error_code ignored;
     std::filesystem::remove(own->path(), ignored);
@@ -379,7 +378,7 @@ void Watchdog::wait_for_signal() {
   while (sigwait(&signals_, &number) != 0) {
   }
   if (stopping_) return;
-  // leave() ends the process within two seconds, with its own code. Else the record says at once why it ends: a
+  // leave() ends the process within two seconds, with its own code. Else the record shows at once why it ends: a
   // launcher may follow with SIGKILL, and then its rank must not look like one that died before.
   if (ending_) {
     std::this_thread::sleep_for(std::chrono::seconds(3));
@@ -394,11 +393,11 @@ void Watchdog::wait_for_signal() {
   // Its own too: it has just ended. Inside MPI_Init the library ends the others of a host as soon as one has left.
   const JobView now = view();
   if (forgotten) remove_records(now, forget_);
-  // By the signal's own default, so that whoever waits sees it.
+  // By the signal's own default, so that a waiting parent sees it.
   std::signal(number, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
   kill(getpid(), number);
-  // As the first process of a container it is spared what it does not handle.
+  // As the first process of a container it survives signals that it does not handle.
   _exit(128 + number);
 }
 
@@ -409,15 +408,15 @@ void Watchdog::terminated(int signal) {
   const FlightState me = current_record()->state();
   const bool is_told = result_told_;
   if (is_told && is_at_its_end(me) && me.step_age_s < kQuiet) return;
-  // In this order: a neighbour that speaks may be tidying up just now.
+  // In this order: a neighbor that reports may be tidying up just now.
   const bool is_first = is_first_to_end(now) && !was_tidied_up(*current_record());
-  // Over its limit: by a host that has somebody to name, which these do not know.
-  const bool is_told_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
+  // Over its limit: a host that has somebody to blame reports it, which these hosts do not know.
+  const bool is_reported_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
   if (told_ || forget_ || !is_first || (now.host_index() != 0 && another_host_speaks(now))) {
-    if (is_told_elsewhere) {
+    if (is_reported_elsewhere) {
       forget_ = true;
     } else {
-      // Its server goes on answering meanwhile, and no launcher sees a first end before the neighbour has spoken: it
+      // Its server continues to answer meanwhile, and no launcher sees a first end before the neighbor has reported: it
       // would kill the others.
       std::this_thread::sleep_for(std::chrono::milliseconds(600));
     }
@@ -431,36 +430,36 @@ void Watchdog::terminated(int signal) {
   evidence.idle_s = job_idle_s(evidence);
   evidence.limit_s = current_record()->state().limit_s;
   const HangFinding finding = judge(evidence);
-  if (is_told_error(evidence, finding)) {
+  if (is_reported_error(evidence, finding)) {
     forget_ = true;
     tell_others(now, kForget);
     return;
   }
   const bool names_nobody = finding.ranks.empty() && finding.hosts.empty();
-  // Who has nobody to name leaves the word to rank 0.
-  if (is_one_of_many(now) && names_nobody && (now.host_index() != 0 || is_told_elsewhere)) {
-    forget_ = is_told_elsewhere;
+  // A host with nobody to blame leaves the report to rank 0.
+  if (is_one_of_many(now) && names_nobody && (now.host_index() != 0 || is_reported_elsewhere)) {
+    forget_ = is_reported_elsewhere;
     return;
   }
-  // Another host has said that it would tell what holds the job up; that it has, it could not tell this one.
+  // Another host has promised to report what holds the job up; it could not tell this one that it has.
   if (names_nobody && deferred_.load() != Clock::time_point{}) return;
-  // Somebody pressed Ctrl-C or a batch system's time was up: that fills no screen.
+  // A user pressed Ctrl-C or a batch system's time was up: no full report.
   const bool is_plain = names_nobody && evidence.idle_s < kQuiet;
-  // And never let go: no row is shown any more that the line does not count.
+  // Never released: no row may be shown any more that the line does not count.
   kept_mutex_.lock();
-  if (!is_told && result_told_) return;  // it has come to its end meanwhile
+  if (!is_told && result_told_) return;  // it has ended meanwhile
   const std::string line = interrupted_line(signal, kept_.empty() ? kNothingKept : kept_);
-  // A launcher's signal may reach other hosts much later, when nobody here is left to answer them.
+  // A launcher's signal may reach other hosts much later, when no process here is left to answer them.
   if (!is_plain) {
     const bool hidden = !now.failed_connections.empty() || is_first_host_hidden(now, evidence);
     report(now, evidence, finding, speaks_for_job(now, evidence) || !hidden, kTold);
     if (!kept_.empty()) say_within(1, line);
     return;
   }
-  // Nothing is left to explain, and no record may look as if there were: a launcher kills soon who has not tidied up.
+  // Nothing is left to explain, and no record may suggest it: a launcher soon kills ranks that have not tidied up.
   forget_ = true;
   remove_records(now, true);
-  // The first host says it for those, too, that nobody could meet.
+  // The first host also reports for hosts that nobody could reach.
   const bool first_says_it =
       now.host_index() != 0 && (!now.failed_connections.empty() || is_first_host_hidden(now, evidence));
   if (!is_told && !first_says_it) say_within(1, line);
