@@ -6,7 +6,7 @@
 
 namespace busbar {
 int run_before_session(const Launch& launch, const std::function<int()>& work) {
-  // Before MPI is up the launcher's rank tells who speaks; what all ranks find alike is said once.
+  // Before MPI is up, the launcher's rank decides who reports; what all ranks find alike is reported once.
   const bool is_root = launch.rank <= 0;
   try {
     return work();

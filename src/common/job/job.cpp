@@ -20,11 +20,11 @@
 namespace busbar {
 namespace {
 
-/// Who is bound where, and each GPU's and NIC's locality, as header lines; complete on process 0. Collective.
+/// Where each process is bound, and each GPU's and NIC's locality, as header lines; complete on process 0. Collective.
 std::vector<std::string> describe_topology(const Comm& world) {
   const Comm host = world.split_by_host();
   std::vector<std::string> lines = collectively_get(world, "reading the topology", [] { return topology_lines(); });
-  // Every process has a place of its own; its host's devices are the same for all of its processes.
+  // Every process has its own place; its host's devices are the same for all of its processes.
   if (host.rank() != 0) lines.resize(std::min<std::size_t>(lines.size(), 1));
   for (std::size_t i = 0; i < lines.size(); ++i) {
     // The first line is the process's own: "process core 3, NUMA node 0".
@@ -113,8 +113,8 @@ void Job::end(std::exception_ptr failure) {
     text = e.what();
   }
   say("error: rank {} on {}, {}: {}", world_.rank(), hostname(), step(), text);
-  // A library's call fails where a peer has died. The launcher ends the job because of that one, the watchers then say
-  // which it was; whoever aborts first would be the one that failed.
+  // A library's call fails if a peer has died. The launcher ends the job because of the peer, and the watchers then
+  // report which it was; a rank that aborted first would be taken for the one that failed.
   constexpr std::chrono::seconds kLauncherNotices{2};
   if (code == ExitCode::backend && world_.size() > 1) std::this_thread::sleep_for(kLauncherNotices);
   watchdog_.failing();

@@ -16,23 +16,23 @@
 
 namespace busbar {
 
-/// Puts something around a backend: the fault tests' way of breaking it.
+/// Wraps a backend: the fault tests break it this way.
 using WrapBackend = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>)>;
 
 /// A backend that the job's --inject and watchdog know.
 struct JobBackend {
   std::unique_ptr<Backend> backend;
-  std::shared_ptr<void> watched;  // goes before the backend does
+  std::shared_ptr<void> watched;  // must go before the backend
 };
 
-/// The backend that the options ask for, and what the header must say about it.
+/// The backend that the options request, and what the header must say about it.
 struct OpenedJobBackend : JobBackend {
   std::vector<std::string> remarks;
   int ranks_per_host = 1;  ///< the most on any host
 };
 
-/// What a job has between MPI's start and its end: its processes, the step under way, the watchdog and the fault to
-/// inject. Benchmarks, compare, locate and accept all open their ranks and leave by it.
+/// What a job has between MPI's start and end: its processes, the step under way, the watchdog and the fault to inject.
+/// Benchmarks, compare, locate and accept all open their ranks and leave through it.
 class Job {
  public:
   /// `oversubscribed`: the header's sentence about too few cores, or empty.
@@ -44,45 +44,44 @@ class Job {
   /// Whether this is the process that prints and writes.
   bool is_root() const { return world_.rank() == 0; }
 
-  /// What is under way from now on, for the message of a failure and for the watchdog alike.
+  /// Sets the step under way, for the message of a failure and for the watchdog.
   void begin(Phase phase, std::string step);
-  /// The same for the message alone, where the watchdog is told by others.
+  /// The same for the message alone, if others inform the watchdog.
   void set_step(std::string step);
   const std::string& step() const { return *under_way_; }
 
-  /// --hang-timeout and --inject, before anything is opened. A dry run breaks nothing. Collective.
+  /// Applies --hang-timeout and --inject before anything is opened. A dry run breaks nothing. Collective.
   void configure(const Config& config);
   const Injector& injector() const { return injector_; }
 
-  /// Opens the backend on `group`, a part of the world, and checks that --inject has something to break in each of the
+  /// Opens the backend on `group`, a part of the world, and checks that --inject can break something in each of the
   /// collectives. Collective over the world; throws AgreedError.
   OpenedJobBackend open(const Config& config, const Comm& group, std::span<const Collective* const> collectives,
                         const WrapBackend& wrap = {});
-  /// Takes another communicator in; null stays null.
+  /// Adds another communicator; null stays null.
   JobBackend adopt(std::unique_ptr<Backend> backend) const;
 
-  /// What the header must say of --inject, MPI's defects, --paranoid and watchers that cannot meet.
+  /// What the header must say about --inject, MPI's defects, --paranoid and watchers that cannot connect.
   std::vector<std::string> remarks(const Config& config) const;
-  /// Adds the header's lines of ours, in their order: of the backend, too few cores, remarks(), `own`, --topology.
-  /// Collective.
+  /// Adds our header lines, in order: the backend's, too few cores, remarks(), `own`, --topology. Collective.
   void add_remarks(RunInfo& info, const Config& config, std::vector<std::string> of_backend,
                    std::vector<std::string> own = {}) const;
 
-  /// Says what failed, with rank, host and step, and ends the whole job, from any thread.
+  /// Reports what failed, with rank, host and step, and ends the whole job, from any thread.
   [[noreturn]] void end(std::exception_ptr failure);
-  /// end() for lanes that fail on a thread of their own.
+  /// end() for lanes that fail in their own thread.
   FailJob fail();
-  /// Runs what names its own steps: `step` is what is under way meanwhile. Where `work` throws, the backends are
-  /// aborted before the exception passes.
+  /// Runs work that names its own steps; `step` is under way meanwhile. If `work` throws, the backends are aborted
+  /// before the exception passes on.
   void guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work);
 
-  /// For what writes results: what of them is kept, should the job be interrupted.
+  /// For writers of results: sets what is kept of them if the job is interrupted.
   std::function<void(std::string)> tell_kept() const {
     return [this](std::string what) { watchdog_.set_kept(std::move(what)); };
   }
 
-  /// The exit code of all: process 0 alone writes, and where its output is not complete, a good code is none.
-  /// Nothing that could hang is under way afterwards. Collective.
+  /// The exit code of all. Only process 0 writes; if its output is incomplete, no code is good. Nothing that could hang
+  /// is under way afterwards. Collective.
   ExitCode agreed_code(ExitCode code, bool complete) const;
 
  private:

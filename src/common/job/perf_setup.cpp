@@ -54,21 +54,21 @@ Traffic agree_on_traffic(const Comm& world, const Collective& collective, const 
 
 namespace {
 
-/// What a time of pingpong is, and who talks to whom.
+/// What a time of pingpong means, and which ranks talk to each other.
 std::string pingpong_remark(const Config& config) {
   const std::string_view pairs = config.pairs == PairChoice::half
                                      ? "all pairs of rank i with i + n/2 at once"
                                      : "every rank with every other, the pairs of a round at once (root: the round)";
   switch (config.pattern) {
     case PingpongPattern::latency:
-      return fmt::format("pingpong latency: time is half of there and back; {}", pairs);
+      return fmt::format("pingpong latency: the time is half a round trip; {}", pairs);
     case PingpongPattern::oneway:
       return fmt::format(
-          "pingpong oneway: {} messages from the lower rank of a pair to the higher, then an answer; time is of one "
-          "message; {}",
+          "pingpong oneway: {} messages from the lower rank of a pair to the higher, then an answer; the time is for "
+          "one message; {}",
           config.window, pairs);
     case PingpongPattern::both:
-      return fmt::format("pingpong both: {} messages each way; time is of one each way, and algbw counts both; {}",
+      return fmt::format("pingpong both: {} messages each way; the time is for one each way, and algbw counts both; {}",
                          config.window, pairs);
   }
   return {};
@@ -81,7 +81,7 @@ Plan agree_on_plan(const Comm& world, const Comm& group, const Config& config, c
   Plan plan =
       collectively_get(world, "planning", [&] { return make_plan(config, collective, backend, traffic, limit); });
   require_same(group, "the plan", digest(plan, config));
-  // Groups of different sizes have plans of their own, but every loop starts on all processes at once.
+  // Groups of different sizes have different plans, but every loop starts on all processes at once.
   require_same(world, "the number of rows", plan.cases.size());
   return plan;
 }

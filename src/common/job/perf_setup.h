@@ -13,7 +13,7 @@ namespace busbar {
 /// The collective's traffic, the same on every process: rank 0 reads the matrix file. Collective.
 Traffic agree_on_traffic(const Comm& world, const Collective& collective, const Config& config);
 
-/// The least memory of any process, with that process's arithmetic. Collective.
+/// The smallest memory of any process, with that process's arithmetic. Collective.
 Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, const Collective& collective);
 
 /// The plan, checked to be the same on all of `group`. Collective over `world`.
@@ -23,15 +23,15 @@ Plan agree_on_plan(const Comm& world, const Comm& group, const Config& config, c
 /// This process's ranks, numbered over the whole job.
 std::vector<RankInfo> describe_local_ranks(const Backend& backend, const Comm& world, int color);
 
-/// What header and JSON say of a job, whatever it runs; complete on process 0. Collective.
+/// What header and JSON say about a job, whatever it runs; complete on process 0. Collective.
 RunInfo describe_job(std::span<char*> args, std::string program, const Config& config, const Backend& backend,
                      const std::vector<RankInfo>& local_ranks, const Comm& world);
 
-/// The same of a benchmark. Collective.
+/// The same for a benchmark. Collective.
 RunInfo describe_run(std::span<char*> args, const Collective& collective, const Config& config, const Backend& backend,
                      const Plan& plan, const std::vector<RankInfo>& local_ranks, const Comm& world);
 
-/// The largest of every amount over the processes (-M). Collective.
+/// The largest of each amount over the processes (-M). Collective.
 std::vector<Backend::MemoryUse> largest_memory_use(const Comm& world, const Backend& backend);
 
 }  // namespace busbar

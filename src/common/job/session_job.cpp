@@ -29,8 +29,8 @@ void visit_fields(auto&& visit, FailedConnection& u) { BUSBAR_ALL_FIELDS(visit, 
 
 namespace {
 
-// `busbar fingerprint` takes what a launch without calls sends from what one with calls sends: whatever differs
-// between launches is sent in as many bytes.
+// `busbar fingerprint` subtracts what a launch without calls sends from what one with calls sends. So whatever differs
+// between launches must have the same number of bytes.
 constexpr std::size_t kJobidBytes = 32;
 
 std::string padded(std::string jobid) {
@@ -43,7 +43,7 @@ std::string unpadded(std::string jobid) {
   return jobid;
 }
 
-/// Who this process is, before MPI says it.
+/// What the launcher says about this process, before MPI does.
 JobView launched_job(const Launch& launch) {
   JobView job;
   job.host = hostname();
@@ -61,13 +61,13 @@ std::string command_of(int argc, char** argv) {
   return command;
 }
 
-/// Whether this is the first of the processes of which `it` is true. Collective.
+/// Whether this is the first process for which `it` is true. Collective.
 bool is_first(const Comm& world, bool it) {
   const std::int64_t first = world.min(std::int64_t{it ? world.rank() : world.size()});
   return first == world.rank();
 }
 
-/// Lets every process's watcher know where the others listen, and lets hosts try to reach each other; how many pairs
+/// Gives every process's watcher the addresses of the others, and lets hosts try to connect; returns how many pairs
 /// cannot. Collective.
 std::size_t introduce(const Comm& world, Watchdog& watchdog, const std::string& jobid, const PeerAddress& own) {
   std::vector<PeerAddress> peers = share_records(world, std::vector<PeerAddress>{own});
@@ -79,7 +79,7 @@ std::size_t introduce(const Comm& world, Watchdog& watchdog, const std::string& 
   return pairs;
 }
 
-/// Those beside the first on which every process could listen, at most three, in the order of process 0. Collective.
+/// The other interfaces on which every process could listen, at most three, in process 0's order. Collective.
 std::vector<std::string> common_interfaces(const Comm& world, const Watchdog& watchdog) {
   constexpr std::size_t kMost = 3;  // each can take seconds
   const std::vector<std::string> mine = watchdog.interfaces();
@@ -94,7 +94,7 @@ std::vector<std::string> common_interfaces(const Comm& world, const Watchdog& wa
   return common;
 }
 
-/// Agrees on the job's name and a token and lets every process's watcher know where the others listen. Collective.
+/// Agrees on the job's name and a token and gives every process's watcher the addresses of the others. Collective.
 void connect_watchers(const Comm& world, Watchdog& watchdog) {
   constexpr std::size_t kTellsApart = 12;
   const std::string own_name = watchdog.is_named() ? watchdog.jobid() : random_id().substr(0, kTellsApart);
@@ -107,7 +107,7 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
     say("warning: {}: {}", hostname(), warning);
   }
   if (failed == 0) return;
-  // A rail that leads nowhere, or a firewall on one network: perhaps not on the next.
+  // A rail without a connection, or a firewall on one network: the next network may work.
   std::string best;
   for (const std::string& interface : common_interfaces(world, watchdog)) {
     const std::size_t there = introduce(world, watchdog, jobid, watchdog.listen_on(interface));
@@ -131,8 +131,8 @@ std::optional<int> help_or_version(const Launch& launch, CommandLine::Action act
 }
 
 int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work) {
-  // Where a host dies, MPI of its neighbours writes to connections that nobody reads: they would follow it without a
-  // word, and be blamed. A process alone may end as any program of a pipeline does.
+  // If a host dies, the MPI of its neighbors writes to connections that nobody reads. They would die silently and be
+  // blamed. A process without a launcher may end as any program of a pipeline does.
   if (launch.launched()) std::signal(SIGPIPE, SIG_IGN);
   const std::string oversubscribed = repair_oversubscription(launch, mpi_library_version());
   (void)repair_reduce(mpi_library_version());

@@ -11,11 +11,11 @@
 
 namespace busbar {
 
-/// What a job does between MPI's start and end. Throws AgreedError where all processes fail alike, anything else where
-/// the job must be aborted.
+/// What a job does between MPI's start and end. Throws AgreedError if all processes fail alike, anything else if the
+/// job must be aborted.
 using JobWork = std::function<ExitCode(Job& job)>;
 
-/// --help or --version of a command, printed by the process that speaks; its exit code. Nothing where neither is asked.
+/// Prints --help or --version of a command on rank 0; returns the exit code, or nullopt if neither is requested.
 std::optional<int> help_or_version(const Launch& launch, CommandLine::Action action,
                                    const std::function<std::string()>& help);
 
@@ -25,18 +25,18 @@ struct MpiStart {
   MpiThreads threads = MpiThreads::single;
 };
 
-/// Starts MPI, does the work and ends MPI; every failure becomes one message and the process's exit code, or the end of
+/// Starts MPI, does the work and ends MPI. Every failure becomes one message and the process's exit code, or the end of
 /// the whole job.
 int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work);
 
-/// What the command line says of MPI's start.
+/// What the command line says about MPI's start.
 MpiStart mpi_start(const CommandLine& line);
 
-/// Without a launcher, `-g 4` on host memory means four ranks: become mpirun. Returns where that is not so.
+/// Without a launcher, `-g 4` on host memory means four ranks: become mpirun. Returns if that does not apply.
 void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv);
 
-/// The --config file on every process; process 0 alone reads it, so that a bad one fails alike everywhere. Nothing
-/// where `path` is empty. Collective.
+/// The --config file on every process; only process 0 reads it, so that a bad file fails alike everywhere. nullopt if
+/// `path` is empty. Collective.
 std::optional<ConfigFile> agree_on_config_file(const Comm& world, const std::string& path);
 
 /// The --config file on this process alone.
