@@ -26,10 +26,10 @@ class Data(Case):
                 path = self.path(f"{kind}.json")
                 result = inject(f"rank=1,op=2,kind={kind}", "-J", path, env=suite.AT_ONCE)
                 self.assertEqual(result.code, 7, str(result))
-                self.assertIn("# WARNING: rank 1 is to", result.out)
+                self.assertIn("# WARNING: rank 1 will", result.out)
                 with open(path, encoding="utf-8") as file:
                     told = json.load(file)["busbar"]
-                self.assertTrue([r for r in told["remarks"] if r.startswith("WARNING: rank 1 is to")], told["remarks"])
+                self.assertTrue([r for r in told["remarks"] if r.startswith("WARNING: rank 1 will")], told["remarks"])
                 wrong = told["wrong"]
                 self.assertTrue(wrong, str(result))
                 if kind in ("drop", "double"):
@@ -54,7 +54,7 @@ class Process(Case):
     def test_a_late_rank_spoils_nothing_and_was_late(self):
         # That it waits, when and how often: test/unit/injection_test.cpp.
         result = self.ok(inject("rank=2,op=1,kind=late:1ms"))
-        self.assertIn("# WARNING: rank 2 is to come 0.001 s late to its operation 1", result.out)
+        self.assertIn("# WARNING: rank 2 will come 0.001 s late to its operation 1", result.out)
         self.assertNotIn("nothing was broken", result.err)
 
     def test_a_killed_rank_leaves_the_launchers_code(self):

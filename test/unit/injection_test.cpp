@@ -76,7 +76,7 @@ TEST_CASE("a fault is a rank, an operation and a kind, in any order", "[injectio
     INFO(kind);
     CHECK(name(parse_injection("rank=0,op=1,kind=" + std::string(kind)).kind) == kind);
   }
-  CHECK(describe(parse_injection("rank=3,op=42,kind=late:5s")) == "rank 3 is to come 5 s late to its operation 42");
+  CHECK(describe(parse_injection("rank=3,op=42,kind=late:5s")) == "rank 3 will come 5 s late to its operation 42");
 }
 
 TEST_CASE("a fault that is none is an error that names what there is", "[injection]") {
@@ -183,7 +183,7 @@ TEST_CASE("a rank that is not there and a reduction that is none are refused", "
   CHECK_NOTHROW(none.check(1, kBroadcast));
   CHECK(none.remarks().empty());
   REQUIRE(rank.remarks().size() == 1);
-  CHECK_THAT(rank.remarks()[0], Contains("WARNING: rank 4 is to skip its operation 2"));
+  CHECK_THAT(rank.remarks()[0], Contains("WARNING: rank 4 will skip its operation 2"));
 }
 
 TEST_CASE("who calls otherwise than the majority is named, with what differs", "[paranoid]") {

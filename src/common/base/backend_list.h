@@ -9,8 +9,8 @@
 namespace busbar {
 
 /// The libraries that can be measured, one line each: LIBRARY(name, Name). `name` is the value of --backend and the
-/// folder in common/backends/, whose kNameEntry opens it (backend_entry.h); kNameTraits is in backend_traits.cpp. A
-/// choice that is left to us takes the first that measures the memory in question.
+/// folder in common/backends/, whose kNameEntry opens it (backend_entry.h); kNameTraits is in backend_traits.cpp.
+/// `auto` takes the first that measures the memory in question.
 #define BUSBAR_BACKENDS(LIBRARY) \
   LIBRARY(mpi, Mpi)              \
   LIBRARY(nccl, Nccl)            \

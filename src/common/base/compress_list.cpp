@@ -38,7 +38,7 @@ namespace {
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::size_t kMostDigits = 9;
 
-/// "node017-ib" around its last number.
+/// "node017-ib", split around its last number.
 struct NumberedName {
   std::string before;
   std::string digits;  ///< empty: no number
@@ -48,13 +48,13 @@ struct NumberedName {
 
 NumberedName split_name(const std::string& name) {
   const std::size_t last = name.find_last_of(kDigits);
-  const std::size_t begin = name.find_last_not_of(kDigits, last) + 1;  // 0 where only digits are before
+  const std::size_t begin = name.find_last_not_of(kDigits, last) + 1;  // 0 if only digits are before
   if (last == std::string::npos || last + 1 - begin > kMostDigits) return {name, {}, {}, 0};
   const std::string digits = name.substr(begin, last + 1 - begin);
   return {name.substr(0, begin), digits, name.substr(last + 1), std::strtol(digits.c_str(), nullptr, 10)};
 }
 
-/// Whether `next` is written as counting on from `one` writes it: "9" "10", "09" "10", not "9" "010".
+/// Whether `next` continues the counting of `one` as written: "9" "10", "09" "10", not "9" "010".
 bool follows(const NumberedName& one, const NumberedName& next) {
   return next.number == one.number + 1 && next.digits == fmt::format("{:0{}}", next.number, one.digits.size());
 }
@@ -64,7 +64,7 @@ std::string ranges(const std::vector<const NumberedName*>& names) {
   for (std::size_t i = 0; i < names.size();) {
     std::size_t j = i;
     while (j + 1 < names.size() && follows(*names[j], *names[j + 1])) ++j;
-    const std::size_t end = j - i >= 2 ? j : i;  // two neighbours are not a range: "14,15"
+    const std::size_t end = j - i >= 2 ? j : i;  // two neighbors are not a range: "14,15"
     text += fmt::format("{}{}", text.empty() ? "" : ",", names[i]->digits);
     if (end > i) text += "-" + names[end]->digits;
     i = end + 1;
@@ -90,7 +90,7 @@ std::string compress_ranks(const RankList& ranks) {
   std::string text;
   for (const auto& [first, last] : ranks.ranges()) {
     text += fmt::format("{}{}", text.empty() ? "" : ",", first);
-    // Two neighbours are not a range: "14,15".
+    // Two neighbors are not a range: "14,15".
     if (last > first) text += fmt::format("{}{}", last == first + 1 ? ',' : '-', last);
   }
   return text;

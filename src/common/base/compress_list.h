@@ -7,8 +7,8 @@
 
 namespace busbar {
 
-/// Ranks in the order in which they were added, those that count on as one range: the ranks that a log lacks may be
-/// two thousand million, where one line of it says so.
+/// Ranks in the order in which they were added, consecutive ones as one range: one line of a log may say that two
+/// thousand million ranks are missing.
 class RankList {
  public:
   struct Range {
@@ -36,7 +36,7 @@ class RankList {
   std::uint64_t size() const { return size_; }
   int front() const { return ranges_.front().first; }
   const std::vector<Range>& ranges() const { return ranges_; }
-  /// One by one: where their number is bounded by what was read.
+  /// One by one: only if their number is bounded by what was read.
   std::vector<int> each() const;
   bool operator==(const RankList&) const = default;
 
@@ -45,10 +45,10 @@ class RankList {
   std::uint64_t size_ = 0;
 };
 
-/// Those of the ranks 0 to `nranks` - 1 that are not in `ascending`.
+/// The ranks from 0 to `nranks` - 1 that are not in `ascending`.
 RankList missing_ranks(std::span<const int> ascending, int nranks);
 
-/// Host names, compressed: "node[3,7-9],login". Names that do not count stay as they are. Pure.
+/// Host names, compressed: "node[3,7-9],login". Names without numbers stay as they are. Pure.
 std::string compress_hosts(const std::vector<std::string>& hosts);
 
 /// "0-12,14,15": how lists of ranks are written.

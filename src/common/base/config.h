@@ -17,18 +17,18 @@ enum class Placements : std::uint8_t { out, in, both };
 constexpr EnumWords<3> words_of(Placements) { return {"out", "in", "both"}; }
 
 /// `--buffers`: rotate: each call takes the next of the messages that the buffer holds, as in nccl-tests; reuse: all
-/// take the same, as in OSU and IMB.
+/// take the same one, as in OSU and IMB.
 enum class BufferUse : std::uint8_t { rotate, reuse };
 constexpr EnumWords<2> words_of(BufferUse) { return {"rotate", "reuse"}; }
 
 /// `-a`: how the ranks' times become one.
 enum class Average : std::uint8_t { rank0 = 0, mean = 1, min = 2, max = 3 };
 
-/// `--cadence`: how calls follow each other in --stat. Isolated: each after a barrier of our own; stream: back to back.
+/// `--cadence`: how calls follow each other in --stat. Isolated: each after our barrier; stream: back to back.
 enum class Cadence : std::uint8_t { automatic, isolated, stream };
 constexpr EnumWords<3> words_of(Cadence) { return {"auto", "isolated", "stream"}; }
 
-/// `--mpi-threads`: what MPI is told of the process's threads, MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE.
+/// `--mpi-threads`: the thread level that MPI is asked for, MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE.
 enum class MpiThreads : std::uint8_t { single, funneled, serialized, multiple };
 constexpr EnumWords<4> words_of(MpiThreads) { return {"single", "funneled", "serialized", "multiple"}; }
 
@@ -78,35 +78,35 @@ struct Config {
   BackendChoice backend = BackendChoice::automatic;
   Placements placement = Placements::both;
   BufferUse buffers = BufferUse::rotate;
-  bool nonblocking = false;  ///< calls are started by MPI's nonblocking functions, and finished before the next
+  bool nonblocking = false;  ///< MPI's nonblocking functions start calls, which finish before the next
   MpiThreads mpi_threads = MpiThreads::single;
-  PingpongPattern pattern = PingpongPattern::latency;  ///< pingpong only, as the two that follow
+  PingpongPattern pattern = PingpongPattern::latency;  ///< pingpong only, as the next two
   int window = 64;                                     ///< messages under way at once
   PairChoice pairs = PairChoice::half;
   std::string csv;      ///< file; empty: none
   std::string history;  ///< SQLite file; empty: none
   bool dry_run = false;
-  bool topology = false;  ///< show who is bound where, and each GPU's and NIC's locality
+  bool topology = false;  ///< show where each process is bound, and each GPU's and NIC's locality
   int ranks_per_gpu = 1;
   std::string config_file;
   std::optional<Injection> inject;  ///< breaks one rank on purpose
   bool paranoid = false;            ///< ranks compare their calls before each case
 
-  bool stat = false;        ///< the statistical mode; what follows needs it
+  bool stat = false;        ///< the statistical mode; the following settings need it
   double rel_ci = 0.01;     ///< half width of the median's interval over the median at which a cell is done
-  double min_time_s = 0;    ///< timed at least so long before a cell may be done
-  double max_time_s = 120;  ///< bound of the whole run
-  double cell_time_s = 20;  ///< bound of one placement of one row
-  int epochs = 400;         ///< at most so many per cell
+  double min_time_s = 0;    ///< a cell is timed at least this long before it may be done
+  double max_time_s = 120;  ///< limit of the whole run
+  double cell_time_s = 20;  ///< limit of one placement of one row
+  int epochs = 400;         ///< at most this many per cell
   std::uint64_t seed = 0;   ///< of the order of cells; 0: drawn at start
   Cadence cadence = Cadence::automatic;
   bool per_rank = false;         ///< a table of every rank's own time and lateness
   bool skew = false;             ///< the entry spread of every cell
   std::string samples_file;      ///< raw samples as CSV; empty: none
   bool show_algo = false;        ///< algorithm, protocol and channels of every row
-  bool show_prediction = false;  ///< the library's own prediction beside the measured time
+  bool show_prediction = false;  ///< the library's own prediction next to the measured time
 
-  /// Not the user's: NCCL's log is to be read for how communicators come to be (comm_perf).
+  /// Not set by users: reads NCCL's log for how communicators are created (comm_perf).
   bool init_phases = false;
 
   /// From NCCL_TESTS_*, read for compatibility.

@@ -7,14 +7,14 @@
 
 namespace busbar {
 
-// An enum and its words are one table, read both ways: what a file or a message says is turned into a value where it
-// is read, and nothing behind that decides by a word. The words stand in the order of the enumerators; where an enum
-// has one such table, that is words_of(enumerator).
+// An enum and its words are one table, read both ways. A word of a file or a message becomes a value where it is read,
+// and no later code compares words. The words are in the order of the enumerators; if an enum has one such table, that
+// is words_of(enumerator).
 
 template <std::size_t n>
 using EnumWords = std::array<std::string_view, n>;
 
-/// "unknown" for what is not an enumerator.
+/// "unknown" for values that are no enumerator.
 template <class Enum, std::size_t n>
 constexpr std::string_view word(const std::array<std::string_view, n>& words, Enum value) {
   const auto at = static_cast<std::size_t>(value);
@@ -34,7 +34,7 @@ constexpr auto name(Enum value) -> decltype(word(words_of(value), value)) {
   return word(words_of(value), value);
 }
 
-/// Whether it is the last enumerator for which there is a word.
+/// Whether it is the last enumerator with a word.
 template <class Enum>
 constexpr bool is_last(Enum value) {
   return words_of(value).size() == static_cast<std::size_t>(value) + 1;

@@ -70,7 +70,7 @@ void set_split_mask(Config& config, std::string_view text) {
 constexpr std::array kVariables{
     EnvironmentVariable{"NCCL_TESTS_DEVICE", "number of the first device that a process uses",
                         [](Config& c, std::string_view text) { c.base_device = parse_int(text, 0); }},
-    EnvironmentVariable{"NCCL_TESTS_MIN_BW", "GB/s; the run fails when the average busbw is below 0.9 x this",
+    EnvironmentVariable{"NCCL_TESTS_MIN_BW", "GB/s; the run fails if the average busbw is below 0.9 x this",
                         [](Config& c, std::string_view text) { c.min_bw = parse_double(text, 0); }},
     EnvironmentVariable{"NCCL_TESTS_SPLIT", "one communicator per group of processes: AND, OR, MOD or DIV and a number",
                         set_split},

@@ -16,11 +16,11 @@ struct EnvironmentVariable {
 /// Every variable that is read, in the order in which they are applied.
 std::span<const EnvironmentVariable> all_environment_variables();
 
-/// Applies what is set and not empty. Throws Error(bad_config) naming the variable.
+/// Applies variables that are set and not empty. Throws Error(bad_config) naming the variable.
 void apply_environment(Config& config, const ReadEnvironment& environment);
 
 /// The group of `process` under a split such as "MOD 2", "%2", "AND 0x7", "DIV 0b100": AND or &, OR or |, MOD or %, DIV
-/// or /, in either case. 0 when `split` is empty. Throws Error(bad_config).
+/// or /, in either case. 0 if `split` is empty. Throws Error(bad_config).
 int split_color(std::string_view split, int process);
 
 }  // namespace busbar

@@ -5,7 +5,7 @@
 
 namespace busbar {
 
-/// What the process returns; the meaning is the same in every executable.
+/// The exit code of a process; the meaning is the same in every executable.
 enum class ExitCode : int {
   good = 0,
   internal = 1,
@@ -21,8 +21,8 @@ enum class ExitCode : int {
 
 constexpr int code_of(ExitCode code) { return static_cast<int>(code); }
 
-/// A failure that ends the run: what failed, on what, and what to do about it, in one text. Thrown only inside
-/// collectively() or where the process then aborts the whole job.
+/// A failure that ends the run: what failed, on what, and what to do about it, in one string. Throw it only inside
+/// collectively() or if the process then aborts the whole job.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
@@ -32,20 +32,20 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// An Error that every process of the job throws alike, so that all can end in good order and one of them speaks.
+/// An Error that every process of the job throws alike, so that all end cleanly and one of them reports it.
 class AgreedError : public Error {
   using Error::Error;
 };
 
-/// A library refused what it was asked for before it talked to anybody, so that every process is refused alike.
+/// A library refused a request before it communicated, so that every process is refused alike.
 class RefusedError : public Error {
   using Error::Error;
 };
 
-/// Throws Error(not_possible): what is asked for cannot be had here.
+/// Throws Error(not_possible): the request is valid but not possible here.
 [[noreturn]] inline void throw_not_possible(const std::string& text) { throw Error(ExitCode::not_possible, text); }
 
-/// Throws Error(bad_config): what is asked for cannot be.
+/// Throws Error(bad_config): the request is invalid.
 [[noreturn]] inline void throw_bad_config(const std::string& text) { throw Error(ExitCode::bad_config, text); }
 
 }  // namespace busbar

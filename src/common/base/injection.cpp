@@ -34,7 +34,7 @@ constexpr EnumWords<13> kDoes{"skip {}",
                               "write beyond the result of {}"};
 static_assert(name(Kind::overrun) == "overrun");
 
-/// "; did you mean skip?", or the choices where none is near.
+/// "; did you mean skip?", or the choices if none is near.
 std::string advice(std::string_view word, const std::vector<std::string>& choices) {
   const std::string nearest = nearest_choice(word, choices);
   if (!nearest.empty()) return fmt::format("; did you mean {}?", nearest);
@@ -98,7 +98,7 @@ Injection parse_injection(std::string_view text) {
 std::string describe(const Injection& injection) {
   std::string does(word(kDoes, injection.kind));
   if (injection.kind == Kind::late) does.replace(does.find("{}"), 2, fmt::format("{:g}", injection.late_s));
-  return fmt::format("rank {} is to ", injection.rank) +
+  return fmt::format("rank {} will ", injection.rank) +
          fmt::format(fmt::runtime(does), fmt::format("its operation {}", injection.operation));
 }
 

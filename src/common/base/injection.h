@@ -8,7 +8,7 @@
 
 namespace busbar {
 
-/// One way in which the suite breaks itself (--inject), so that users can see their alarms go off.
+/// A way in which the suite breaks itself (--inject), so that users can test their alarms.
 struct Injection {
   enum class Kind : std::uint8_t {
     skip,     ///< does not call the operation
@@ -17,12 +17,12 @@ struct Injection {
     dtype,    ///< ... with another type of the same width
     op,       ///< ... with another reduction
     stop,     ///< stops itself before it (SIGSTOP)
-    kill,     ///< SIGKILL instead
-    crash,    ///< SIGSEGV instead
+    kill,     ///< sends SIGKILL to itself instead
+    crash,    ///< sends SIGSEGV to itself instead
     flip,     ///< one bit of the result is wrong; this and all that follow change data
     drop,     ///< its contribution is missing
     doubled,  ///< its contribution counts twice
-    shift,    ///< the result lies one element too far
+    shift,    ///< the result is one element too far
     overrun,  ///< 16 bytes after the receive buffer are written
   };
   int rank = 0;                 ///< as the header counts ranks
@@ -42,7 +42,7 @@ constexpr EnumWords<13> words_of(Injection::Kind) {
 /// "rank=3,op=42,kind=late:5s". Throws Error(bad_config) that names keys and kinds, and the nearest of them.
 Injection parse_injection(std::string_view text);
 
-/// "rank 3 is to come 5 s late to its operation 42".
+/// "rank 3 will come 5 s late to its operation 42".
 std::string describe(const Injection& injection);
 
 /// Whether it changes the arguments of the call.

@@ -10,7 +10,7 @@
 
 namespace busbar {
 
-// Reading a line of a log from left to right. Everything here is inline and allocates nothing: it runs once per
+// Reads a line of a log from left to right. Everything here is inline and allocates nothing, because it runs once per
 // word of gigabytes of text.
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -20,8 +20,8 @@ inline bool is_name(char c) { return is_digit(c) || is_upper(c) || (c >= 'a' && 
 
 inline std::string_view without_blanks(std::string_view text) { return trimmed(text, " \t"); }
 
-/// What is left of a text. Each function takes what it is named after from the front, or returns false (an empty text)
-/// and leaves everything as it was.
+/// The rest of a line. Each function takes from the front what its name says, or returns false (or an empty string) and
+/// changes nothing.
 struct LogScan {
   std::string_view rest;
 
@@ -35,7 +35,7 @@ struct LogScan {
     while (!rest.empty() && is_blank(rest.front())) rest.remove_prefix(1);
   }
 
-  /// Up to the next ' ', which is taken too, with more of them.
+  /// Up to the next ' '; takes this space and any more after it.
   std::string_view word() {
     const std::string_view found = rest.substr(0, rest.find(' '));
     rest.remove_prefix(found.size());
@@ -52,7 +52,7 @@ struct LogScan {
     return found;
   }
 
-  /// Not one that does not fit, nor inf and nan.
+  /// Takes no number that does not fit, no inf and no nan.
   template <class Number>
   bool number(Number& value, int base = 10) {
     std::string_view behind;
@@ -66,7 +66,7 @@ struct LogScan {
   bool hexadecimal(std::uint64_t& value) { return number(value, 16); }
 };
 
-/// A number that is a whole word. False, and the value unchanged, where the word is not a number.
+/// A number that is a whole word. False, with the value unchanged, if the word is not a number.
 template <class Integer>
 bool whole_number(std::string_view word, Integer& value, int base = 10) {
   const std::optional<Integer> found = number_of<Integer>(word, base);
@@ -74,7 +74,7 @@ bool whole_number(std::string_view word, Integer& value, int base = 10) {
   return found.has_value();
 }
 
-/// "0x7f5128002e10"; "(nil)" and the "0x..." of documents are 0. False where the word is not a pointer.
+/// "0x7f5128002e10"; "(nil)" and the "0x..." of documents are 0. False if the word is not a pointer.
 inline bool pointer_of(std::string_view word, std::uint64_t& value) {
   const bool digits = word.size() > 2 && word[0] == '0' && word[1] == 'x';
   if (!digits || word[2] == '.') {

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 4> kRangeOptions{"minbytes", "maxbytes", 
 
 [[noreturn]] void fail(const std::string& text) { throw_bad_config(text + " (--help lists the options)"); }
 
-/// The option that a word of the command line names: one of the two.
+/// The option that a word of the command line names: one of these two.
 struct NamedOption {
   const Option* shared = nullptr;
   const OwnOption* own = nullptr;
@@ -37,7 +37,7 @@ const Option* find_letter(int letter) {
   return letter == 0 || found == options.end() ? nullptr : &*found;
 }
 
-/// A hint for "-iters 5", which reads as "-i ters": empty for any other word.
+/// A hint for "-iters 5", which reads as "-i ters"; empty for other words.
 std::string one_dash_hint(std::string_view word) {
   if (word.size() < 3 || word[0] != '-' || word[1] == '-') return {};
   const std::string_view body = word.substr(1, word.find('=') - 1);
@@ -75,12 +75,12 @@ bool names_range(const std::vector<std::string>& names) {
   return std::ranges::any_of(names, [](const std::string& name) { return contains(kRangeOptions, name); });
 }
 
-/// The command line's choice between a list of sizes and a range replaces the file's, not only its numbers.
+/// The command line's sizes (list or range) replace the file's entirely, not only its numbers.
 void drop_file_sizes(Config& config, const std::vector<std::string>& names) {
   if (contains(names, "sizes") || (names_range(names) && !config.sizes.empty())) forget_sizes(config);
 }
 
-/// The long names of what is set, each once.
+/// The long names of the options that are set, each once.
 std::vector<std::string> names_of(const CommandLine& line) {
   std::vector<std::string> names;
   for (const Setting& setting : line.settings) add_once(names, std::string(setting.option->long_name));
@@ -94,7 +94,7 @@ class ArgumentScanner {
 
   CommandLine scan() {
     bool options_end = false;
-    // As nccl-tests, a benchmark reads nothing after --help; a subcommand still says what it does not know.
+    // Like nccl-tests, a benchmark reads nothing after --help; a subcommand still reports unknown words.
     while (!left_.empty() && (line_.action == CommandLine::Action::run || !own_.empty())) {
       const std::string_view word = next_word();
       if (options_end || !word.starts_with('-') || word == "-") {
@@ -141,7 +141,7 @@ class ArgumentScanner {
     }
   }
 
-  /// The whole name, or the beginning of one option of the benchmarks alone.
+  /// A whole name, or a prefix of exactly one option, for benchmarks only.
   NamedOption find_long(std::string_view name, std::string_view word) const {
     const auto own = std::ranges::find_if(own_, [&](const OwnOption& o) { return o.long_name == name; });
     if (own != own_.end()) return {.own = &*own};
@@ -169,7 +169,7 @@ class ArgumentScanner {
                      nearest.empty() ? "" : fmt::format("; did you mean --{}?", nearest)));
   }
 
-  /// `attached`: what stands in the same word.
+  /// `attached`: the value in the same word.
   void take(const NamedOption& named, std::string_view word, std::optional<std::string_view> attached) {
     std::string text;
     if (named.argument().empty()) {
@@ -259,7 +259,7 @@ Configured configure(const CommandLine& line, const std::optional<ConfigFile>& f
 
 namespace {
 
-/// Short enough to be typed: 67108864 as 64M; bytes where no unit divides it.
+/// Short enough to type: 67108864 as 64M; bytes if no unit divides it.
 std::string typed_size(std::uint64_t nbytes) {
   static constexpr std::string_view kUnits = "TGMK";
   for (std::size_t i = 0; i < kUnits.size(); ++i) {
@@ -287,7 +287,7 @@ void check_range(const Config& config) {
   throw_bad_config(fmt::format("the first size (-b {}) is above the last (-e {}): swap them or raise -e", first, last));
 }
 
-/// The statistical mode has its own loop, and its knobs mean nothing without it.
+/// The statistical mode has its own loop; its options mean nothing without it.
 void check_stat(const Config& config) {
   const Config defaults;
   const auto needs_stat = [&](bool set, std::string_view option) {

@@ -12,7 +12,7 @@
 
 namespace busbar {
 
-/// One option, declared once: what it is called, what it says in the help, the manual and YAML, and how it is set.
+/// One option, declared once: its name, its text in the help, the manual and YAML, and how it is set.
 struct Option {
   char short_name;                ///< 0: long only (ours; nccl-tests' options all have one)
   std::string_view long_name;     ///< also the YAML key
@@ -36,43 +36,42 @@ struct Setting {
   std::string text;
 };
 
-/// An option of a subcommand, beside those that it shares with the benchmarks, before which it counts.
+/// An option of a subcommand, in addition to those that it shares with the benchmarks; it takes precedence.
 struct OwnOption {
   std::string_view long_name;
-  /// Name of the argument; empty: takes none. "[=NAME]": takes one only after '=', else is set to nothing.
+  /// Name of the argument; empty: takes none. "[=NAME]": takes one only after '=', else is set to an empty text.
   std::string_view argument;
   std::string_view help;                           ///< one line, no full stop
   std::function<void(std::string_view text)> set;  ///< throws Error(bad_config) without naming the option
   char short_name = 0;                             ///< 0: long only
 };
 
-/// What the command line says, before any file is read.
+/// The command line, before any file is read.
 struct CommandLine {
   enum class Action { run, help, version };
   Action action = Action::run;
   std::string config_file;  ///< --config; empty: none
   std::vector<Setting> settings;
-  std::vector<std::string> words;  ///< that belong to no option; a benchmark takes none
+  std::vector<std::string> words;  ///< words that belong to no option; a benchmark takes none
 
   bool asks_help() const { return action == Action::help; }
 };
 
-/// Reads the command line (GNU forms: -b8, -b 8, --minbytes=8, --minbytes 8, and any prefix of a benchmark's long name
-/// that is one option's alone) without touching files. Every value is checked. A benchmark reads nothing after --help
-/// or --version, as nccl-tests.
-/// Throws Error(bad_config) with one message that names the nearest valid choice.
+/// Reads the command line (GNU forms: -b8, -b 8, --minbytes=8, --minbytes 8, and any unique prefix of a benchmark's
+/// long name) without touching files. Every value is checked. A benchmark reads nothing after --help or --version, like
+/// nccl-tests. Throws Error(bad_config) with one message that names the nearest valid choice.
 CommandLine scan_arguments(int argc, const char* const* argv);
 
-/// The same for a subcommand: applies its own options as it meets them, and takes words. argv[0] names the program.
+/// The same for a subcommand: applies its own options as it finds them, and takes words. argv[0] names the program.
 CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own);
 
-/// A YAML file's name, for messages, and content.
+/// A YAML file's name, for messages, and its content.
 struct ConfigFile {
   std::string name;
   std::string text;
 };
 
-/// getenv or what stands for it; null where the variable is not set.
+/// getenv or its replacement; null if the variable is not set.
 using ReadEnvironment = std::function<const char*(const char* name)>;
 
 /// The validated configuration and the long names of what the user set in the file or on the command line.
@@ -81,28 +80,28 @@ struct Configured {
   std::vector<std::string> set_by_user;
 };
 
-/// Environment, then file, then command line: the later wins; then validate(). Throws Error. A subcommand may start
-/// from defaults and read keys of its own from the file.
+/// Applies environment, file and command line; a later one wins; then validate(). Throws Error. A subcommand may start
+/// from other defaults and read its own keys from the file.
 Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
                      const Config& defaults = {}, std::span<const YamlKey> own_keys = {});
 
-/// What single options cannot tell: combinations. Throws Error(bad_config); Error(not_possible) for -D.
+/// Checks combinations of options. Throws Error(bad_config); Error(not_possible) for -D.
 void validate(const Config& config);
 
-/// --sizes beside -b, -e, -f or -i: Error(bad_config). `names`: long names that one source (file or command line) set.
+/// --sizes with -b, -e, -f or -i: Error(bad_config). `names`: long names that one source (file or command line) set.
 void check_size_conflict(const std::vector<std::string>& names);
 
 /// As if neither a list nor a range of sizes had been given: what comes replaces them, not only their numbers.
 void forget_sizes(Config& config);
 
-/// What is different about the help of a program that takes some of the options.
+/// What differs in the help of a program that takes only some of the options.
 struct ProgramHelp {
   std::string_view example = "-b 8 -e 64M -f 2";
   std::string_view about = "";                     ///< a paragraph; may be empty
   std::span<const std::string_view> options = {};  ///< by their long names; empty: all
 };
 
-/// What --help prints: at most 100 columns.
+/// The output of --help: at most 100 columns.
 std::string help_text(std::string_view program, const ProgramHelp& help = {});
 
 }  // namespace busbar

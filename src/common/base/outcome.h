@@ -7,9 +7,9 @@
 
 namespace busbar {
 
-/// How a check or a criterion ended, from what is best for the whole to what is worst.
+/// How a check or a criterion ended, from the best for the whole to the worst.
 enum class Outcome : std::uint8_t {
-  skip,  ///< could not be judged, for a reason that is printed; no pass
+  skip,  ///< could not be judged, for a reason that is printed; not a pass
   pass,
   warn,
   inconclusive,  ///< too noisy to tell; never counts as a pass

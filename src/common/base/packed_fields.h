@@ -8,20 +8,20 @@
 #include <string_view>
 #include <type_traits>
 
-// A record's fields, each written once: what a visitor is called with as the name and as the value cannot disagree.
+// A record's fields, each written once: the name and the value that a visitor gets cannot disagree.
 //   void visit_fields(auto&& visit, Interval& i) { BUSBAR_ALL_FIELDS(visit, i, low, high); }
 
 /// Calls visit("field", record.field) for each field named.
 #define BUSBAR_FIELDS(visit, record, ...) BUSBAR_SCAN(BUSBAR_FIELD(visit, record, __VA_ARGS__))
 
-/// The same where these are all fields that the record has: one that is added and forgotten here does not compile.
+/// The same if these are all fields of the record: one that is added and forgotten here does not compile.
 #define BUSBAR_ALL_FIELDS(visit, record, ...)      \
   {                                                \
     [[maybe_unused]] auto& [__VA_ARGS__] = record; \
     BUSBAR_FIELDS(visit, record, __VA_ARGS__);     \
   }
 
-// A macro does not expand within itself: the rest of the list waits for the next scan, of which there are 85.
+// A macro does not expand within itself: the rest of the list waits for the next scan; there are 85 scans.
 #define BUSBAR_FIELD(visit, record, field, ...) \
   visit(#field, record.field);                  \
   __VA_OPT__(BUSBAR_NEXT_FIELD BUSBAR_LATER(visit, record, __VA_ARGS__))
@@ -34,8 +34,8 @@
 
 namespace busbar {
 
-// A record's fields as bytes, in the order in which visit_fields names them: what travels between the processes of one
-// job, which run the same program on machines of one kind. For files there is JSON (json_fields.h).
+// A record's fields as bytes, in the order of visit_fields, to send between the processes of one job. These run the
+// same program on machines of one kind. Files use JSON (json_fields.h).
 
 template <class T>
 concept PlainBytes = std::is_arithmetic_v<T> || std::is_enum_v<T>;
@@ -70,7 +70,7 @@ void pack_into(std::string& bytes, T& value) {
   }
 }
 
-/// The next bytes, which are taken off. Throws Error(internal) where there are fewer.
+/// Takes the next bytes off. Throws Error(internal) if there are fewer.
 inline const char* take_packed(std::string_view& bytes, std::uint64_t size) {
   if (size > bytes.size()) throw Error(ExitCode::internal, "a packed record ends too early");
   const char* at = bytes.data();
@@ -78,7 +78,7 @@ inline const char* take_packed(std::string_view& bytes, std::uint64_t size) {
   return at;
 }
 
-/// What has no such value may not even be copied into one.
+/// A type without such a value must not even hold a copy of it.
 inline std::size_t take_below(std::string_view& bytes, std::size_t end) {
   const auto value = static_cast<unsigned char>(*take_packed(bytes, 1));
   if (value >= end) throw Error(ExitCode::internal, "a packed record has a value that does not exist");
@@ -102,7 +102,7 @@ void unpack_from(std::string_view& bytes, T& value) {
     std::uint64_t left = 0;
     unpack_from(bytes, left);
     if constexpr (std::is_same_v<T, std::string>) return void(value.assign(take_packed(bytes, left), left));
-    // Item by item, not resized at once: too high a count ends with the bytes.
+    // Item by item, not resized at once: a count that is too high ends with the bytes.
     for (; left > 0; --left) {
       value.resize(value.size() + 1);
       unpack_from(bytes, value.back());
@@ -114,8 +114,8 @@ void unpack_from(std::string_view& bytes, T& value) {
   }
 }
 
-/// The record's bytes, and the record again. Throws Error(internal) where the bytes are of another one; whatever they
-/// are, never anything worse.
+/// Packs a record into bytes, and unpacks it. Throws Error(internal) if the bytes are of another record; does nothing
+/// worse for any bytes.
 template <class T>
 std::string pack_fields(T record) {
   std::string bytes;

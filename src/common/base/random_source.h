@@ -5,11 +5,11 @@
 
 namespace busbar {
 
-/// 128 bits from the system's random source in hexadecimal: no two launches share them, and nobody guesses them. Throws
+/// 128 bits from the system's random source in hexadecimal: unique to a launch, and impossible to guess. Throws
 /// Error(not_possible).
 std::string random_id();
 
-/// The seed that was asked for, or where that is 0 one that is drawn: small enough to be typed again.
+/// The requested seed; if that is 0, a random one that is short enough to be typed again.
 std::uint64_t seed_or_drawn(std::uint64_t asked);
 
 }  // namespace busbar

@@ -7,7 +7,7 @@
 
 namespace busbar {
 
-/// Every message of ours: foreign text in it steers no terminal. Does not throw where stderr is a file on a full disk.
+/// Writes every message of ours: untrusted text in it cannot steer a terminal. Does not throw if stderr is a full disk.
 void write_stderr(std::string_view text);
 
 /// "busbar: ...\n" on stderr.

@@ -10,7 +10,7 @@
 
 namespace busbar {
 
-/// What `of` (a function or a member) makes of each item of a list.
+/// The results of `of` (a function or a member) for each item of a list.
 template <class List, class Of>
 auto mapped(const List& list, Of of) {
   std::vector<std::decay_t<std::invoke_result_t<Of&, decltype(*std::begin(list))>>> result;
@@ -18,8 +18,8 @@ auto mapped(const List& list, Of of) {
   return result;
 }
 
-/// The items of a list that must outlive this, put together by what `key_of` makes of them: {key, pointers to items},
-/// in the order in which the keys are met.
+/// The items of a list that must outlive this, grouped by key_of(item): {key, pointers to items}, in the order in which
+/// the keys first appear.
 template <class List, class KeyOf>
 auto grouped(const List& list, KeyOf key_of) {
   using Key = std::decay_t<std::invoke_result_t<KeyOf&, decltype(*std::begin(list))>>;

@@ -14,7 +14,7 @@ namespace {
 
 bool same_letter(char a, char b) { return (a == '_' ? '-' : a) == (b == '_' ? '-' : b); }
 
-/// Optimal string alignment distance: as Levenshtein's, and two swapped neighbours cost one edit.
+/// Optimal string alignment distance: Levenshtein's, but swapping two neighbors costs one edit.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   const std::size_t columns = b.size() + 1;
   std::vector<std::size_t> d((a.size() + 1) * columns);
@@ -38,7 +38,7 @@ std::string nearest_choice(std::string_view word, const std::vector<std::string>
   std::string best;
   std::size_t fewest = std::max<std::size_t>(1, std::min<std::size_t>(word.size(), 64) / 3) + 1;
   for (const std::string& choice : choices) {
-    // Longer words cannot be slips, and the table above is quadratic.
+    // Longer words cannot be typos, and the table above is quadratic.
     if (word.size() > 2 * choice.size() + 2) continue;
     const std::size_t edits = edit_distance(word, choice);
     if (edits < fewest) {

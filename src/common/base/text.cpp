@@ -27,7 +27,7 @@ namespace {
 
 bool is_no_character(const Character& c) { return c.code == kNoCharacter && c.nbytes == 1; }
 
-/// The text with `by` for each character that `is_bad`.
+/// The text with `by` in place of each character for which `is_bad` holds.
 template <class IsBad>
 std::string replaced(std::string_view text, std::string_view by, IsBad is_bad) {
   std::string good;

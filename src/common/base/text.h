@@ -15,7 +15,7 @@ namespace busbar {
 
 inline constexpr std::size_t kNotFound = std::string_view::npos;
 
-/// What stands between separators, as views of `text`; nothing behind a last one ("a,,b," has the parts a, "" and b).
+/// The parts between separators, as views of `text`; nothing after a last one ("a,,b," has the parts a, "" and b).
 inline std::vector<std::string_view> split_text(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (!text.empty()) {
@@ -25,7 +25,7 @@ inline std::vector<std::string_view> split_text(std::string_view text, char sepa
   return parts;
 }
 
-/// The same with what stands behind the last separator, empty or not: "a,," has the parts a, "" and "".
+/// The same with the part after the last separator, empty or not: "a,," has the parts a, "" and "".
 inline std::vector<std::string_view> split_list(std::string_view text, char separator = ',') {
   std::vector<std::string_view> parts;
   for (;;) {
@@ -36,7 +36,7 @@ inline std::vector<std::string_view> split_list(std::string_view text, char sepa
   }
 }
 
-/// The words between commas, those that are not empty.
+/// The words between commas that are not empty.
 inline std::vector<std::string> listed_words(std::string_view text) {
   std::vector<std::string> words;
   for (const std::string_view word : split_text(text, ',')) {
@@ -52,15 +52,15 @@ inline std::string lower_case(std::string_view text) {
   return result;
 }
 
-/// Without the blanks before and behind it.
+/// Without leading and trailing white space.
 constexpr std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n\f\v") {
   const std::size_t first = text.find_first_not_of(blanks);
   return first == std::string_view::npos ? std::string_view()
                                          : text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
-/// The number that a text begins with; nothing where it begins with none, or with one that does not fit. `base`: of
-/// whole numbers; `end`, if any, gets what is behind it.
+/// The number at the beginning of a text; nullopt if there is none, or if it does not fit. `base`: of whole numbers;
+/// `end`, if given, gets what follows the number.
 template <class Number>
 std::optional<Number> leading_number(std::string_view text, int base = 10, std::string_view* end = nullptr) {
   Number value{};
@@ -75,7 +75,7 @@ std::optional<Number> leading_number(std::string_view text, int base = 10, std::
   return value;
 }
 
-/// The number that a text is, from its first letter to its last.
+/// The number that the whole text is, from first to last letter.
 template <class Number>
 std::optional<Number> number_of(std::string_view text, int base = 10) {
   std::string_view end;
@@ -97,35 +97,34 @@ inline std::string joined_words(const std::vector<std::string>& words, std::stri
 
 inline constexpr std::size_t kColumns = 120;
 
-/// Text broken at spaces into lines of at most so many columns, the last one ended too; a word that is longer than a
-/// line stays whole, runs of spaces become one. `first` and `later`: indents of the first line and of the others.
+/// Text broken at spaces into lines of at most `columns` columns, each with a line end. A word that is longer than a
+/// line stays whole; runs of spaces become one. `first` and `later`: indents of the first line and of the others.
 std::string wrapped(std::string_view text, std::size_t first, std::size_t later, std::size_t columns = kColumns);
 
 inline constexpr char32_t kNoCharacter = 0xFFFD;
 
 struct Character {
   char32_t code = kNoCharacter;
-  std::size_t nbytes = 1;  ///< that it takes in the text
+  std::size_t nbytes = 1;  ///< its length in the text
 };
 
-/// The first character of a text that is not empty (RFC 3629); what is none is one byte of kNoCharacter.
+/// The first character of a text that is not empty (RFC 3629); an invalid one is one byte of kNoCharacter.
 Character first_character(std::string_view text);
 
-/// What steers a terminal (C0, C1) or makes a reader see another text than is there (marks of the writing's direction,
-/// ends of lines that are none).
+/// Characters that steer a terminal (C0, C1) or mislead a reader (marks of the writing direction, other line ends).
 bool is_misleading(char32_t code);
 
-/// Foreign text for messages: one line, what is misleading or no UTF-8 as '?', cut after 60 bytes.
+/// Untrusted text for messages: one line, '?' for misleading characters and invalid UTF-8, cut after 60 bytes.
 std::string printable(std::string_view text);
 
 /// printable() in quotes.
 std::string in_quotes(std::string_view text);
 
-/// The text with every byte that is no UTF-8 replaced by U+FFFD: host names and messages of libraries come from
-/// outside, and XML, Prometheus and SQLite readers refuse a file for one such byte.
+/// The text with U+FFFD for every byte that is invalid UTF-8. Host names and messages of libraries come from outside,
+/// and XML, Prometheus and SQLite readers refuse a file for one such byte.
 std::string valid_utf8(std::string_view text);
 
-/// The text with '?' for what is misleading or no UTF-8, whole: nothing in a foreign text may steer a terminal.
+/// The whole text with '?' for misleading characters and invalid UTF-8: untrusted text must not steer a terminal.
 std::string without_controls(std::string_view text, bool keeps_newlines = false);
 
 }  // namespace busbar

@@ -7,7 +7,7 @@
 
 namespace busbar {
 
-/// The largest size that parse_bytes accepts: every size also fits a signed 64-bit number, as JSON readers want.
+/// The largest size that parse_bytes accepts: every size also fits a signed 64-bit number, for JSON readers.
 inline constexpr std::uint64_t kMaxBytes = std::numeric_limits<std::int64_t>::max();
 
 /// Throws Error(bad_config): "'TEXT' is not WANTED".
@@ -35,7 +35,7 @@ double parse_duration(std::string_view text);
 /// A fraction: 1% or 0.01; at least 0. Throws Error(bad_config).
 double parse_fraction(std::string_view text);
 
-/// 0 or 1, as nccl-tests' switches take; also false and true, as YAML writes them. Throws Error(bad_config).
+/// 0 or 1, as nccl-tests' switches take; also false and true, as in YAML. Throws Error(bad_config).
 bool parse_switch(std::string_view text);
 
 }  // namespace busbar

@@ -25,7 +25,7 @@ int line_of(const YAML::Mark& mark) { return mark.line < 0 ? 1 : mark.line + 1; 
   throw_bad_config(fmt::format("{}:{}: {}", file, line_of(mark), what));
 }
 
-/// Rejects bytes that YAML does not allow, for a better message than the parser's, and flow nesting, into which
+/// Rejects bytes that YAML does not allow, for a better message than the parser's, and deep flow nesting, for which
 /// yaml-cpp recurses.
 void check_text(const std::string& file, std::string_view text) {
   std::size_t depth = 0;
@@ -41,7 +41,7 @@ void check_text(const std::string& file, std::string_view text) {
   }
 }
 
-/// Looks only for where documents begin.
+/// Records only where documents begin.
 class DocumentStarts : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override { last_ = mark; }
@@ -68,7 +68,7 @@ void check_one_document(const std::string& file, const std::string& text) {
   fail_at(file, starts.last(), "a second document begins here: one file holds one configuration");
 }
 
-/// Options that a file may set.
+/// The option that a file may set under this key.
 const Option* find_key(std::string_view key) {
   for (const Option& option : all_options()) {
     if (option.set != nullptr && canonical_key(option.long_name) == canonical_key(key)) return &option;
@@ -195,7 +195,7 @@ std::string_view apply_yaml_option(Config& config, const YamlValue& value) {
   const Option* option = find_key(value.key);
   if (option == nullptr) return {};
   const YamlValue of_option = value.as(option->long_name);
-  // As the command line would write it.
+  // As on the command line.
   const std::string text = option->takes_list ? fmt::format("{}", fmt::join(of_option.texts(), ",")) : of_option.text();
   of_option.checked([&] { option->set(config, text); });
   return option->long_name;

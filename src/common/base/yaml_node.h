@@ -16,36 +16,36 @@ struct Mark;
 
 namespace busbar {
 
-// What every YAML file of ours is read with: errors that name file and line, and nothing of yaml-cpp's own that could
-// reach the user. Values are text, as on the command line.
+// Reads every YAML file of ours: errors name file and line, and no exception of yaml-cpp reaches the user. Values are
+// text, as on the command line.
 
 struct YamlKey;
 
-/// A value in a file: where errors are, in messages, and what is there. Refers to all of them.
+/// A value in a file: the place for errors, the name for messages, and the value. Refers to all of them.
 struct YamlValue {
   const std::string& file;
   const YAML::Mark& mark;  ///< of the key: an empty value has none
   const YAML::Node& node;
-  std::string_view key;  ///< as the file has it
+  std::string_view key;  ///< as in the file
 
   /// Throws Error(bad_config) "FILE:LINE: WHAT".
   [[noreturn]] void fail(const std::string& what) const;
-  /// The same for an unknown word where one of `valid` was wanted: names the nearest and all.
+  /// The same for an unknown word instead of one of `valid`: names the nearest and all.
   [[noreturn]] void fail_unknown(std::string_view what, std::string_view word,
                                  const std::vector<std::string>& valid) const;
   int line() const;  ///< from 1
   YamlValue as(std::string_view other_key) const { return {file, mark, node, other_key}; }
 
   std::string text() const;
-  /// A list of single values, or one that stands for such a list.
+  /// A list of single values, or a single value as a list of one.
   std::vector<std::string> texts() const;
-  /// Which of `words` it is, counted from 0; the error names them all.
+  /// The index in `words`, from 0; the error names them all.
   std::size_t word(std::span<const std::string_view> words) const;
-  /// What it names in a map; the error names all that there are.
+  /// The value that it names in a map; the error names all names.
   const std::string& among(const std::map<std::string, std::string>& named) const;
   /// Calls set() and puts file, line and key before the message of an Error that it throws.
   void checked(const std::function<void()>& set) const;
-  /// What `parse` makes of the text.
+  /// The result of `parse` for the text.
   template <class Parse>
   auto parsed(Parse parse) const {
     const std::string own = text();
@@ -54,8 +54,8 @@ struct YamlValue {
     return result;
   }
 
-  /// Visits the entries of a map in the file's order; a key given twice ('-' and '_' alike) is an error, and so is
-  /// anything but a map.
+  /// Visits the entries of a map in the file's order. Anything but a map is an error, and so is a repeated key ('-' and
+  /// '_' alike).
   void each(const std::function<void(const YamlValue&)>& visit) const;
   /// Visits the names of a map, each with its list of values: {NCCL_ALGO: [Ring, Tree]}. Puts file, line and this key
   /// before the message of an Error.
@@ -67,7 +67,7 @@ struct YamlValue {
   void read(const std::vector<YamlKey>& keys, std::string_view kind = "key") const;
 };
 
-/// A key of a map, and what its value is for.
+/// A key of a map, and the reader of its value.
 struct YamlKey {
   std::string_view name;  ///< with '-'
   std::function<void(const YamlValue&)> read;
@@ -82,25 +82,25 @@ YamlKey key_of(std::string_view name, Value& into, Parse parse) {
   return {name, [&into, parse](const YamlValue& value) { into = value.parsed(parse); }};
 }
 
-/// Calls work(root) with the one document of a file; throws Error(bad_config) for text that is no such thing, whatever
-/// the bytes are, and in place of yaml-cpp's exceptions. `own`: a file of the program's, of which a unit test has seen
-/// that it is one document; half of the time.
+/// Calls work(root) with the one document of a file. Throws Error(bad_config) for any other bytes, and in place of
+/// yaml-cpp's exceptions. `own`: a file of the program's that a unit test has checked to be one document; takes half of
+/// the time.
 void with_yaml(const std::string& file, std::string_view text, const std::function<void(const YamlValue& root)>& work,
                bool own = false);
 
-/// With '_' as '-'.
+/// With '-' for '_'.
 std::string canonical_key(std::string_view key);
 
-/// Sets what a YAML file says: a map from long option names ('-' and '_' alike) and `own` keys, a subcommand's, to
-/// values, optionally `schema: 1`. Returns the options' names in the file's order. Throws Error(bad_config) that names
-/// file, line and, for an unknown key, the valid keys; nothing else, whatever the bytes are.
+/// Applies a YAML file: a map from long option names ('-' and '_' alike) and `own` keys, a subcommand's, to values,
+/// optionally `schema: 1`. Returns the options' names in the file's order. For any bad bytes throws only
+/// Error(bad_config) that names file, line and, for an unknown key, the valid keys.
 std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
                                     std::span<const YamlKey> own = {});
 
-/// The option of that long name as a file may set it, applied; returns its name, empty where there is none.
+/// Applies the option with that long name as a file may set it; returns its name, empty if there is none.
 std::string_view apply_yaml_option(Config& config, const YamlValue& value);
 
-/// `schema: 1` and no other.
+/// Accepts only `schema: 1`.
 void check_yaml_schema(const YamlValue& value);
 
 }  // namespace busbar
