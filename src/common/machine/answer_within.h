@@ -9,8 +9,8 @@
 
 namespace busbar {
 
-/// What `ask` answers within `seconds`; nothing where it does not. The thread that asks is left behind then, for a
-/// driver or a file server that is gone may never answer: `ask` must own all that it uses, and not throw.
+/// The answer of `ask` within `seconds`; else nullopt, and the thread that asks stays detached, because a driver or a
+/// file server that is gone may never answer. `ask` must own all that it uses, and not throw.
 template <class Ask>
 auto answer_within(double seconds, Ask ask) -> std::optional<decltype(ask())> {
   using Answer = decltype(ask());

@@ -56,8 +56,8 @@ CgroupDirs cgroup_dirs(std::string_view controller, const Probe& probe) {
   const std::optional<Mount> mount = find_mount(probe, member.version, controller);
   if (!mount) return {};
 
-  // A container may show its own group as the mount's root, while the membership is told from the host's top; a group
-  // outside of a namespace's root is told as "/..", and nothing of it can be seen.
+  // A container may see its own group as the mount's root while the membership starts at the host's top. A group
+  // outside of a namespace's root is shown as "/.."; nothing of it is visible.
   std::string_view below = member.path;
   if (below.starts_with(mount->root)) below.remove_prefix(mount->root.size());
   if (below.starts_with("/..") || below.starts_with("..")) below = {};

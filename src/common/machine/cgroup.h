@@ -8,8 +8,8 @@
 
 namespace busbar {
 
-/// This process's control groups for one controller, as folders from its own up to the topmost visible one (a limit may
-/// stand at any of them, and need not); empty where the controller is not mounted.
+/// This process's control groups for one controller, as folders from its own up to the topmost visible one; any of them
+/// may have a limit. Empty if the controller is not mounted.
 struct CgroupDirs {
   int version = 0;  ///< 1 or 2; 0: none
   std::vector<std::string> dirs;

@@ -46,7 +46,7 @@ bool is_launcher(const std::string& name) {
   return contains(kNames, name);
 }
 
-/// The cores of the launcher's process above this one; empty where none is seen.
+/// The cores of the launcher's process above this one; empty if none is visible.
 std::set<int> launcher_cores(const Probe& probe, std::string pid) {
   constexpr int kMaxAncestors = 16;
   for (int i = 0; i < kMaxAncestors; ++i) {
@@ -76,7 +76,7 @@ int quota_cores(const Probe& probe) {
   return std::max(least, 1);
 }
 
-/// The cores that the control group admits; empty: all.
+/// The cores that the control group allows; empty: all.
 std::set<int> cpuset_cores(const Probe& probe) {
   const CgroupDirs groups = cgroup_dirs("cpuset", probe);
   for (const std::string& dir : groups.dirs) {
@@ -91,7 +91,7 @@ std::set<int> cpuset_cores(const Probe& probe) {
 }  // namespace
 
 std::set<int> parse_cpu_list(std::string_view text) {
-  constexpr int kMost = 1 << 16;  // no kernel is built for more, and a recording may say any number
+  constexpr int kMost = 1 << 16;  // no kernel is built for more, and a recording may contain any number
   std::vector<std::pair<int, int>> ranges;
   for (const std::string_view part : split_text(text, ',')) {
     std::string_view rest;

@@ -10,31 +10,31 @@
 namespace busbar {
 
 /// Cores (hardware threads) that all of a job's ranks on this host may use together, at least 1. A launcher may bind
-/// each rank to one core, so a rank's own mask does not tell; the mask of the launcher's process on this host (the
-/// nearest ancestor of a known name) does, as `taskset mpirun` restricts it too. Where no such ancestor is visible (a
+/// each rank to one core, so a rank's own mask says nothing. The mask of the launcher's process on this host (the
+/// nearest ancestor of a known name) does, because `taskset mpirun` restricts it too. If no such ancestor is visible (a
 /// container's own PID namespace), all online cores. Cut to the control group's cpuset and CPU quota.
 int job_cores(const Probe& probe = {});
 
-/// A kernel's CPU list ("0-3,8"); empty for text that is none.
+/// A kernel's CPU list ("0-3,8"); empty if the text is none.
 std::set<int> parse_cpu_list(std::string_view text);
 
-/// What a host's kernel has counted since it started, all CPUs together [s]. The counters move in steps of 10 ms, so
-/// only differences over a second or more mean anything.
+/// What a host's kernel has counted since it started, over all CPUs [s]. The counters move in steps of 10 ms, so only
+/// differences over a second or more mean anything.
 struct HostCpu {
   int cpus = 0;             ///< online
-  double idle_s = 0;        ///< waiting for I/O included
+  double idle_s = 0;        ///< ready to run, but the hypervisor ran something else
   double steal_s = 0;       ///< ready to run, but the hypervisor ran something else
   double interrupts_s = 0;  ///< interrupts, which are not a process's time
 };
 
-/// From /proc/stat; nothing where it cannot be read.
+/// From /proc/stat; nullopt if it cannot be read.
 std::optional<HostCpu> host_cpu(const Probe& probe = {});
 
-/// Time for which CPUs were held back although there was work [s], since the machine or the container started; 0 where
-/// the files are missing.
+/// Time for which CPUs were throttled although there was work [s], since the machine or the container started; 0 if the
+/// files are missing.
 struct Throttling {
-  double container_s = 0;  ///< by a CPU quota, summed over the CPUs: of the control groups above this process the worst
-  double heat_s = 0;       ///< by heat: the core or package held longest (Intel only)
+  double container_s = 0;  ///< by a CPU quota, over all CPUs: the worst of the control groups above this process
+  double heat_s = 0;       ///< by heat: the core or package throttled longest (Intel only)
 };
 Throttling throttling(const Probe& probe = {});
 

@@ -18,8 +18,8 @@ namespace {
 
 using Readings = std::vector<CounterReading>;
 
-/// Who asks for a counter: doctor, which has a rule for it in configs/rules/error_counters.yaml, a hang report, which
-/// tells of it where it moved at all, or both. Nobody judges what moves on healthy hosts, too.
+/// The users of a counter: doctor, which has a rule for it in configs/rules/error_counters.yaml; a hang report, which
+/// shows it if it moved at all; or both. Counters that move on healthy hosts are not judged.
 enum class Use : std::uint8_t { judged, in_hangs, both };
 
 struct Counters {
@@ -45,7 +45,7 @@ constexpr auto kCounters = std::to_array<Counters>({
     {"net", Use::in_hangs, "rx_missed_errors carrier_down_count"},
 });
 
-/// Every counter of a family for one use, "ib/mlx5_3/1/symbol_error", from the folders in which it may be.
+/// Every counter of a family for one use, "ib/mlx5_3/1/symbol_error", from the folders that may have it.
 void read_family(Readings& readings, const Probe& probe, std::string_view family, const std::string& device,
                  const std::vector<std::string>& folders, Use use) {
   for (const Counters& some : kCounters) {
@@ -75,7 +75,7 @@ void read_quota_counters(const Probe& probe, std::vector<CounterReading>& readin
     const std::string controllers(line.substr(first + 1, second - first - 1));
     if (!controllers.empty() && !contains(split_list(controllers), std::string_view("cpu"))) continue;
     const std::string top = "/sys/fs/cgroup" + (controllers.empty() ? "" : "/" + controllers);
-    // A group waits for those around it too; a container's own may be the top.
+    // A group also waits for the groups around it; a container's own may be the top.
     for (std::string path(line.substr(second + 1)); path.size() > 1; path.resize(path.rfind('/'))) {
       add(top + path);
       if (path.find('/') == std::string::npos) break;
@@ -157,7 +157,7 @@ std::map<std::string, std::uint64_t> error_counters(const Probe& probe) {
       counters[fmt::format("{}/{}", name, kDown)] = *state == 1 ? 1 : 0;
     }
   }
-  // The name of the family is of no use beside that of the device.
+  // The family's name is of no use next to the device's.
   for (const CounterReading& one : readings) counters[one.name.substr(one.name.find('/') + 1)] = one.value;
   count_tcp(counters, probe);
   if (const auto kills = read_value(probe, "/proc/vmstat", "oom_kill"); kills && *kills >= 0) {

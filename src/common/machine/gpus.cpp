@@ -78,7 +78,7 @@ void ask_memory(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   ask(gpu.sram_corrected, calls.ecc_at, 0ULL, device, nvml::kCorrected, nvml::kAggregate, nvml::kSram);
   ask(gpu.dram_corrected, calls.ecc_at, 0ULL, device, nvml::kCorrected, nvml::kAggregate, nvml::kDram);
   ask_remapping(calls, device, gpu);
-  // Asked for none, it tells how many there are.
+  // Asked for none, it returns how many there are.
   for (const int cause : {nvml::kSingleBit, nvml::kDoubleBit}) {
     unsigned count = 0;
     const NvmlResult result = calls.retired(device, cause, &count, nullptr);
@@ -90,7 +90,7 @@ void ask_memory(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   }
 }
 
-/// Adds a counter of one link; false where the GPU does not have it.
+/// Adds a counter of one link; false if the GPU does not have it.
 bool add_errors(const Calls& calls, NvmlDevice device, unsigned link, int counter, std::optional<std::uint64_t>& sum) {
   unsigned long long errors = 0;
   if (calls.nvlink_errors(device, link, counter, &errors) != nvml::kSuccess) return false;
@@ -98,7 +98,7 @@ bool add_errors(const Calls& calls, NvmlDevice device, unsigned link, int counte
   return true;
 }
 
-/// From Blackwell on, fields have what the counters of before do not.
+/// Since Blackwell, fields have what the older counters do not.
 void add_field(const Calls& calls, NvmlDevice device, unsigned link, unsigned field,
                std::optional<std::uint64_t>& sum) {
   if (const auto errors = ask_field(calls, device, field, link)) sum = sum.value_or(0) + *errors;
@@ -173,7 +173,7 @@ void ask_processes(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   }
 }
 
-/// What the device answers to the first real question, which tells whether it is lost or waits for a reset.
+/// The device's answer to the first real question, which shows whether it is lost or needs a reset.
 NvmlResult first_answer(const Calls& calls, NvmlDevice device) {
   unsigned ignored = 0;
   return calls.temperature ? calls.temperature(device, 0, &ignored) : nvml::kSuccess;
@@ -243,7 +243,7 @@ GpuFacts ask_health(const Calls& calls, unsigned index) {
   return gpu;
 }
 
-// CUDA's driver interface as its documentation gives it; results and devices are ints, 0 is success.
+// CUDA's driver interface as documented; results and devices are ints, 0 is success.
 constexpr int kMemoryManagement = 102;  // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 constexpr int kShareableHandles = 103;  // CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED
 constexpr int kMulticast = 132;         // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED
@@ -260,7 +260,7 @@ struct CudaCalls {
 }  // namespace
 
 std::vector<std::string> slowdown_words(std::uint64_t reasons) {
-  // nvmlClocksEventReason... 0x08, hardware slowdown, stands for the two behind it on old GPUs.
+  // nvmlClocksEventReason... 0x08, hardware slowdown, stands for the next two on old GPUs.
   constexpr std::array<std::pair<std::uint64_t, const char*>, 3> kReasons{
       {{0x20, "heat (driver)"}, {0x40, "heat (hardware)"}, {0x80, "power brake"}}};
   std::vector<std::string> words;
@@ -352,7 +352,7 @@ std::vector<CudaAbilities> ask_cuda(const std::string& name) {
   return found;
 }
 
-/// Owned by the listener and by the thread that asks, whichever lasts longer.
+/// Owned by the listener and by the thread that asks, whichever lives longer.
 struct XidListener::Session {
   nvml::Driver driver;
   nvml::EventSet events = nullptr;
@@ -365,7 +365,7 @@ struct XidListener::Session {
     if (events != nullptr) (void)driver.calls.event_set_free(events);
   }
 
-  /// Whether some GPU is listened to.
+  /// Whether it listens to any GPU.
   bool start() {
     const Calls& calls = driver.calls;
     const bool able =

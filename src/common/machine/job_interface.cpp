@@ -72,7 +72,7 @@ std::string ip_text(const sockaddr* address) {
 }
 
 std::uint16_t port_of(const SocketAddress& address) {
-  // Both families keep it at the same place.
+  // Both families have it at the same place.
   static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
   std::uint16_t port = 0;
   std::memcpy(&port, reinterpret_cast<const char*>(&address.storage) + offsetof(sockaddr_in, sin_port), sizeof port);
@@ -150,7 +150,7 @@ bool same_network(const std::string& a, const std::string& b, int bits) {
 
 bool is_ipv6(const InterfaceAddress& address) { return address.ip.find(':') != std::string::npos; }
 
-/// 169.254/16 and fe80::/10: of one wire (a GPU's or a management controller's), or meaningless without a scope.
+/// 169.254/16 and fe80::/10: for one wire (a GPU's or a management controller's), or meaningless without a scope.
 bool is_link_local(const std::string& ip) {
   return same_network(ip, "169.254.0.0", 16) || same_network(ip, "fe80::", 10);
 }
@@ -185,7 +185,7 @@ constexpr std::array<Naming, 4> kNamings{{{"OMPI_MCA_btl_tcp_if_include", false}
                                           {"PRTE_MCA_prte_if_include", false},
                                           {"NCCL_SOCKET_IFNAME", true}}};
 
-/// IPv4 first, as everything here prefers it; else what came first.
+/// IPv4 first, as everywhere here; else the first.
 template <typename Accept>
 const InterfaceAddress* first_of(const Addresses& addresses, const Accept& accept) {
   const InterfaceAddress* found = nullptr;
@@ -213,8 +213,8 @@ const InterfaceAddress* named_for_open_mpi(std::string_view text, const Addresse
   return nullptr;
 }
 
-/// Where the launcher's daemon listens, the most telling first. Ranks of Open MPI 4 find mpirun's addresses in
-/// orte_hnp_uri; PMIx servers mostly listen on 127.0.0.1 only, which says nothing.
+/// The addresses at which the launcher's daemon listens, the most useful first. Ranks of Open MPI 4 find mpirun's
+/// addresses in orte_hnp_uri; PMIx servers mostly listen on 127.0.0.1 only, which says nothing.
 std::vector<std::string> launcher_addresses(const Get& get) {
   std::vector<std::string> all;
   for (const char* variable : {"OMPI_MCA_orte_hnp_uri", "PRTE_MCA_prte_hnp_uri", "PMIX_SERVER_URI41",
@@ -230,8 +230,8 @@ std::vector<std::string> launcher_addresses(const Get& get) {
   return all;
 }
 
-/// The address on the way to the launcher's daemon. That may have several of its own, among them one of a bridge for
-/// containers: a network that this host is in itself comes before one behind a gateway.
+/// The address on the way to the launcher's daemon. The daemon may have several, including one of a container bridge: a
+/// network of this host comes before one behind a gateway.
 const InterfaceAddress* towards_launcher(const Addresses& addresses, const Get& get,
                                          const std::function<std::string(const std::string&)>& route) {
   const InterfaceAddress* behind_gateway = nullptr;

@@ -45,16 +45,16 @@ struct SocketAddress {
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
 };
 
-/// Of an IPv4 or IPv6 address in figures; nothing where it is none. Asks no resolver.
+/// An IPv4 or IPv6 address from figures; nullopt if it is none. Asks no resolver.
 std::optional<SocketAddress> socket_address(const std::string& ip, std::uint16_t port);
 
-/// The bytes of an address in figures, in network order: 4 or 16; none where it is not an address.
+/// The bytes of an address in figures, in network order: 4 or 16; none if it is not an address.
 std::vector<unsigned char> address_bytes(const std::string& ip);
 
 /// The address in figures, without its port; empty for other families than IPv4 and IPv6.
 std::string ip_text(const sockaddr* address);
 
-/// Of an IPv4 or IPv6 address.
+/// The port of an IPv4 or IPv6 address.
 std::uint16_t port_of(const SocketAddress& address);
 
 /// One address of a network interface.
@@ -66,34 +66,34 @@ struct InterfaceAddress {
   bool loopback = false;
 };
 
-/// Those of this host, in the system's order.
+/// The addresses of this host, in the system's order.
 std::vector<InterfaceAddress> interface_addresses();
 
-/// The name of the interface with that address; empty where there is none.
+/// The name of the interface with that address; empty if there is none.
 std::string interface_of(const std::string& ip);
 
-/// Of an interface, now [bytes]; 0 where it is not known.
+/// The current MTU of an interface [bytes]; 0 if not known.
 int interface_mtu(const std::string& name);
 
-/// The address from which this host would send to `ip`; empty where there is no way. Nothing is sent.
+/// The address from which this host would send to `ip`; empty if there is no route. Nothing is sent.
 std::string route_source(const std::string& ip);
 
-/// The address on which other hosts of this job reach this one: of the interface that the user names to the library
+/// The address at which other hosts of this job reach this one. If the user names an interface to the library
 /// (OMPI_MCA_btl_tcp_if_include, OMPI_MCA_oob_tcp_if_include, PRTE_MCA_prte_if_include, NCCL_SOCKET_IFNAME; names and,
-/// for the first three, CIDRs), else of the one that the route to the launcher's daemon takes, else the first that is
-/// up and not a bridge for containers. 127.0.0.1 where `one_host`. Throws Error with the choices where a named
-/// interface does not exist and where the host has no address at all that others could reach.
+/// for the first three, CIDRs), that one; else the one on the route to the launcher's daemon; else the first that is up
+/// and no container bridge. 127.0.0.1 if `one_host`. Throws Error with the choices if a named interface does not exist,
+/// or if the host has no address that others could reach.
 std::string job_interface_address(bool one_host, const std::function<const char*(const char*)>& get);
 
-/// The same for several hosts, from what is given alone. `route` is route_source.
+/// The same for several hosts, from the arguments alone. `route` is route_source.
 std::string choose_address(const std::vector<InterfaceAddress>& addresses,
                            const std::function<const char*(const char*)>& get,
                            const std::function<std::string(const std::string& ip)>& route);
 
-/// Those on which the watchers of other hosts might come, IPv4 before IPv6.
+/// Those on which other hosts' watchers may connect, IPv4 before IPv6.
 std::vector<InterfaceAddress> usual_addresses(const std::vector<InterfaceAddress>& addresses);
 
-/// By which hosts tell that they mean the same network: "eth1" or "eth1, IPv6".
+/// The name by which hosts know that they mean the same network: "eth1" or "eth1, IPv6".
 std::string common_name(const InterfaceAddress& address);
 
 /// The addresses in the URI of an Open MPI, PRRTE or PMIx daemon:

@@ -26,12 +26,12 @@ std::size_t find_any_case(std::string_view text, std::string_view words) {
 
 bool has(std::string_view text, std::string_view words) { return find_any_case(text, words) != kNotFound; }
 
-/// "[12345.678901] ", "[  +0.000838] " or, of dmesg -T, "[Mon Sep  1 12:00:00 2025] ": what is behind it, and its time.
+/// "[12345.678901] ", "[  +0.000838] " or, from dmesg -T, "[Mon Sep  1 12:00:00 2025] ": takes it off; its time.
 bool take_brackets(std::string_view& text, std::string_view& time) {
   std::string_view rest = trimmed(text);
   if (!rest.starts_with('[')) return false;
   const std::size_t end = rest.find(']');
-  if (end > 40) return false;  // nowhere is beyond that too
+  if (end > 40) return false;  // npos is beyond that too
   const std::string_view inside = trimmed(rest.substr(1, end - 1));
   const bool seconds =
       !inside.empty() && inside.find('.') != kNotFound && inside.find_first_not_of("+0123456789.") == kNotFound;
@@ -48,7 +48,7 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
 bool take_journal(std::string_view& text, KernelMessage& message) {
   constexpr std::string_view kKernel = " kernel: ";
   const std::size_t at = text.find(kKernel);
-  if (at > 120) return false;  // nowhere is beyond that too
+  if (at > 120) return false;  // npos is beyond that too
   const std::string_view before = trimmed(text.substr(0, at));
   const std::size_t space = before.rfind(' ');
   message.host = space == kNotFound ? before : before.substr(space + 1);
@@ -67,7 +67,7 @@ bool take_talos(std::string_view& text, KernelMessage& message) {
   return true;
 }
 
-/// dmesg --time-format iso: "2025-09-01T12:00:00,123456+00:00 "; others have no comma there.
+/// dmesg --time-format iso: "2025-09-01T12:00:00,123456+00:00 "; other formats have no comma there.
 bool take_iso(std::string_view& text, KernelMessage& message) {
   const std::string_view time = text.substr(0, text.find(' '));
   if (time.size() != 32 || time[10] != 'T' || time[19] != ',') return false;
@@ -87,7 +87,7 @@ void take_level(std::string_view& text) {
   }
 }
 
-/// The kernel's prefix off `text`; false where there is none.
+/// Takes the kernel's prefix off `text`; false if there is none.
 bool take_prefix(std::string_view& text, KernelMessage& message) {
   const bool shipped = take_journal(text, message) || take_talos(text, message) || take_iso(text, message);
   take_level(text);
@@ -104,7 +104,7 @@ bool read_xid(std::string_view text, KernelEvent& event) {
   text = text.substr(at);
   const std::size_t open = text.find('('), close = text.find(')');
   if (close == kNotFound || !text.substr(close).starts_with("): ")) return false;
-  // "45, ..., Ch 00000001 caused by previous Xid 149": a clean-up, which says itself what it follows.
+  // "45, ..., Ch 00000001 caused by previous Xid 149": a clean-up that names its cause.
   constexpr std::string_view kCause = " caused by previous Xid ";
   const std::size_t cause = text.find(kCause);
   const std::size_t digits = cause == kNotFound ? close + 3 : cause + kCause.size();
@@ -118,8 +118,7 @@ bool read_xid(std::string_view text, KernelEvent& event) {
   return true;
 }
 
-/// "nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 63 LTSSM Fault Up"; those that are not fatal are
-/// counters.
+/// "nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 20034, Fatal, Link 63 LTSSM Fault Up"; non-fatal ones are counters.
 bool read_sxid(std::string_view text, KernelEvent& event) {
   const std::size_t at = text.find(": SXid (PCI:"), close = text.find("): ", at);
   if (at == kNotFound || close == kNotFound || text.find(", Fatal", close) == kNotFound) return false;
@@ -127,13 +126,13 @@ bool read_sxid(std::string_view text, KernelEvent& event) {
   if (!number) return false;
   event.number = *number;
   event.what = KernelEvent::What::nvswitch;
-  const std::size_t begin = text.substr(0, at).rfind(' ') + 1;  // 0 where there is no blank
+  const std::size_t begin = text.substr(0, at).rfind(' ') + 1;  // 0 if there is no space
   event.device = text.substr(begin, at - begin);
   event.text = trimmed(text);
   return true;
 }
 
-/// The first word that looks like a PCI address ("0000:3b:00.0"); empty where there is none.
+/// The first word that looks like a PCI address ("0000:3b:00.0"); empty if there is none.
 std::string_view pci_address(std::string_view text) {
   while (!text.empty()) {
     const std::string_view word = text.substr(0, text.find(' '));
@@ -161,7 +160,7 @@ bool read_link_down(std::string_view text, KernelEvent& event) {
   for (const std::string_view words : kDown) at = std::min(at, find_any_case(text, words));
   if (at == kNotFound) return false;
   event.what = KernelEvent::What::link_down;
-  // "mlx5_core 0000:5e:00.0 ens1f0np0: Link down": what stands before the colon names it.
+  // "mlx5_core 0000:5e:00.0 ens1f0np0: Link down": the text before the colon names it.
   std::string_view before = text.substr(0, at);
   const std::size_t colon = before.find(": ");
   if (colon != kNotFound) before = before.substr(0, colon);
@@ -171,30 +170,30 @@ bool read_link_down(std::string_view text, KernelEvent& event) {
   return true;
 }
 
-/// The number behind the first `key`; -1 where there is none.
-std::int64_t number_behind(std::string_view text, std::string_view key) {
+/// The number after the first `key`; -1 if there is none.
+std::int64_t number_after(std::string_view text, std::string_view key) {
   const std::size_t at = text.find(key);
   return at == kNotFound ? -1 : leading_number<std::int64_t>(text.substr(at + key.size())).value_or(-1);
 }
 
 /// "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),...,task_memcg=/job,task=python,pid=4242,uid=0", before the
-/// line that says so in words. Names may hold commas.
+/// line that says so as text. Names may contain commas.
 void read_oom_kill(std::string_view text, KernelEvent& event) {
   constexpr std::string_view kTask = ",task=";
   const std::size_t task = text.find(kTask), pid = text.rfind(",pid=");
   if (task == kNotFound) return;
   const std::size_t begin = task + kTask.size();
   event.device = text.substr(begin, pid == kNotFound || pid < begin ? kNotFound : pid - begin);
-  if (pid != kNotFound) event.pid = number_behind(text.substr(pid), ",pid=");
+  if (pid != kNotFound) event.pid = number_after(text.substr(pid), ",pid=");
 }
 
-/// "... Killed process 4242 (python) total-vm:8kB, anon-rss:4kB, file-rss:0kB, shmem-rss:0kB, ...": names may hold
+/// "... Killed process 4242 (python) total-vm:8kB, anon-rss:4kB, file-rss:0kB, shmem-rss:0kB, ...": names may contain
 /// parentheses.
 void read_killed(std::string_view text, KernelEvent& event) {
   constexpr std::string_view kProcess = " process ";
   const std::size_t process = find_any_case(text, kProcess);
   if (process == kNotFound) return;
-  event.pid = number_behind(text.substr(process), kProcess);
+  event.pid = number_after(text.substr(process), kProcess);
   const std::size_t open = text.find('(', process);
   if (open == kNotFound) return;
   std::size_t close = std::min(text.find(") total-vm", open), text.find(") score", open));
@@ -202,7 +201,7 @@ void read_killed(std::string_view text, KernelEvent& event) {
   if (close == kNotFound) return;
   event.device = text.substr(open + 1, close - open - 1);
   for (const std::string_view key : {"anon-rss:", "file-rss:", "shmem-rss:"}) {
-    const std::int64_t kib = number_behind(text, key);
+    const std::int64_t kib = number_after(text, key);
     constexpr std::int64_t kMost = std::int64_t{1} << 40;
     if (kib > 0 && kib < kMost) event.nbytes += static_cast<std::uint64_t>(kib) << 10;
   }
@@ -210,7 +209,7 @@ void read_killed(std::string_view text, KernelEvent& event) {
 
 bool read_out_of_memory(std::string_view text, KernelEvent& event) {
   const bool list = text.starts_with("oom-kill:");
-  // Before Linux 5 the size stands on a line of its own.
+  // Before Linux 5 the size is on a separate line.
   const bool words = (has(text, "out of memory") && (has(text, ": kill process ") || has(text, ": killed process "))) ||
                      (text.starts_with("Killed process ") && has(text, "total-vm:"));
   if (!list && !words) return false;
@@ -223,8 +222,8 @@ bool read_out_of_memory(std::string_view text, KernelEvent& event) {
 }  // namespace
 
 std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::path& root) {
-  // One read, one record: "priority,sequence,microseconds,flags;text" (Documentation/ABI/testing/dev-kmsg). A file that
-  // stands for it holds one per line. Non-blocking, because at the end of the log a read would wait.
+  // One read returns one record: "priority,sequence,microseconds,flags;text" (Documentation/ABI/testing/dev-kmsg). A
+  // file in its place has one per line. Non-blocking, because a read at the end of the log would wait.
   constexpr std::size_t kMost = 4096;
   const int fd = ::open((root / "dev/kmsg").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return {};
@@ -232,7 +231,7 @@ std::vector<KernelLine> kernel_lines(std::uint64_t from, const std::filesystem::
   std::string text;
   for (int reads = 0; reads < 200000; ++reads) {
     const ssize_t n = ::read(fd, buffer.data(), buffer.size());
-    if (n < 0 && errno == EPIPE) continue;  // overwritten while it was read; the next one is there
+    if (n < 0 && errno == EPIPE) continue;  // overwritten during the read; the next one is there
     if (n <= 0) break;
     text.append(buffer.data(), static_cast<std::size_t>(n));
   }

@@ -38,7 +38,7 @@ std::vector<PciFunction> gpu_functions(const Probe& probe) {
 std::optional<PciFunction> pci_function_of(const Probe& probe, const std::string& folder) {
   const auto path = probe.resolve(folder + "/device");
   if (!path || !probe.exists(*path + "/vendor")) return std::nullopt;
-  // Of virtio the device is one step below the PCI function.
+  // For virtio the device is one step below the PCI function.
   return function_at(probe, *path);
 }
 
@@ -110,7 +110,7 @@ std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_vie
 
 namespace {
 
-/// "pci0000:15", "0000:15:01.0", ...: the host bridge, what is below it, and the function itself last.
+/// "pci0000:15", "0000:15:01.0", ...: the host bridge, the bridges below it, and the function itself last.
 std::vector<std::string_view> steps_of(const std::string& path) {
   constexpr std::string_view kDevices = "/sys/devices/";
   std::string_view rest = path;
@@ -125,9 +125,9 @@ PciPath pci_path(const PciFunction& a, const PciFunction& b) {
   const auto two = steps_of(b.path);
   const auto common =
       static_cast<std::size_t>(std::mismatch(one.begin(), one.end(), two.begin(), two.end()).first - one.begin());
-  // Only the host bridge in common is not a switch.
+  // If only the host bridge is common, there is no common switch.
   if (common >= 2) {
-    // Below the last common bridge: a switch's port, and the function. More is another switch.
+    // Below the last common bridge: a switch's port and the function. More means another switch.
     const bool near = one.size() - common <= 2 && two.size() - common <= 2;
     return near ? PciPath::pix : PciPath::pxb;
   }

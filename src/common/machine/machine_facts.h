@@ -10,27 +10,27 @@
 
 namespace busbar {
 
-// What several checks ask of a machine. Pure in the probe.
+// Facts about a machine that several checks need. Pure in the probe.
 
 /// A function on the PCI bus.
 struct PciFunction {
   std::string address;  ///< "0000:18:00.0"
   std::string path;     ///< with all links followed: "/sys/devices/pci0000:15/0000:15:01.0/..."
-  int numa_node = -1;   ///< -1: the firmware does not tell
+  int numa_node = -1;   ///< -1: the firmware does not report it
   std::string local_cpus;
 };
 
-/// NVIDIA's GPUs on the bus, in the order of their addresses. Needs no driver, so it tells a host without GPUs from one
-/// whose driver is dead; empty where the bus is not visible.
+/// NVIDIA's GPUs on the bus, ordered by address. Needs no driver, so it can tell a host without GPUs from one with a
+/// dead driver; empty if the bus is not visible.
 std::vector<PciFunction> gpu_functions(const Probe& probe);
 
-/// The addresses of these ("0000:18:00.0").
+/// Their addresses ("0000:18:00.0").
 std::vector<std::string> gpus_on_bus(const Probe& probe = {});
 
-/// What stands behind `folder`/device, a PCI function; nothing for virtual devices.
+/// The PCI function of `folder`/device; nullopt for virtual devices.
 std::optional<PciFunction> pci_function_of(const Probe& probe, const std::string& folder);
 
-/// How two functions reach each other, in NCCL's and nvidia-smi's words, the nearest first.
+/// How two functions reach each other, in NCCL's and nvidia-smi's terms, the nearest first.
 enum class PciPath : std::uint8_t {
   pix,  ///< one switch, or less
   pxb,  ///< several switches
@@ -46,35 +46,35 @@ constexpr std::string_view name(PciPath path) {
 /// From their places in sysfs' tree of devices. Pure.
 PciPath pci_path(const PciFunction& a, const PciFunction& b);
 
-/// Whether the node has hardware for which limits and memory matter: elsewhere few of them are worth a word.
+/// Whether the node has hardware for which limits and memory matter; on other nodes few of them are worth a report.
 bool has_gpus(const Probe& probe);
 bool has_rdma(const Probe& probe);
 
-/// The number at the start of a file's text ("4" of "4: ACTIVE"); nothing where there is none.
+/// The number at the start of a file's text ("4" of "4: ACTIVE"); nullopt if there is none.
 std::optional<long long> read_count(const Probe& probe, const std::string& path);
 
 /// NUMA nodes that have memory or CPUs; at least 1.
 int numa_nodes(const Probe& probe);
 
-/// CPUs that are online; at least 1.
+/// Online CPUs; at least 1.
 int online_cpus(const Probe& probe);
 
-/// Whether a hypervisor says that it is one.
+/// Whether a hypervisor says that this is a virtual machine.
 bool is_virtual(const Probe& probe);
 
-/// Whether this process has a capability; `bit` as linux/capability.h has it.
+/// Whether this process has a capability; `bit` as in linux/capability.h.
 bool has_capability(const Probe& probe, int bit);
 
 std::vector<std::string_view> words_of(std::string_view line);
 
-/// What stands behind `key` and a colon or blanks in lines such as those of /proc/meminfo and of a control group's
-/// memory.stat; nothing where the key is not there.
+/// The text after `key` and a colon or spaces, in lines such as those of /proc/meminfo and of a control group's
+/// memory.stat; nullopt if there is no such key.
 std::optional<std::string_view> field_of(std::string_view text, std::string_view key);
 
-/// The number behind such a key of a file.
+/// The number after such a key in a file.
 std::optional<long long> read_value(const Probe& probe, const std::string& path, std::string_view key);
 
-/// The number of kB behind such a key, in bytes.
+/// The number of kB after such a key, in bytes.
 std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_view key);
 
 }  // namespace busbar

@@ -11,10 +11,10 @@
 namespace busbar {
 namespace {
 
-/// "2.28.9" in front of what follows; nothing else counts.
+/// The text before "2.28.9"; nothing else counts.
 constexpr std::string_view kMark = "NCCL version ";
 
-/// The library says "NCCL version 2.28.9+cuda13.0" and has other texts that begin alike.
+/// The library contains "NCCL version 2.28.9+cuda13.0" and other strings that begin alike.
 int version_in(std::string_view bytes) {
   for (std::size_t at = bytes.find(kMark); at != std::string_view::npos; at = bytes.find(kMark, at + 1)) {
     const int version = nccl_version_number(bytes.substr(at + kMark.size(), 16));
@@ -45,7 +45,7 @@ int nccl_version_of_file(std::string_view path) {
     if (const int version = nccl_version_number(path.substr(name + kName.size())); version > 0) return version;
   }
   std::ifstream file{std::string(path), std::ios::binary};
-  constexpr std::size_t kPiece = 1 << 20, kOverlap = 64;  // so that a text across two pieces is found
+  constexpr std::size_t kPiece = 1 << 20, kOverlap = 64;  // to find a string across two pieces
   std::string bytes(kOverlap + kPiece, '\0');
   while (file) {
     file.read(bytes.data() + kOverlap, kPiece);
@@ -66,7 +66,7 @@ std::optional<int> mapped_nccl_version(std::int64_t pid) {
       files.insert(line.substr(path));
   }
   if (files.empty()) return std::nullopt;
-  // By way of the process's own root: it may run in a container. A file that was deleted meanwhile cannot be opened.
+  // Through the process's own root: it may run in a container. A file that was deleted meanwhile cannot be opened.
   for (const std::string& file : files) {
     const int version = nccl_version_of_file(fmt::format("/proc/{}/root{}", pid, file));
     if (version > 0) return version;

@@ -24,7 +24,7 @@ struct Limit {
   long long used = 0;
 };
 
-/// What one control group allows and has used. Inactive file pages do not count as used: the kernel drops them first.
+/// The limit and use of one control group. Inactive file pages do not count as used: the kernel drops them first.
 std::optional<Limit> limit_of(const Probe& probe, const std::string& dir, int version) {
   const bool unified = version == 2;
   std::optional<long long> bytes = read_count(probe, dir + (unified ? "/memory.max" : "/memory.limit_in_bytes"));

@@ -39,7 +39,7 @@ std::vector<std::string> interfaces_of(const Probe& probe, const std::string& de
   return found;
 }
 
-/// Adds what sysfs tells of a port that was listed.
+/// Adds sysfs' data about a listed port.
 void read_port(const Probe& probe, RdmaPort& port, std::size_t nports) {
   const std::string folder = fmt::format("{}/{}", kDevices, port.device);
   port.name = nports == 1 ? port.device : fmt::format("{}/{}", port.device, port.port);
@@ -56,7 +56,7 @@ void read_port(const Probe& probe, RdmaPort& port, std::size_t nports) {
   port.interfaces = interfaces_of(probe, port.device, port.port, nports);
 }
 
-/// Interfaces that the routing table sends to: text of /proc/net/route, name first.
+/// Interfaces that the routing table uses: text of /proc/net/route, name first.
 std::set<std::string> routed_interfaces(const Probe& probe) {
   std::set<std::string> names;
   const auto lines = probe.lines("/proc/net/route");
@@ -64,7 +64,7 @@ std::set<std::string> routed_interfaces(const Probe& probe) {
     const auto words = words_of(lines[i]);
     if (!words.empty()) names.emplace(words[0]);
   }
-  // IPv6: the name is last, and every interface has fe80::/64 there and its own addresses by lo.
+  // IPv6: the name is last; every interface has fe80::/64 there, and its own addresses through lo.
   for (const std::string_view line : probe.lines("/proc/net/ipv6_route")) {
     const auto words = words_of(line);
     const bool counts =
@@ -84,13 +84,13 @@ bool same_namespace(const Probe& probe, const NetInterface& net) {
 std::uint64_t count_in(std::string_view word) { return leading_number<std::uint64_t>(word).value_or(0); }
 
 bool is_of_no_use(const Probe& probe, const std::string& name) {
-  // A pair of which the other end is in this namespace too is plumbing; a container's own eth0 is one as well.
+  // A pair whose other end is also in this namespace is plumbing; but a container's own eth0 is one end of a pair too.
   return (name != "lo" && leads_nowhere(name) &&
           !probe.exists(fmt::format("{}/{}/device/vendor", kInterfaces, name))) ||
          probe.exists(fmt::format("{}/{}/wireless", kInterfaces, name));
 }
 
-// Of libibverbs' interface what is asked, as its own header has it (ibv_query_port(3)); the opaque types are pointers.
+// What we use of libibverbs' interface, as in its own header (ibv_query_port(3)); the opaque types are pointers.
 struct PortAttributes {  // begins as ibv_port_attr does, and has room for all of it
   int state, max_mtu, active_mtu;
   char rest[256];

@@ -4,7 +4,7 @@
 
 namespace busbar::nvml {
 Driver::Driver(const std::string& library_name) : library(open_library(library_name)), calls{library.get()} {
-  // Its newer name, of the same signature.
+  // Its newer name, with the same signature.
   if (!calls.clock_reasons) calls.clock_reasons = {library.get(), "nvmlDeviceGetCurrentClocksEventReasons"};
   complete = calls.init && calls.shutdown && calls.error_string != nullptr && calls.count && calls.handle;
   if (!complete) return;
@@ -28,7 +28,7 @@ std::vector<NvmlDevice> Driver::devices(std::string& problem) const {
 }
 
 std::string plain_bus_id(std::string id) {
-  // NVML writes eight digits of the domain, sysfs and the kernel's log four, and small letters.
+  // NVML writes eight digits of the domain; sysfs and the kernel's log write four, in lower case.
   if (id.size() == 16) id.erase(0, 4);
   return lower_case(id);
 }

@@ -7,8 +7,8 @@
 
 namespace busbar {
 
-// What is asked of NVML's stable C interface: our own declarations, checked against nvml.h where a CUDA toolkit is at
-// hand (test/unit/doctor_gpu_test.cpp). Enumerations are ints, as the C ABI passes them.
+// The part of NVML's stable C interface that we use: our own declarations, checked against nvml.h if there is a CUDA
+// toolkit (test/unit/doctor_gpu_test.cpp). Enumerations are ints, as the C ABI passes them.
 
 using NvmlResult = int;
 using NvmlDevice = void*;
@@ -87,7 +87,7 @@ constexpr unsigned kFieldLinkReceiveErrors = 208;  // NVML_FI_DEV_NVLINK_COUNT_R
 constexpr unsigned kFieldLinkRecoveries = 215;     // NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS, scope: link
 constexpr int kReplays = 0, kRecoveries = 1, kCrcFlit = 2, kCrcData = 3;  // nvmlNvLinkErrorCounter_t
 
-/// A function of NVML's, which old drivers may lack: then it says so.
+/// A function of NVML, which old drivers may lack: then it returns kFunctionNotFound.
 template <class Function>
 struct Call;
 
@@ -158,18 +158,18 @@ struct Driver {
 
   SharedLibrary library;  ///< null: no driver is installed, or the container was not given it
   Calls calls;
-  bool complete = false;  ///< what every NVML has is there
+  bool complete = false;  ///< it has the functions that every NVML has
   bool open = false;      ///< and it may be asked
   std::string refusal;    ///< why it may not, in NVML's words
 
-  /// The devices in NVML's order, null where it does not give one; `problem`: why it does not tell how many.
+  /// The devices in NVML's order, null if it does not give one; `problem`: why it does not say how many.
   std::vector<NvmlDevice> devices(std::string& problem) const;
 };
 
-/// "0000:18:00.0", as sysfs and the kernel's log write it, of what NVML or CUDA write.
+/// "0000:18:00.0", as sysfs and the kernel's log write it, from NVML's or CUDA's form.
 std::string plain_bus_id(std::string id);
 
-/// The same of a device; empty where NVML does not tell.
+/// The same for a device; empty if NVML does not say.
 std::string bus_id_of(const Calls& calls, NvmlDevice device);
 
 }  // namespace nvml

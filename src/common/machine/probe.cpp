@@ -38,7 +38,7 @@ std::optional<std::string> link_target(const std::string& path) {
   return std::string(target, static_cast<std::size_t>(length));
 }
 
-/// Where a path of the probe is on this machine; nothing where links go in circles.
+/// The probe's path on this machine; nullopt if links go in circles.
 std::optional<std::string> real_path(const Probe& probe, const std::string& path) {
   if (probe.root == "/" || probe.root.empty()) return path;  // the kernel follows links by itself
   // A link inside a folder that stands for "/" must not lead out of it.
@@ -49,7 +49,7 @@ std::optional<std::string> real_path(const Probe& probe, const std::string& path
 }
 
 std::optional<std::string> read_real(const std::string& path) {
-  // Not blocking: opening a pipe or a device may wait for ever, and reading them does.
+  // Non-blocking: opening a pipe or a device may wait for ever, and reading them does.
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   if (fd < 0) return std::nullopt;
   struct stat info {};
@@ -61,7 +61,7 @@ std::optional<std::string> read_real(const std::string& path) {
     while (text->size() < kMostBytes && (got = ::read(fd, buffer, sizeof buffer)) > 0) {
       text->append(buffer, std::min(static_cast<std::size_t>(got), kMostBytes - text->size()));
     }
-    // sysfs says so of attributes that a device does not have
+    // sysfs does this for attributes that a device does not have
     if (got < 0 && text->empty()) text.reset();
   }
   ::close(fd);
@@ -183,7 +183,7 @@ std::optional<Probe::Mount> mount_of(const std::string& path) {
   return Probe::Mount{block * info.f_blocks, block * info.f_bavail};
 }
 
-/// What a home folder on a dead file server does: no answer, ever.
+/// A home folder on a dead file server never answers.
 void add_home(Probe& probe) {
   const auto home = probe.environment.find("HOME");
   if (home == probe.environment.end()) return;
@@ -195,7 +195,7 @@ void add_home(Probe& probe) {
   }
 }
 
-/// No file tells the MTU of an InfiniBand port.
+/// No file shows the MTU of an InfiniBand port.
 void add_active_mtus(Probe& probe) {
   if (probe.list("/sys/class/infiniband_verbs").empty()) return;
   if (auto mtus = answer_within(3, [] { return ask_active_mtus(); })) probe.notes.merge(*mtus);

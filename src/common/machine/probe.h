@@ -13,19 +13,19 @@ namespace busbar {
 
 struct RecordedFiles;
 
-/// The one way in which checks look at a machine, so that they are tested on recorded ones: files and links below a
-/// root, and what no file says. Reads only, and never blocks: a file that never ends (/dev/kmsg) has its own member.
+/// The only way in which checks read a machine, so that tests use recorded ones: files and links below a root, and
+/// facts in no file. Only reads, and never blocks: a file that never ends (/dev/kmsg) has its own member.
 struct Probe {
   Probe(const std::filesystem::path& folder = "/") : root(folder) {}
 
   std::string root;                               ///< a folder that stands for "/"
-  std::shared_ptr<const RecordedFiles> recorded;  ///< set: these instead of `root`
+  std::shared_ptr<const RecordedFiles> recorded;  ///< if set: these instead of `root`
 
   struct Mount {
     std::uint64_t nbytes = 0;
     std::uint64_t free_bytes = 0;
   };
-  /// A resource limit; nothing: unlimited.
+  /// A resource limit; nullopt: unlimited.
   using Limit = std::optional<std::uint64_t>;
 
   std::map<std::string, std::string> environment;  ///< of this process (in a job: of this rank)
@@ -35,30 +35,30 @@ struct Probe {
   unsigned uid = 0;
   std::string host;
   std::string kernel;                                  ///< uname -r
-  std::optional<std::vector<std::string>> kernel_log;  ///< lines; nothing: not readable
-  double now_s = 0;                                    ///< since the epoch: ages of files are told against it
-  std::map<std::string, std::string> notes;  ///< what only the caller knows: "nccl.loaded", "ib.active_mtu.mlx5_0/1",
+  std::optional<std::vector<std::string>> kernel_log;  ///< lines; nullopt: not readable
+  double now_s = 0;                                    ///< since the epoch; ages of files count back from it
+  std::map<std::string, std::string> notes;  ///< known only to the caller: "nccl.loaded", "ib.active_mtu.mlx5_0/1",
                                              ///< "kernel.now": seconds on the clock of the kernel's log
 
-  /// What stat(2) says of a file.
+  /// The stat(2) data of a file.
   struct Status {
     std::uint64_t nbytes = 0;
     unsigned uid = 0;
     double modified_s = 0;  ///< since the epoch
   };
 
-  /// The text of a file, at most 1 MiB, without trailing white space; nothing where it cannot be read.
+  /// The text of a file, at most 1 MiB, without trailing white space; nullopt if it cannot be read.
   std::optional<std::string> read(const std::string& path) const;
-  /// Its lines; none where it cannot be read.
+  /// Its lines; none if it cannot be read.
   std::vector<std::string> lines(const std::string& path) const;
-  /// Names in a folder, sorted; empty where there is none.
+  /// Names in a folder, sorted; empty if there is none.
   std::vector<std::string> list(const std::string& path) const;
-  /// The last component of where a link points; nothing where it is none.
+  /// The last component of a link's target; nullopt if it is no link.
   std::optional<std::string> link_name(const std::string& path) const;
-  /// The path with all links followed, as seen below the root; nothing where it does not exist. For the PCI tree.
+  /// The path with all links followed, as seen below the root; nullopt if it does not exist. For the PCI tree.
   std::optional<std::string> resolve(const std::string& path) const;
   std::optional<Status> status(const std::string& path) const;
-  /// Whether this process may read and write it (a device; nothing is opened).
+  /// Whether this process may read and write it (a device; opens nothing).
   bool usable(const std::string& path) const;
   bool exists(const std::string& path) const;
 };
@@ -66,17 +66,17 @@ struct Probe {
 /// This machine, as this process sees it.
 Probe probe_this_machine();
 
-/// A recorded one, from the text of a recording; `name` for messages. Lines, of which a later one replaces an earlier
-/// one, so that a sick machine is a healthy one's text and a few lines more:
+/// A recorded machine, from the text of a recording; `name` is for messages. A later line replaces an earlier one, so
+/// that a sick machine is a healthy one's text and a few more lines:
 ///   file /proc/sys/kernel/numa_balancing 0      (text to the end of the line; \n, \t, \\ and \x1f inside)
 ///   link /sys/class/net/eth0 ../../devices/...  (folders are there by what is in them)
 ///   folder /dev/infiniband                      (an empty one)
 ///   gone /sys/class/infiniband/mlx5_3           (with all below)
-///   status /dev/shm/nccl-x 1000 9633792 1700000000.0   (uid, bytes, modified; an empty file where there is none)
+///   status /dev/shm/nccl-x 1000 9633792 1700000000.0   (uid, bytes, modified; an empty file if there is none)
 ///   denied /dev/infiniband/uverbs0              (exists, but may not be opened)
 ///   env NAME=VALUE · limit memlock 65536 · limit nofile unlimited · mount /dev/shm 67108864 1000 · cpus 0-7,16
 ///   uid 1000 · host node1 · kernel 5.15.0 · now 1700000000.0 · note nccl.loaded 2.28.9
-///   kmsg TEXT    (a line of the kernel's log; "kmsg" alone: readable and empty; none of them: not readable)
+///   kmsg TEXT    (a line of the kernel's log; "kmsg" alone: readable and empty; none: not readable)
 ///   # comment
 /// Throws Error(bad_config) naming the line.
 Probe probe_recorded(std::string_view text, const std::string& name);

@@ -47,7 +47,7 @@ std::optional<std::string> RecordedFiles::follow(const std::string& path) const 
 
 namespace {
 
-/// Takes the first word off; the rest stands behind one space, as it is.
+/// Takes the first word off; the rest follows one space, unchanged.
 std::string_view take_word(std::string_view& rest) {
   const std::string_view word = rest.substr(0, rest.find(' '));
   rest.remove_prefix(std::min(rest.size(), word.size() + 1));
@@ -88,7 +88,7 @@ std::string absolute(std::string_view path) {
   return std::string(path);
 }
 
-/// Where the entry itself is: links are followed in the folders above it, not in its own name.
+/// The entry's own place: follows links in the folders above it, not in its own name.
 std::string place(const RecordedFiles& files, std::string_view path) {
   const std::string text = absolute(path);
   const std::size_t slash = text.rfind('/');
@@ -97,7 +97,7 @@ std::string place(const RecordedFiles& files, std::string_view path) {
   return (*folder == "/" ? "" : *folder) + text.substr(slash);
 }
 
-/// Whether the line is about a file, which then is noted.
+/// Whether the line is about a file; if so, records it.
 bool add_file_line(std::string_view key, std::string_view rest, RecordedFiles& files) {
   constexpr std::array<std::string_view, 6> kKeys = {"file", "link", "folder", "gone", "status", "denied"};
   if (!contains(kKeys, key)) return false;

@@ -9,30 +9,30 @@
 
 namespace busbar {
 
-/// What a recording says of one path; of a folder that is empty, nothing of this.
+/// A recording's data about one path; none of these for an empty folder.
 struct RecordedFile {
   std::optional<std::string> text;
-  std::optional<std::string> link;  ///< where it points, as the kernel writes it
+  std::optional<std::string> link;  ///< its target, as the kernel writes it
   std::optional<Probe::Status> status;
   bool denied = false;
 };
 
-/// The files of a recorded machine, by absolute path with no link inside it; folders are there by what is in them.
+/// The files of a recorded machine, by absolute path without links inside; folders exist through their contents.
 struct RecordedFiles {
   std::map<std::string, RecordedFile> files;
 
   bool exists(const std::string& path) const { return files.contains(path) || !list(path).empty(); }
-  /// What is recorded of a path, or of one that is not there.
+  /// The recorded data of a path, or of one that does not exist.
   const RecordedFile& at(const std::string& path) const;
   std::vector<std::string> list(const std::string& path) const;
-  /// The path itself and everything below.
+  /// Removes the path itself and everything below it.
   void remove(const std::string& path);
-  /// The path without links; nothing where they go in circles.
+  /// The path without links; nullopt if they go in circles.
   std::optional<std::string> follow(const std::string& path) const;
 };
 
-/// Follows links as the kernel does, but never above the root. `link`: where a path without links inside points, or
-/// nothing. Nothing comes back where links go in circles; whether the end exists is not asked.
+/// Follows links as the kernel does, but never above the root. `link`: the target of a path without links inside, or
+/// nullopt. Returns nullopt if links go in circles; does not check that the end exists.
 template <class Link>
 std::optional<std::string> follow_links(const std::string& path, const Link& link) {
   constexpr int kMostLinks = 40;  // of Linux
