@@ -66,7 +66,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
   return raw;
 }
 
-/// A started child. Whatever happens, its group is gone when this is.
+/// A started child. Its process group never outlives this object.
 class Child {
  public:
   Child(std::vector<std::string> argv, std::vector<std::string> environment) {
@@ -78,7 +78,7 @@ class Child {
     pid_ = fork();
     if (pid_ < 0) throw_not_possible(fmt::format("cannot fork: {}", std::strerror(errno)));
     if (pid_ == 0) {
-      // Between fork and exec of a process with threads only async-signal-safe calls may stand.
+      // Between fork and exec of a process with threads, only async-signal-safe calls are allowed.
       setpgid(0, 0);
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       if (getppid() != parent) _exit(127);
@@ -115,7 +115,7 @@ class Child {
   int err() const { return err_.fd(); }
   void signal_group(int signal) const { kill(-pid_, signal); }
 
-  /// The wait status once it has ended; then the rest of its group is killed too, before the id can be used again.
+  /// The wait status once it has ended; then it also kills the rest of the group, before the id can be used again.
   std::optional<int> ended() {
     siginfo_t info{};
     if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return {};
@@ -131,7 +131,7 @@ class Child {
   Fd out_, err_;
 };
 
-/// Reads what there is; true at the end of the stream.
+/// Reads what is available; true at the end of the stream.
 bool drain(int fd, std::string& kept, const ChildOptions& options, bool forward, bool& cut) {
   std::array<char, 16384> chunk{};
   while (true) {
@@ -159,7 +159,7 @@ std::string interrupted_line(int signal, const std::string& kept) {
   return fmt::format("busbar: interrupted (SIG{}): {}\n", sigabbrev_np(signal), kept);
 }
 
-// A blocked signal comes although it is ignored: whoever waits for it must leave it out.
+// A blocked signal comes although it is ignored: code that waits for it must leave it out.
 sigset_t interrupts() {
   sigset_t set;
   sigemptyset(&set);
@@ -199,7 +199,7 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
   Time deadline = after(options.timeout_s);
   std::optional<int> status;
   while (!status) {
-    // The end itself wakes nobody where a grandchild keeps the pipes open, so look now and then.
+    // The end itself wakes nobody if a grandchild keeps the pipes open, so check now and then.
     std::array<pollfd, 3> events{{{signals.fd(), POLLIN, 0},
                                   {out_open ? child.out() : -1, POLLIN, 0},
                                   {err_open ? child.err() : -1, POLLIN, 0}}};
@@ -229,8 +229,8 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
 
 namespace {
 
-/// What Open MPI's mpirun, PRRTE and Hydra tell their ranks; the user's own OMPI_MCA_... and OMPI_ALLOW_... stay.
-bool told_by_launcher(std::string_view name) {
+/// What Open MPI's mpirun, PRRTE and Hydra set for their ranks; the user's own OMPI_MCA_... and OMPI_ALLOW_... stay.
+bool set_by_launcher(std::string_view name) {
   static const std::vector<std::string_view> kBegin = split_text(
       "OMPI_COMM_WORLD_ OMPI_APP_CTX_ OMPI_COMMAND OMPI_ARGV OMPI_FILE_LOCATION OMPI_FIRST_RANKS "
       "OMPI_NUM_APP_CTX OMPI_UNIVERSE_SIZE OMPI_MCA_ess OMPI_MCA_orte_ OMPI_MCA_pmix OMPI_MCA_initial_wdir "
@@ -248,7 +248,7 @@ std::vector<std::string> child_environment(std::span<const char* const> current,
   for (const std::string_view entry : current) {
     const std::string_view name = entry.substr(0, entry.find('='));
     const bool replaced = std::ranges::any_of(settings, [&](const auto& s) { return s.first == name; });
-    if (replaced || (launched && told_by_launcher(name))) continue;
+    if (replaced || (launched && set_by_launcher(name))) continue;
     result.emplace_back(entry);
   }
   for (std::size_t i = 0; i < settings.size(); ++i) {

@@ -38,7 +38,7 @@ void collectively(const Comm& comm, const std::string& step, const std::function
   const std::int64_t others = comm.sum(std::int64_t{failure.code != 0 ? 1 : 0}) - 1;
   comm.broadcast(&failure.code, sizeof failure.code, speaker);
   const auto exit_code = static_cast<ExitCode>(failure.code);
-  // What every rank finds in the same command line or the same plan needs no rank to be blamed.
+  // If every rank finds the same error in the command line or the plan, no rank needs to be blamed.
   const bool common =
       others + 1 == comm.size() && (exit_code == ExitCode::bad_config || exit_code == ExitCode::not_possible);
   if (comm.rank() == speaker && !common) {

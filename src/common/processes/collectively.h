@@ -9,10 +9,9 @@
 
 namespace busbar {
 
-/// Runs `work` on every process of `comm` and turns the failure of any one into the same AgreedError on all: its text
-/// is the lowest failing process's, with rank, host and `step`. Collective. Only for work that is over when it throws:
-/// what runs on a communicator with a collective pending must abort the job instead (dune-common's MPIGuard has the
-/// idea).
+/// Runs `work` on every process of `comm` and turns the failure of any one into the same AgreedError on all: the lowest
+/// failing process's text, with rank, host and `step`. Collective. Only for work that is over when it throws: work with
+/// a pending collective must abort the job instead (dune-common's MPIGuard has the idea).
 void collectively(const Comm& comm, const std::string& step, const std::function<void()>& work);
 
 /// The same for work with a result.
@@ -23,11 +22,11 @@ auto collectively_get(const Comm& comm, const std::string& step, Work&& work) {
   return result;
 }
 
-/// Runs `work` on process 0 alone; its failure becomes the same AgreedError on all, with its own text: what one process
+/// Runs `work` on process 0 alone. Its failure becomes the same AgreedError on all, with its own text: what one process
 /// does for all blames no rank. Collective.
 void on_process0(const Comm& comm, const std::function<void()>& work);
 
-/// Throws the same AgreedError on all when the processes do not all hold the same value. Collective.
+/// Throws the same AgreedError on all if the processes do not all have the same value. Collective.
 void require_same(const Comm& comm, const std::string& what, std::uint64_t value);
 
 }  // namespace busbar

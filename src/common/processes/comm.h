@@ -13,15 +13,15 @@ namespace busbar {
 /// How values of several processes become one.
 enum class Reduction : std::uint8_t { sum, min, max };
 
-/// Nobody leaves wait() before all have entered.
+/// No process leaves wait() before all have entered.
 class SmallBarrier {
  public:
   virtual ~SmallBarrier() = default;
   virtual void wait() = 0;
 };
 
-/// What carries a Comm: processes that reach each other. Comm says what each function does; all but rank() and size()
-/// are collective, send() and receive() over two. A failure of the carrier ends the job.
+/// The transport of a Comm: processes that reach each other. Comm says what each function does; all but rank() and
+/// size() are collective, send() and receive() over two processes. A failure of the transport ends the job.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
@@ -41,9 +41,9 @@ class ProcessGroup {
   virtual std::unique_ptr<SmallBarrier> small_barrier() = 0;
 };
 
-/// A group of processes and the few ways in which they agree. Every member function but rank() and size() is
-/// collective: all processes of the group must call it, in the same order. Failures of what carries it end the job: it
-/// is for control, and nothing of it is measured.
+/// A group of processes and the few ways in which they agree. Every member function except rank() and size() is
+/// collective: all processes of the group must call it, in the same order. Failures of the transport end the job. Only
+/// for control; nothing of it is measured.
 class Comm {
  public:
   explicit Comm(std::unique_ptr<ProcessGroup> group) : group_(std::move(group)) {}
@@ -79,10 +79,10 @@ class Comm {
   /// Every process's values (equal lengths), in rank order, on process 0; empty elsewhere.
   std::vector<double> gather(std::span<const double> values) const;
 
-  /// `blocks`: one of the same length for each process, in rank order; what each has for this one.
+  /// `blocks`: one of the same length per process, in rank order. Returns every process's block for this one.
   std::vector<std::byte> all_to_all(std::span<const std::byte> blocks) const { return group_->all_to_all(blocks); }
 
-  /// A number from one process to another, which waits for it.
+  /// Sends a number to another process, which waits for it.
   void send(int to, double value) const { group_->send(to, value); }
   double receive(int from) const { return group_->receive(from); }
 
@@ -92,10 +92,10 @@ class Comm {
   /// The processes of this host.
   Comm split_by_host() const { return Comm(group_->split_by_host()); }
 
-  /// A barrier of our own, whose messages meet no others. This must outlive it.
+  /// A barrier of our own; its messages meet no others. This Comm must outlive it.
   std::unique_ptr<SmallBarrier> small_barrier() const { return group_->small_barrier(); }
 
-  /// For what needs more of the carrier than this (mpi_group.h).
+  /// For code that needs more of the transport (mpi_group.h).
   const ProcessGroup& group() const { return *group_; }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace busbar {
 
-/// Every process's records on process 0, in the order of the processes; empty elsewhere. A record is a text, a number
-/// or what has visit_fields. Collective.
+/// Every process's records on process 0, in the order of the processes; empty elsewhere. A record is a string, a number
+/// or a type with visit_fields. Collective.
 template <class T>
 std::vector<T> gather_records(const Comm& comm, std::vector<T> mine) {
   std::vector<T> all;

@@ -10,15 +10,15 @@
 namespace busbar {
 namespace {
 
-/// Clocks as this file takes them: seconds since a moment of their own.
+/// A clock in this file: seconds since some moment of its own.
 using ReadSeconds = std::function<double()>;
 
 constexpr double kPing = 1;
 constexpr double kEnd = 0;
 
-/// One offset by the SKaMPI envelope: a reply's time stamp lies between our two clock readings around it, so each of up
+/// One offset by the SKaMPI envelope: a reply's time stamp is between our two clock readings around it, so each of up
 /// to 100 round trips bounds the offset from both sides (Worsch, Reussner & Augustin, EuroPVM/MPI 2002). The process
-/// `reference` must be in serve_offsets at the time.
+/// `reference` must be in serve_offsets meanwhile.
 PairOffset measure_offset(const Comm& comm, int reference, const ReadSeconds& own) {
   constexpr int kMost = 100;
   constexpr int kLeast = 8;
@@ -42,7 +42,7 @@ PairOffset measure_offset(const Comm& comm, int reference, const ReadSeconds& ow
     if (trip >= kLeast && (after - before < kNearBest * best || after - start > kLongest)) break;
   }
   const double end = own();
-  // Clocks that drift apart during a long envelope can cross its bounds; their distance then is the doubt.
+  // Clocks that drift apart during a long envelope can cross its bounds; the distance of the bounds is then the error.
   return {(start + end) / 2, (at_least + at_most) / 2, std::abs(at_most - at_least) / 2};
 }
 
@@ -84,8 +84,8 @@ ClockModel fit_clock(std::span<const PairOffset> offsets) {
     yy += weight(o) * y * y;
   }
   if (tt == 0) return {y_mean, 0};
-  // Half a second of round trips of milliseconds would find drifts that no crystal has. So the scatter about the line
-  // weighs against what is known of crystals beforehand (ridge regression; 20 millionths).
+  // Round trips of milliseconds over half a second would show drifts that no crystal has. So the usual drift of
+  // crystals (20 millionths) weighs against the scatter about the line (ridge regression).
   constexpr double kUsualDrift = 20e-6;
   const double freedom = std::max<double>(1, static_cast<double>(offsets.size()) - 2);
   const double scatter = std::max(0.0, yy - ty * ty / tt) / freedom;
@@ -95,15 +95,15 @@ ClockModel fit_clock(std::span<const PairOffset> offsets) {
 
 namespace {
 
-/// Offsets over half a second and a little more, the time for a drift to show.
+/// Offsets over a little more than half a second: enough for a drift to show.
 std::vector<PairOffset> follow(const Comm& comm, int reference, const ReadSeconds& own) {
   constexpr int kOffsets = 32;
   constexpr double kSpan = 0.52;
   std::vector<PairOffset> offsets;
-  measure_offset(comm, reference, own);  // returns when the reference is done with those before us: now time counts
+  measure_offset(comm, reference, own);  // returns when the reference has served the hosts before us: now time counts
   const double start = own();
   for (int i = 0; i < kOffsets; ++i) {
-    // The measuring itself may be late on a busy host; what is due is then measured at once, and nothing is left out.
+    // A measurement may be late on a busy host; it is then made at once, and none is left out.
     const double due = start + kSpan * i / (kOffsets - 1);
     if (const double wait = due - own(); wait > 0) std::this_thread::sleep_for(std::chrono::duration<double>(wait));
     offsets.push_back(measure_offset(comm, reference, own));
@@ -122,7 +122,7 @@ GlobalClock::GlobalClock(const Comm& world, Comm host, std::function<Clock::time
       leaders_(world.split(host_.rank() == 0 ? 0 : 1)),
       read_(std::move(read)),
       one_host_(world.max(static_cast<std::int64_t>(host_.rank() == 0 ? leaders_.size() : 0)) == 1) {
-  world_.barrier();  // bases that lie together keep offsets small and numbers exact
+  world_.barrier();  // bases that are close keep offsets small and numbers exact
   auto since_epoch = read_().time_since_epoch().count();
   host_.broadcast(&since_epoch, sizeof since_epoch, 0);
   base_ = Clock::time_point(Clock::duration(since_epoch));
@@ -161,7 +161,7 @@ void GlobalClock::learn() {
 }
 
 double GlobalClock::measure_error() {
-  double found[] = {0, 0};  // largest error; largest error that learning anew would take away
+  double found[] = {0, 0};  // largest error; largest error that learning again would remove
   if (host_.rank() == 0) {
     const ReadSeconds global = [this] { return at(read_()); };
     if (leaders_.rank() == 0) {

@@ -28,14 +28,14 @@ using Get = std::function<const char*(const char*)>;
 
 struct Names {
   Launcher kind;
-  const char* sign;  ///< set by this launcher and, in this order of the table, by none before it
+  const char* sign;  ///< set by this launcher and by none before it in this table
   const char* rank;
   const char* nprocs;
   const char* local_rank;
   const char* local_size;
 };
 
-// From the most telling to the least: Open MPI under Slurm shows Slurm's variables too, Slurm and Flux show PMI's.
+// The most specific first: Open MPI under Slurm shows Slurm's variables too, Slurm and Flux show PMI's.
 constexpr Names kLaunchers[] = {
     {Launcher::open_mpi, "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -52,8 +52,8 @@ std::optional<long long> number(const Get& get, const char* variable) {
   return value.value_or(-1) < 0 ? std::nullopt : value;
 }
 
-/// A step that is a shell: `srun --pty`, or one of the reserved step ids from 0xfffffff0 on (Slurm's slurm.h: batch
-/// script, extern, interactive).
+/// Whether the step is a shell: `srun --pty`, or one of the reserved step ids from 0xfffffff0 on (Slurm's slurm.h:
+/// batch script, extern, interactive).
 bool is_slurm_shell(const Get& get) {
   return get("SLURM_PTY_PORT") != nullptr || number(get, "SLURM_STEP_ID").value_or(0) >= 0xfffffff0LL;
 }
@@ -101,12 +101,12 @@ int slurm_tasks_on_node(std::string_view text, int index) {
 
 namespace {
 
-/// What makes a library yield while it waits.
+/// The setting that makes a library yield while it waits.
 struct Yielding {
   std::string_view library;  ///< how its version begins
   const char* variable;
   const char* value;
-  std::string_view spins_with;  ///< values with which it does not, in a list
+  std::string_view spins_with;  ///< values with which it does not, as a list
 };
 
 // Tried with 3 ranks on 2 cores and an all_reduce of 8 bytes (docs/evidence/mpi_measured.md). MPICH is not here: built
@@ -136,7 +136,7 @@ std::string repair_reduce(std::string_view library) {
   if (!library.starts_with("MPICH 4.0")) return {};
   constexpr const char* kVariable = "MPIR_CVAR_REDUCE_DEVICE_COLLECTIVE";
   setenv(kVariable, "0", 0);
-  return fmt::format("{}={}: {} crashes with 1 in a reduce in place at another root than 0", kVariable,
+  return fmt::format("{}={}: {} crashes with 1 in an in-place reduce at a root other than 0", kVariable,
                      std::getenv(kVariable), library);
 }
 
@@ -144,8 +144,7 @@ std::string separate_worlds_warning(const Launch& launch, int world_size) {
   if (launch.nprocs <= 1 || world_size != 1) return {};
   return fmt::format(
       "{} started {} processes, but each is alone in its own MPI world: {} separate one-rank runs, no communication. "
-      "The "
-      "launcher belongs to another MPI than this program: use the mpirun of the MPI that it was built with{}",
+      "The launcher belongs to another MPI than this program: use the mpirun of the MPI that it was built with{}",
       name(launch.kind), launch.nprocs, launch.nprocs, launch.kind == Launcher::slurm ? ", or srun --mpi=pmix" : "");
 }
 
@@ -153,7 +152,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file of the MPI library in this process; empty where it is linked statically.
+/// The file of the MPI library in this process; empty if it is linked statically.
 fs::path mpi_library() {
   fs::path found;
   dl_iterate_phdr(
@@ -170,11 +169,11 @@ fs::path mpi_library() {
 
 bool is_executable(const fs::path& file) { return access(file.c_str(), X_OK) == 0; }
 
-/// The mpirun beside the MPI library, at most three folders up (lib/x86_64-linux-gnu/openmpi), else the first in PATH:
-/// one of another MPI would start ranks that do not see each other.
+/// The mpirun next to the MPI library, at most three folders up (lib/x86_64-linux-gnu/openmpi), else the first in PATH:
+/// that of another MPI would start ranks that do not see each other.
 fs::path find_mpirun() {
   // Without links, and never in the root: mpirun takes the folder above its own as the prefix of its installation, and
-  // refuses "/", which is what /bin/mpirun gives where /bin is a link to /usr/bin.
+  // refuses "/". /bin/mpirun would give that if /bin is a link to /usr/bin.
   std::error_code unknown;
   const fs::path library = mpi_library();
   const bool is_mpich = library.filename().string().starts_with("libmpich.so");
@@ -201,7 +200,7 @@ std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_v
   if (asks_leave) command.push_back("--oversubscribe");
   if (asks_leave && as_root) command.push_back("--allow-run-as-root");
   command.insert(command.end(), args.begin(), args.end());
-  // The last of an option wins, in whatever form and place the user wrote the first.
+  // The last value of an option wins, however the user wrote the first.
   command.insert(command.end(), {"-t", "1", "-g", "1"});
   return command;
 }
@@ -210,14 +209,14 @@ void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char*
   constexpr const char* kGuard = "BUSBAR_STARTED_ITSELF";
   if (std::getenv(kGuard) != nullptr) {
     throw_not_possible(
-        fmt::format("mpirun was started for this program but does not tell it its rank: it belongs to another MPI; "
-                    "start `mpirun -n {} {}` of the right one without -g and -t",
+        fmt::format("mpirun started this program without a rank: it belongs to another MPI; start `mpirun -n {} {}` "
+                    "of the right MPI without -g and -t",
                     nranks, argv[0]));
   }
   const fs::path mpirun = find_mpirun();
   if (mpirun.empty()) {
     throw_not_possible(
-        fmt::format("-g and -t without a launcher need mpirun for {} ranks, and there is none beside the MPI "
+        fmt::format("-g and -t without a launcher need mpirun for {} ranks, and there is none next to the MPI "
                     "library or in PATH; install it, or start one rank per process",
                     nranks));
   }

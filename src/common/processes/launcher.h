@@ -14,13 +14,13 @@ enum class Launcher : std::uint8_t { none, open_mpi, hydra, flux, slurm, pmi, pm
 
 std::string_view name(Launcher launcher);
 
-/// What started this process as one of several, read from the environment before MPI is up.
+/// The launcher that started this process as one of several, read from the environment before MPI is up.
 struct Launch {
   Launcher kind = Launcher::none;
-  int rank = -1;        ///< -1: not told
-  int nprocs = 0;       ///< processes of the job; 0: not told
-  int local_rank = -1;  ///< -1: not told
-  int local_size = 0;   ///< processes of the job on this host; 0: not told
+  int rank = -1;        ///< -1: unknown
+  int nprocs = 0;       ///< processes of the job; 0: unknown
+  int local_rank = -1;  ///< -1: unknown
+  int local_size = 0;   ///< processes of the job on this host; 0: unknown
 
   bool launched() const { return kind != Launcher::none; }
 };
@@ -29,33 +29,33 @@ struct Launch {
 /// launch.
 Launch detect_launch(const std::function<const char*(const char* name)>& get = ::getenv);
 
-/// The `index`-th count in Slurm's notation of tasks per node ("2(x3),1"); 0 when there is none.
+/// The `index`-th count in Slurm's notation of tasks per node ("2(x3),1"); 0 if there is none.
 int slurm_tasks_on_node(std::string_view text, int index);
 
-/// Makes this MPI yield while it waits when more ranks than cores run on this host, unless the user has decided that:
-/// ranks that spin would each wait for the other's time slice (8 us become 8 ms). Open MPI's mpirun does so by itself
-/// only where it was told --oversubscribe, not where the slots were counted too high or a container has less CPU. Call
-/// before MPI_Init. `library`: mpi_library_version(). Returns the sentence for the header, which says what more ranks
-/// than cores cost where nothing makes the library yield, or nothing when there are cores enough.
+/// Makes this MPI yield while it waits if more ranks than cores run on this host, unless the user has set that: ranks
+/// that spin would each wait for the other's time slice (8 us become 8 ms). Open MPI's mpirun does so itself only with
+/// --oversubscribe, not if the slots were counted too high or a container has less CPU. Call before MPI_Init.
+/// `library`: mpi_library_version(). Returns the header's sentence, which says what more ranks than cores cost if
+/// nothing makes the library yield; empty if there are enough cores.
 std::string repair_oversubscription(const Launch& launch, std::string_view library,
                                     const std::filesystem::path& root = "/");
 
-/// Lets MPICH 4.0 take its own algorithm of MPI_Reduce, unless the user has decided that: its device's crashes in place
-/// at another root than 0 (docs/mpi_libraries.md). Call before MPI_Init. Returns the sentence for the header, or
-/// nothing.
+/// Makes MPICH 4.0 use its own algorithm of MPI_Reduce, unless the user has set that: its device's algorithm crashes in
+/// place at a root other than 0 (docs/mpi_libraries.md). Call before MPI_Init. Returns the header's sentence, or an
+/// empty string.
 std::string repair_reduce(std::string_view library);
 
-/// The warning that the launcher started several processes that do not see each other, or empty. For the process that
-/// finds itself alone: `world_size` is MPI_COMM_WORLD's.
+/// The warning that the launcher started several processes that do not see each other, or empty. For a process that is
+/// alone: `world_size` is MPI_COMM_WORLD's.
 std::string separate_worlds_warning(const Launch& launch, int world_size);
 
-/// The command that starts `nranks` ranks of `args` (args[0]: the program) with one rank per process. Open MPI's must
-/// be told that root and more ranks than cores are meant; others have no such options.
+/// The command that starts `nranks` ranks of `args` (args[0]: the program) with one rank per process. Open MPI needs
+/// options for root and for more ranks than cores; others have no such options.
 std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_view library, int nranks, bool as_root,
                                         const std::vector<std::string>& args);
 
-/// Becomes mpirun with `nranks` ranks of this program, and says so on stderr. Throws Error(not_possible) when no mpirun
-/// is found, when it cannot be executed, and when this process already is the result of such a start. `library`:
+/// Becomes mpirun with `nranks` ranks of this program, and says so on stderr. Throws Error(not_possible) if no mpirun
+/// is found, if it cannot be executed, or if this process already is the result of such a start. `library`:
 /// mpi_library_version().
 [[noreturn]] void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char** argv);
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The one door to MPI's own handles; only files that call MPI include it.
+// The only access to MPI's own handles; only files that call MPI include it.
 
 #define OMPI_SKIP_MPICXX 1
 #include "common/processes/comm.h"
@@ -9,12 +9,12 @@
 
 namespace busbar {
 
-/// Processes that an MPI communicator joins. Errors are fatal on it.
+/// The processes of an MPI communicator. Errors are fatal on it.
 class MpiGroup final : public ProcessGroup {
  public:
   enum class Owned : bool { no, yes };
 
-  /// `owned`: freed when this goes, unless MPI has ended by then or an exception unwinds.
+  /// `owned`: freed with this object, unless MPI has ended by then or an exception unwinds.
   MpiGroup(MPI_Comm comm, Owned owned);
   MpiGroup(const MpiGroup&) = delete;
   MpiGroup& operator=(const MpiGroup&) = delete;
@@ -34,7 +34,7 @@ class MpiGroup final : public ProcessGroup {
   std::unique_ptr<ProcessGroup> split_by_host() override;
   /// In each of ceil(log2 p) rounds, with steps of 1, 2, 4, ..., process r sends an empty message to r + step and waits
   /// for the one from r - step, modulo p (Hensgen, Finkel & Manber: Two Algorithms for Barrier Synchronization, 1988).
-  /// So the library under test does not choose it. Waits inside MPI, and gives up the core where MPI does.
+  /// So the library under test does not choose the algorithm. Waits inside MPI, and gives up the core if MPI does.
   std::unique_ptr<SmallBarrier> small_barrier() override;
 
   MPI_Comm comm() const { return comm_; }

@@ -33,8 +33,8 @@ Session::Session(int* argc, char*** argv, MpiThreads threads) : world_(start(arg
 Session::~Session() {
   if (std::uncaught_exceptions() > 0) abort_job(ExitCode::internal);
   { const Comm freed = std::move(world_); }
-  // Where MPI_T was started (Open MPI's settings) it must end first: Open MPI 4.1.4 crashes in the other order, and
-  // without an end keeps its components from writing what they counted.
+  // If MPI_T was started (Open MPI's settings), it must end first: Open MPI 4.1.4 crashes in the other order. If it
+  // never ends, its components do not write what they counted.
   int variables = 0;
   if (MPI_T_cvar_get_num(&variables) == MPI_SUCCESS) MPI_T_finalize();
   MPI_Finalize();
@@ -80,7 +80,7 @@ void abort_job(ExitCode code) {
   int finalized = 0;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
-  // Only the main thread calls MPI, whatever its level; the launcher ends the job when a process leaves by itself.
+  // Only the main thread calls MPI, whatever its level; the launcher ends the job if a process leaves by itself.
   if (initialized != 0 && finalized == 0 && gettid() == getpid()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   _exit(static_cast<int>(code));
 }

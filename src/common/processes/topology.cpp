@@ -46,7 +46,7 @@ std::string counted(std::string_view noun, hwloc_const_bitmap_t set) {
   return fmt::format("{}{} {}", noun, hwloc_bitmap_weight(set) == 1 ? "" : "s", ranges(set));
 }
 
-/// The cores that `cpus` touches; hardware threads where the machine (often a virtual one) shows no cores.
+/// The cores that `cpus` touches; hardware threads if the machine (often a virtual one) shows no cores.
 std::string describe_cpus(hwloc_topology_t topology, hwloc_const_bitmap_t cpus) {
   const bool has_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0;
   const hwloc_obj_type_t type = has_cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
@@ -57,7 +57,7 @@ std::string describe_cpus(hwloc_topology_t topology, hwloc_const_bitmap_t cpus) 
   return counted(has_cores ? "core" : "cpu", found.get());
 }
 
-/// The CPUs that this process is bound to; all of a foreign topology's, and all where the system does not say.
+/// The CPUs that this process is bound to; all CPUs of a foreign topology, or if the system does not say.
 Bitmap bound_cpus(hwloc_topology_t topology) {
   Bitmap cpus(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
   if (hwloc_topology_is_thissystem(topology)) {
@@ -138,7 +138,7 @@ hwloc_obj_t common_ancestor(hwloc_obj_t a, hwloc_obj_t b) {
   return a;
 }
 
-/// How two devices meet, in nvidia-smi's distinctions but whole words.
+/// How two devices meet, with nvidia-smi's distinctions but in whole words.
 std::string_view meeting_place(hwloc_obj_t ancestor) {
   if (ancestor->type == HWLOC_OBJ_BRIDGE) {
     const bool host_bridge = ancestor->attr->bridge.upstream_type == HWLOC_OBJ_BRIDGE_HOST;
@@ -147,7 +147,7 @@ std::string_view meeting_place(hwloc_obj_t ancestor) {
   return ancestor->type == HWLOC_OBJ_MACHINE ? "across the machine" : "same socket or NUMA node";
 }
 
-/// Those of `others` whose meeting point with `device` is deepest: "mlx5_0 0000:19:00.0 (same PCIe switch)".
+/// The `others` whose meeting point with `device` is deepest: "mlx5_0 0000:19:00.0 (same PCIe switch)".
 std::string nearest(const Device& device, const std::vector<Device>& others) {
   std::vector<std::string> names;
   hwloc_obj_t best = nullptr;
