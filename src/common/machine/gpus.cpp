@@ -201,9 +201,9 @@ GpuFacts ask_one(const Calls& calls, std::size_t index, const std::vector<NvmlDe
   ask_processes(calls, device, gpu);
   for (std::size_t other = 0; calls.p2p && other < devices.size(); ++other) {
     int status = 0;
-    const bool told = other == index || (devices[other] != nullptr &&
+    const bool known = other == index || (devices[other] != nullptr &&
                                          calls.p2p(device, devices[other], nvml::kP2pRead, &status) == nvml::kSuccess);
-    if (!told) {
+    if (!known) {
       gpu.p2p.clear();
       break;
     }

@@ -67,7 +67,7 @@ class DisseminationBarrier final : public SmallBarrier {
  private:
   struct Round {
     int to = 0;
-    MPI_Request receive = MPI_REQUEST_NULL;  ///< persistent, from the neighbour on the other side
+    MPI_Request receive = MPI_REQUEST_NULL;  ///< persistent, from the neighbor on the other side
   };
   MPI_Comm comm_ = MPI_COMM_NULL;
   std::vector<Round> rounds_;

@@ -139,7 +139,7 @@ struct HangFinding : Finding {
   std::vector<RankGroup> groups;
 };
 
-/// The verdict by the order of Verdict and, where ranks disagree, by majority. Pure.
+/// The verdict by the order of Verdict; by majority if ranks disagree. Pure.
 HangFinding judge(const HangEvidence& evidence);
 
 /// The report for the terminal: verdict, culprits, what each group of ranks was doing, evidence, what is missing, next

@@ -186,7 +186,7 @@ std::optional<Symptom> find_stopped(const JobSnapshot& snapshot) {
     symptom.sentence = fmt::format("{} {} {} (state {})", who(stopped), is, traced ? "held by a debugger" : "stopped",
                                    first.process.state);
   } else {
-    symptom.sentence = fmt::format("{} {} frozen: no heartbeat for {}, while a neighbour's is fresh", who(stopped), is,
+    symptom.sentence = fmt::format("{} {} frozen: no heartbeat for {}, while a neighbor's is fresh", who(stopped), is,
                                    seconds(first.flight->heartbeat_age_s));
   }
   symptom.sentence += and_waiting(snapshot, symptom);

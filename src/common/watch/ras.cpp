@@ -316,7 +316,7 @@ class Evidence {
  public:
   Evidence(RasAnswer answer, RasAnswer earlier) : answer_(std::move(answer)), earlier_(std::move(earlier)) {}
 
-  RasEvidence tell() && {
+  RasEvidence evidence() && {
     evidence_.answered = true;
     evidence_.nccl_version = nccl_version_number(answer_.version);
     for (const RasAnswer::Process& p : answer_.dead) {
@@ -481,7 +481,7 @@ RasEvidence read_ras(std::string_view text, std::string_view earlier) {
     evidence.why_not = text.empty() ? "no answer" : "an answer that is not RAS's";
     return evidence;
   }
-  return Evidence(std::move(answer), parse(earlier)).tell();
+  return Evidence(std::move(answer), parse(earlier)).evidence();
 }
 
 }  // namespace busbar
