@@ -91,12 +91,12 @@ TEST_CASE("whom this host reached it may blame, whom it did not, or others did n
 
 TEST_CASE("the header names a pair of hosts, the reason and the way to the truth", "[meeting]") {
   JobView view = job_of(3, 0);
-  CHECK(connectivity_remark(view).empty());
+  CHECK(connectivity_remarks(view).empty());
   view.failed_connections = {{0, 1, "no connection"}, {2, 1, "no connection"}};
-  CHECK(
-      connectivity_remark(view) ==
-      "watchers: no connection between 3 of 3 hosts (node0 to node1 at 192.0.2.1: no connection); in a hang each part "
-      "of the job reports what it knows; for the rest, run busbar diagnose --flight /dev/shm on every host");
+  CHECK(connectivity_remarks(view) ==
+        std::vector<std::string>{
+            "watchers: no connection between 3 of 3 hosts (node0 to node1 at 192.0.2.1: no connection)",
+            "watchers: after a hang, run busbar diagnose --flight /dev/shm on every host for the rest"});
 }
 
 TEST_CASE("hosts that were never met are neither asked in haste, probed nor told", "[meeting]") {

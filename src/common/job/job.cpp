@@ -79,8 +79,7 @@ std::vector<std::string> Job::remarks(const Config& config) const {
   std::vector<std::string> lines = injector_.remarks();
   if (std::string repaired = repair_reduce(mpi_library_version()); !repaired.empty()) lines.push_back(repaired);
   if (config.paranoid) lines.push_back(paranoid_remark());
-  if (std::string watchers = connectivity_remark(watchdog_.view()); !watchers.empty())
-    lines.push_back(std::move(watchers));
+  for (std::string& line : connectivity_remarks(watchdog_.view())) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -54,24 +54,26 @@ Traffic agree_on_traffic(const Comm& world, const Collective& collective, const 
 
 namespace {
 
-/// What a time of pingpong means, and which ranks talk to each other.
-std::string pingpong_remark(const Config& config) {
-  const std::string_view pairs = config.pairs == PairChoice::half
-                                     ? "all pairs of rank i with i + n/2 at once"
-                                     : "every rank with every other, the pairs of a round at once (root: the round)";
+/// What a time of pingpong means.
+std::string pattern_remark(const Config& config) {
   switch (config.pattern) {
     case PingpongPattern::latency:
-      return fmt::format("pingpong latency: the time is half a round trip; {}", pairs);
+      return "pingpong latency: the time is half a round trip";
     case PingpongPattern::oneway:
-      return fmt::format(
-          "pingpong oneway: {} messages from the lower rank of a pair to the higher, then an answer; the time is for "
-          "one message; {}",
-          config.window, pairs);
+      return fmt::format("pingpong oneway: {} messages to the higher rank, then an answer; the time is for one message",
+                         config.window);
     case PingpongPattern::both:
-      return fmt::format("pingpong both: {} messages each way; the time is for one each way, and algbw counts both; {}",
-                         config.window, pairs);
+      return fmt::format("pingpong both: {} messages each way; the time is for one each way, and algbw counts both",
+                         config.window);
   }
   return {};
+}
+
+/// Which ranks talk to each other.
+std::string pairs_remark(const Config& config) {
+  return config.pairs == PairChoice::half
+             ? "pingpong pairs: all pairs of rank i with i + n/2 at once"
+             : "pingpong pairs: every rank with every other, the pairs of a round at once (root: the round)";
 }
 
 }  // namespace
@@ -120,7 +122,8 @@ RunInfo describe_run(std::span<char*> args, const Collective& collective, const 
   RunInfo info = describe_job(args, fmt::format("{}_perf", collective.name), config, backend, local_ranks, world);
   if (!plan.cases.empty()) info.rotated_bytes = widest_rotation(config, plan);
   if (!plan.cap_arithmetic.empty()) info.remarks.push_back(plan.cap_arithmetic);
-  if (collective.id == CollectiveId::pingpong) info.remarks.push_back(pingpong_remark(config));
+  if (collective.id == CollectiveId::pingpong)
+    info.remarks.insert(info.remarks.end(), {pattern_remark(config), pairs_remark(config)});
   return info;
 }
 

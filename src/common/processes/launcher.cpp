@@ -136,8 +136,8 @@ std::string repair_reduce(std::string_view library) {
   if (!library.starts_with("MPICH 4.0")) return {};
   constexpr const char* kVariable = "MPIR_CVAR_REDUCE_DEVICE_COLLECTIVE";
   setenv(kVariable, "0", 0);
-  return fmt::format("{}={}: {} crashes with 1 in an in-place reduce at a root other than 0", kVariable,
-                     std::getenv(kVariable), library);
+  return fmt::format("{}={}: with 1, {} crashes in in-place reduce at root > 0", kVariable, std::getenv(kVariable),
+                     library);
 }
 
 std::string separate_worlds_warning(const Launch& launch, int world_size) {

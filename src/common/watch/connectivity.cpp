@@ -67,16 +67,15 @@ bool can_be_asked(const JobView& view) {
                               [&](const FailedConnection& pair) { return pair.from == 0 && pair.to == own; });
 }
 
-std::string connectivity_remark(const JobView& view) {
+std::vector<std::string> connectivity_remarks(const JobView& view) {
   if (view.failed_connections.empty()) return {};
   std::set<int> apart;
   for (const FailedConnection& pair : view.failed_connections) apart.insert({pair.from, pair.to});
   const FailedConnection& first = view.failed_connections.front();
-  return fmt::format(
-      "watchers: no connection between {} of {} hosts ({} to {} at {}: {}); in a hang each part of the job reports "
-      "what it knows; for the rest, run busbar diagnose --flight /dev/shm on every host",
-      apart.size(), view.hosts.size(), first_of(view, first.from).host, first_of(view, first.to).host,
-      first_of(view, first.to).ip, first.why);
+  return {fmt::format("watchers: no connection between {} of {} hosts ({} to {} at {}: {})", apart.size(),
+                      view.hosts.size(), first_of(view, first.from).host, first_of(view, first.to).host,
+                      first_of(view, first.to).ip, first.why),
+          "watchers: after a hang, run busbar diagnose --flight /dev/shm on every host for the rest"};
 }
 
 }  // namespace busbar

@@ -31,6 +31,6 @@ std::vector<bool> hosts_reached_at_start(const JobView& view);
 bool can_be_asked(const JobView& view);
 
 /// What the header says about watchers that cannot connect; empty if all can.
-std::string connectivity_remark(const JobView& view);
+std::vector<std::string> connectivity_remarks(const JobView& view);
 
 }  // namespace busbar

@@ -99,8 +99,8 @@ bool moved_at_its_end(const FlightState& flight) {
   return still_s >= 0 && still_s < kMovedWithin;
 }
 
-/// A launcher kills the ranks at once that do not end on its first signal. A lost rank was killed so if it was not
-/// silent before its neighbors, and others had long been silent or the job had moved until then.
+/// A launcher kills the ranks at once that do not end on its first signal. A lost rank was killed this way if it was
+/// not silent before its neighbors, and others had long been silent or the job had moved until then.
 void forgive_killed_late(std::vector<SeenRank>& ranks) {
   const auto is_lost = [](const SeenRank& seen) { return seen.condition == Condition::lost; };
   const bool any_before = std::ranges::any_of(ranks, [&](const SeenRank& seen) {

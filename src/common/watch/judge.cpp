@@ -125,8 +125,8 @@ std::string during(const FlightState& f) {
 /// Ranks end a second after mpirun, without a signal, if two quick Ctrl-C end it at once.
 constexpr std::string_view kWithoutWord = "SIGKILL, or its launcher had gone";
 
-/// A job that moved and was ended from outside needs no explanation; one that its own process ended does. Records show
-/// what they held when they were last written.
+/// A job that moved and was ended from outside needs no explanation; one that one of its processes ended does. Records
+/// show what they held when they were last written.
 std::optional<Symptom> find_ended_from_outside(const JobSnapshot& snapshot) {
   const bool later = snapshot.evidence->occasion == HangEvidence::Occasion::files;
   const auto any = [&](auto is) { return std::ranges::any_of(snapshot.ranks, is); };

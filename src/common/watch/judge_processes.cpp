@@ -115,7 +115,7 @@ bool all_failed(const Seen& dead) {
 }
 
 /// A launcher that has lost a host ends all others, and kills at once the ranks that do not end on its first signal. If
-/// a host has no rank left, a lost rank whose neighbor got that signal was killed so.
+/// a host has no rank left, a lost rank whose neighbor got that signal was killed this way.
 Seen without_killed_late(const JobSnapshot& snapshot, const Seen& dead) {
   if (snapshot.evidence->occasion != HangEvidence::Occasion::terminated) return dead;
   std::set<const HostEvidence*> alive, signalled;
