@@ -202,7 +202,7 @@ GpuFacts ask_one(const Calls& calls, std::size_t index, const std::vector<NvmlDe
   for (std::size_t other = 0; calls.p2p && other < devices.size(); ++other) {
     int status = 0;
     const bool known = other == index || (devices[other] != nullptr &&
-                                         calls.p2p(device, devices[other], nvml::kP2pRead, &status) == nvml::kSuccess);
+                                          calls.p2p(device, devices[other], nvml::kP2pRead, &status) == nvml::kSuccess);
     if (!known) {
       gpu.p2p.clear();
       break;

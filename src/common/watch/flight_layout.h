@@ -168,7 +168,7 @@ struct FlightLayout {
 
 static_assert(sizeof(FlightLayout) <= 64 * 1024 && std::is_standard_layout_v<FlightLayout>);
 
-/// The sum of the lanes' counters.
+/// The lanes' counters taken together.
 struct FlightCounters {
   std::uint64_t sum = 0;
   std::uint64_t entered = 0;  ///< by all lanes up to the last that counted, and by all that were declared

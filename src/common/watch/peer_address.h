@@ -17,8 +17,7 @@ struct PeerAddress {
   std::string ip = {};  ///< IPv4 or IPv6, no names: a resolver can hang
   std::uint16_t port = 0;
   std::string full_name = {};  ///< of the host, with its domain
-  std::string machine =
-      {};  ///< equal if processes see one another's records: one start of one machine, one /dev/shm
+  std::string machine = {};    ///< equal if processes see one another's records: one start of one machine, one /dev/shm
 };
 
 /// Gives different names to hosts that share a short name (node1.rack2 and node1.rack3; containers, each with its own
