@@ -42,7 +42,8 @@ class Tree:
 
     def __init__(self, folder, cmake):
         self.source, self.build = folder / "tree", folder / "build"
-        self.source.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(self.source, ignore_errors=True)  # a file that has gone would be compiled, too
+        self.source.mkdir(parents=True)
         archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
         subprocess.run(["tar", "-x", "-m", "-C", str(self.source)], input=archive, check=True)
         run(["cmake", "-S", str(self.source), "-B", str(self.build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
