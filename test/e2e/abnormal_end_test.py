@@ -372,9 +372,9 @@ class OfEveryCommand(Case):
                 self.assertEqual(len(read(results)["done"]), 1)
                 # The line tells the last write or, where one came meanwhile, that before.
                 self.assertIn(said, [f"busbar: interrupted (SIGTERM): kept {n} of 3 steps in {results}; "
-                                     f"--resume {results} goes on" for n in (0, 1)])
+                                     f"--resume {results} continues" for n in (0, 1)])
                 for path, words in ((page, "</html>"), (page, "the run did not end"), (page, "1 row measured"),
-                                    (tests, "</testsuites>"), (tests, "the run goes on, or ended before its verdict")):
+                                    (tests, "</testsuites>"), (tests, "the run continues, or ended before its verdict")):
                     self.assertTrue(has(path, words), (path, words))
                 result = suite.execute([suite.MPIRUN, "-n", "2", BUSBAR, *command, "--resume", results],
                                        cwd=self.folder.name)

@@ -84,7 +84,7 @@ class InOneJob(Accept):
         self.fails(self.accept(plan=PLAN.replace("sizes: 64K}", "sizzes: 64K}", 1), env=suite.AT_ONCE), 255, "plan.yaml:11", "sizes")
 
     def test_options_that_belong_into_the_plan_are_refused(self):
-        self.fails(self.accept("-b", "8", env=suite.AT_ONCE), 255, "belongs into the plan")
+        self.fails(self.accept("-b", "8", env=suite.AT_ONCE), 255, "in the plan, for each cell")
 
     def test_what_cannot_be_written_is_said_before_anything_is_measured(self):
         for option in ("-J", "--report", "--junit", "--prometheus", "--history", "--save-baseline"):

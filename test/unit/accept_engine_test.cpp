@@ -172,8 +172,8 @@ TEST_CASE("A step is expected to take what its cells may take, for on a machine 
 
 TEST_CASE("What pairs may take beside max-time is said before", "[accept]") {
   const auto dry = [](const char* more) { return accept_dry_run(plan_of_two(more), false); };
-  CHECK_THAT(dry("max-time: 30"), Contains(", at most 30 s, and up to 4 min more where a host looks slow\n"));
-  CHECK_THAT(dry("locate-looks-time: 20s"), Contains(", and up to 20 s more where a host looks slow\n"));
+  CHECK_THAT(dry("max-time: 30"), Contains(", at most 30 s, and up to 4 min more if a host looks slow\n"));
+  CHECK_THAT(dry("locate-looks-time: 20s"), Contains(", and up to 20 s more if a host looks slow\n"));
   CHECK_THAT(dry("locate-looks-time: 0"), !Contains("looks slow"));
   CHECK_THAT(dry("locate-on-fail: false"), !Contains("looks slow"));
 }

@@ -281,50 +281,50 @@ TEST_CASE("hosts, spreads, dips and late ranks over a sweep, word by word", "[ac
 SKIP |  | there is only one host, and none to compare it with | 
 SKIP |  | there is only one host, and none to compare it with | 
 SKIP |  | there is only one host, and none to compare it with | 
-PASS | slowest: node1 4.8 % below the faster of 2 hosts (1.05 ms, usual 1 ms); a FAIL can be told from 20.0 % on |  | 
-INCONCLUSIVE | slowest: node1 13.9 % below the faster of 2 hosts (1.161 ms, usual 1 ms); a FAIL can be told from 28.0 % on | the interval contains the bound: too noisy to tell; of two hosts the slower one; too few to know what is usual | node1
-FAIL | slowest: node1 29.3 % below the faster of 2 hosts (1.414 ms, usual 1 ms); a FAIL can be told from 20.0 % on | of two hosts the slower one; too few to know what is usual | node1
-FAIL | slowest: node1 60.4 % below the faster of 2 hosts (2.525 ms, usual 1 ms); a FAIL can be told from 20.0 % on | of two hosts the slower one; too few to know what is usual | node1
-PASS | slowest: node2 4.8 % below the median of 3 hosts (1.061 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | 
-INCONCLUSIVE | slowest: node2 13.9 % below the median of 3 hosts (1.173 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on | the interval contains the bound: too noisy to tell | node2
-FAIL | slowest: node2 29.3 % below the median of 3 hosts (1.428 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node2
-FAIL | slowest: node2 60.4 % below the median of 3 hosts (2.55 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node2
-PASS | slowest: node6 2.9 % below the median of 7 hosts (1.04 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | 
-INCONCLUSIVE | slowest: node6 12.2 % below the median of 7 hosts (1.15 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on | the interval contains the bound: too noisy to tell | node6
-FAIL | slowest: node6 27.9 % below the median of 7 hosts (1.4 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node6
-FAIL | slowest: node6 59.6 % below the median of 7 hosts (2.5 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node6
-PASS | slowest: node7 3.8 % below the median of 8 hosts (1.05 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | 
-INCONCLUSIVE | slowest: node7 13.0 % below the median of 8 hosts (1.161 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on | the interval contains the bound: too noisy to tell | node7
-FAIL | slowest: node7 28.6 % below the median of 8 hosts (1.414 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node7
-FAIL | slowest: node7 60.0 % below the median of 8 hosts (2.525 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node7
-PASS | slowest: node19 3.8 % below the median of 20 hosts (1.05 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | 
-INCONCLUSIVE | slowest: node19 13.0 % below the median of 20 hosts (1.161 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on | the interval contains the bound: too noisy to tell | node19
-FAIL | slowest: node19 28.6 % below the median of 20 hosts (1.414 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node19
-FAIL | slowest: node19 60.0 % below the median of 20 hosts (2.525 ms, usual 1.01 ms); a FAIL can be told from 20.0 % on |  | node19
+PASS | slowest: node1 4.8 % below the faster of 2 hosts (1.05 ms, usual 1 ms); a FAIL is possible from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node1 13.9 % below the faster of 2 hosts (1.161 ms, usual 1 ms); a FAIL is possible from 28.0 % on | the interval contains the bound: too noisy to tell; of two hosts the slower one; too few to know what is usual | node1
+FAIL | slowest: node1 29.3 % below the faster of 2 hosts (1.414 ms, usual 1 ms); a FAIL is possible from 20.0 % on | of two hosts the slower one; too few to know what is usual | node1
+FAIL | slowest: node1 60.4 % below the faster of 2 hosts (2.525 ms, usual 1 ms); a FAIL is possible from 20.0 % on | of two hosts the slower one; too few to know what is usual | node1
+PASS | slowest: node2 4.8 % below the median of 3 hosts (1.061 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node2 13.9 % below the median of 3 hosts (1.173 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on | the interval contains the bound: too noisy to tell | node2
+FAIL | slowest: node2 29.3 % below the median of 3 hosts (1.428 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | node2
+FAIL | slowest: node2 60.4 % below the median of 3 hosts (2.55 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | node2
+PASS | slowest: node6 2.9 % below the median of 7 hosts (1.04 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node6 12.2 % below the median of 7 hosts (1.15 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on | the interval contains the bound: too noisy to tell | node6
+FAIL | slowest: node6 27.9 % below the median of 7 hosts (1.4 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | node6
+FAIL | slowest: node6 59.6 % below the median of 7 hosts (2.5 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | node6
+PASS | slowest: node7 3.8 % below the median of 8 hosts (1.05 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node7 13.0 % below the median of 8 hosts (1.161 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on | the interval contains the bound: too noisy to tell | node7
+FAIL | slowest: node7 28.6 % below the median of 8 hosts (1.414 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | node7
+FAIL | slowest: node7 60.0 % below the median of 8 hosts (2.525 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | node7
+PASS | slowest: node19 3.8 % below the median of 20 hosts (1.05 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | 
+INCONCLUSIVE | slowest: node19 13.0 % below the median of 20 hosts (1.161 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on | the interval contains the bound: too noisy to tell | node19
+FAIL | slowest: node19 28.6 % below the median of 20 hosts (1.414 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | node19
+FAIL | slowest: node19 60.0 % below the median of 20 hosts (2.525 ms, usual 1.01 ms); a FAIL is possible from 20.0 % on |  | node19
 waiting for cores
-FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on |  | node3
-FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on |  | node3
-WARN | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms) | ranks waited for a core 30 % of the time: other work has them, or other ranks | 
-FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on | there ranks waited for a core 30 % of the time: other work has them, or other ranks | node3
-FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on |  | node3
-FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on |  | node3
-INCONCLUSIVE | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms) | ranks waited for a core 30 % of the time: other work has them, or other ranks | 
-FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL can be told from 20.0 % on | there ranks waited for a core 30 % of the time: other work has them, or other ranks | node3
+FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL is possible from 20.0 % on |  | node3
+FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL is possible from 20.0 % on |  | node3
+WARN | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms) | ranks waited for a core 30 % of the time: other work or other ranks had it | 
+FAIL | slowest: node3 27.5 % below the median of 4 hosts (1.4 ms, usual 1.015 ms); a FAIL is possible from 20.0 % on | there ranks waited for a core 30 % of the time: other work or other ranks had it | node3
+FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL is possible from 20.0 % on |  | node3
+FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL is possible from 20.0 % on |  | node3
+INCONCLUSIVE | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms) | ranks waited for a core 30 % of the time: other work or other ranks had it | 
+FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL is possible from 20.0 % on | there ranks waited for a core 30 % of the time: other work or other ranks had it | node3
 epochs
-SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
-SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
 INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
 PASS | 0.0 % [0.0 %, 16.1 %] |  | 
-SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
-SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
 INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
 PASS | 5.0 % [0.9 %, 23.6 %] |  | 
-SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
-SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
 INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
 WARN | 15.0 % [5.2 %, 36.0 %] |  | 
-SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
-SKIP |  | fewer than 8 epochs tell no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
 FAIL | 2.9 % [1.4 %, 4.4 %] |  | 
 FAIL | 45.0 % [25.8 %, 65.8 %] |  | 
 late
@@ -389,9 +389,9 @@ INCONCLUSIVE |  | the data were not checked |
 SKIP |  | not checked, as the plan says (check: 0) | 
 SKIP |  | there are no data to check | 
 SKIP |  | the library leaves nothing defined in place | 
-SKIP |  | 8 repetitions are too few to tell a drift, 9 needed | 
-SKIP |  | 8 repetitions are too few to tell a drift, 9 needed | 
-SKIP |  | 8 repetitions are too few to tell a drift, 9 needed | 
+SKIP |  | 8 repetitions are too few to show a drift, 9 needed | 
+SKIP |  | 8 repetitions are too few to show a drift, 9 needed | 
+SKIP |  | 8 repetitions are too few to show a drift, 9 needed | 
 PASS | +0.0 % over 9 repetitions (trend p = 1) |  | 
 PASS | +1.5 % over 9 repetitions (trend p = 4.6e-07) |  | 
 FAIL | +14.6 % over 9 repetitions (trend p = 2.3e-06) |  | 
@@ -471,7 +471,7 @@ FAIL counters doctor/ib.symbol_error node1 mlx5_3/1 | found +812 | wanted unmove
 FAIL wrong per-host/a node1 | found 3 wrong elements | wanted 0 | because rank 1: 3 elements | on node1
 PASS wrong per-host/a node2 | found 0 | wanted 0
 PASS wrong per-host/a node3 | found 0 | wanted 0
-FAIL host-spread per-host/a all | found slowest: node3 49.0 % below the median of 3 hosts (2 ms, usual 1.02 ms); a FAIL can be told from 20.0 % on | wanted <= 20.0 % (warn 10.0 %) | from the plan | on node3
+FAIL host-spread per-host/a all | found slowest: node3 49.0 % below the median of 3 hosts (2 ms, usual 1.02 ms); a FAIL is possible from 20.0 % on | wanted <= 20.0 % (warn 10.0 %) | from the plan | on node3
 )");
 }
 
@@ -703,9 +703,9 @@ TEST_CASE("a host that may be beyond the bound is named, and from where on a FAI
   CHECK(c.outcome == Outcome::inconclusive);
   CHECK(c.hosts == std::vector<std::string>{"node5"});
   // Seven hosts know their times to 1 %: 1 - 0.8 x 0.99. They are as precise as asked, so that the value decides.
-  CHECK_THAT(c.found, Contains("a FAIL can be told from 20.0 % on"));
+  CHECK_THAT(c.found, Contains("a FAIL is possible from 20.0 % on"));
   for (Cell& m : r.cells) m.stop = StopReason::time;
-  CHECK_THAT(judged(r, Criterion::host_spread).found, Contains("a FAIL can be told from 20.8 % on"));
+  CHECK_THAT(judged(r, Criterion::host_spread).found, Contains("a FAIL is possible from 20.8 % on"));
 }
 
 TEST_CASE("the slowest of many healthy hosts is not sick", "[accept][judge]") {
@@ -1053,7 +1053,7 @@ TEST_CASE("a baseline of several launches is compared by what launches differ by
   // +-4.1 % about 9 % contains 10 %; 4.541 + 2.353 errors beyond it: 1.1 exp(0.0629).
   const CriterionResult unsure = against(launches({1.09}));
   CHECK(unsure.outcome == Outcome::inconclusive);
-  CHECK(unsure.reason == "with 4 + 1 launches (then + now) a slowdown of 17 % or more can be told");
+  CHECK(unsure.reason == "with 4 + 1 launches (then + now) a slowdown of 17 % or more can be detected");
   // Where launches differ by more, so much is no finding.
   const AcceptResult rough = launches({0.8, 1, 1.2, 1});
   CHECK(judged(launches({1.3}), Criterion::baseline, {}, &rough).outcome == Outcome::inconclusive);
@@ -1075,8 +1075,8 @@ TEST_CASE("a baseline of too few launches fails what is far off alone, and says 
   CHECK(slow.outcome == Outcome::inconclusive);
   CHECK_THAT(slow.found, Contains("+30.0 % [-2.8, +73.9]"));
   CHECK(slow.reason ==
-        "with 1 + 1 launches (then + now), fewer than the five that tell what they differ by (taken for 10 %), a "
-        "slowdown of 86 % or more can be told");
+        "with 1 + 1 launches (then + now), too few to show how much they differ (five do; 10 % assumed), a "
+        "slowdown of 86 % or more can be detected");
   CHECK(against(now(1.5)).outcome == Outcome::fail);
   AcceptResult wide = now(1.02);
   wide.plan.baseline_margin = {0.4, 0.5};

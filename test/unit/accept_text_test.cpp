@@ -104,14 +104,14 @@ TEST_CASE("a hang is told in its own words", "[accept][text]") {
   AcceptResult copy = r;
   judge_acceptance(copy, {}, nullptr);
   CHECK_THAT(accept_text(copy), Contains("culprit: node1, PROCESS_STOPPED:"));
-  CHECK_THAT(accept_text(copy), Contains("next: busbar doctor --local on node1"));
+  CHECK_THAT(accept_text(copy), Contains("next: run busbar doctor --local on node1"));
 }
 
 TEST_CASE("what could not be told is told apart from what failed", "[accept][text]") {
   AcceptResult r = accept_result("{latency: 1ms}");
   r.cells[0].stop = StopReason::noisy;
   CHECK_THAT(text_of(r), StartsWith("INCONCLUSIVE: of 5 criteria judged: 1 inconclusive\n  next: run again on quiet") &&
-                             Contains("\ncould not be told\n"));
+                             Contains("\nundecided\n"));
   r.cells.clear();
   r.counters_read = false;
   r.skipped = {{"a", Stage::whole, "all", "float", "sum", "no such thing"}};

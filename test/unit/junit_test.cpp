@@ -22,7 +22,7 @@ TEST_CASE("What did not end, or was not judged, is an error and never passes", "
   const std::string text = junit_xml(result, "accept");
   // Three stages without a criterion, and the verdict.
   CHECK_THAT(text, Contains("tests=\"4\" failures=\"0\" errors=\"4\" skipped=\"0\""));
-  CHECK_THAT(text, Contains("the run goes on, or ended before its verdict"));
+  CHECK_THAT(text, Contains("the run continues, or ended before its verdict"));
   result.end_time = "2026-07-04 10:22:00";
   CHECK_THAT(junit_xml(result, "accept"), Contains("tests=\"4\" failures=\"0\" errors=\"3\" skipped=\"0\""));
 }

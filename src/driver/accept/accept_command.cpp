@@ -30,17 +30,17 @@ constexpr std::size_t kHidden = 4;
 std::vector<OwnOption> own_options(AcceptOptions& o) {
   using Text = std::string_view;
   std::vector<OwnOption> options{
-      {"launch", "COMMAND", "start each part as a launch of its own, so: a hang or crash ends that part only",
+      {"launch", "COMMAND", "launch each part with this command: a hang or crash then ends that part alone",
        into(o.launch)},
-      {"ranks", "N", "with --launch: what {ranks} in it stands for",
+      {"ranks", "N", "with --launch: the number for {ranks} in it",
        [&](Text t) { o.nranks = parse_int(t, 1, 1 << 24); }},
       {"report", "FILE.html", "write the report, one file that opens anywhere", into(o.report, parse_file_name)},
-      {"resume", "FILE", "go on where the run that wrote these results was cut short", into(o.resume, parse_file_name)},
+      {"resume", "FILE", "continue the interrupted run that wrote these results", into(o.resume, parse_file_name)},
       {"baseline", "FILE[,...]", "compare with the results of earlier runs, a launch each",
        into(o.baseline, parse_file_name)},
-      {"baseline-margin", "X%", "what two runs of a healthy cluster may differ by; 5% as a rule",
+      {"baseline-margin", "X%", "how much two runs of a healthy cluster may differ (default: 5 %)",
        [&](Text t) { o.baseline_margin = parse_below_half(t, "a margin below 50 %, such as 5%"); }},
-      {"save-baseline", "FILE", "write the results as a baseline, where the verdict is PASS or WARN",
+      {"save-baseline", "FILE", "write the results as a baseline if the verdict is PASS or WARN",
        into(o.save_baseline, parse_file_name)},
       {"strict", "", "a warning fails too (exit code 7)", [&](Text) { o.strict = true; }},
       {"part", "IDS", "for launched ranks: the steps to do",
@@ -66,9 +66,9 @@ void check_line(AcceptOptions& options) {
   for (const Setting& setting : options.line.settings) {
     const std::string_view name = setting.option->long_name;
     if (!contains(kForEveryCell, name)) {
-      throw_bad_config(fmt::format(
-          "{} belongs into the plan, where each cell has its own: accept takes {} for all cells",
-          label(*setting.option), "--backend -T --inject --paranoid -g -t --seed --mpi-threads --dry-run -J"));
+      throw_bad_config(fmt::format("set {} in the plan, for each cell; for all cells accept takes {}",
+                                   label(*setting.option),
+                                   "--backend -T --inject --paranoid -g -t --seed --mpi-threads --dry-run -J"));
     }
     Config config;
     setting.option->set(config, setting.text);
@@ -81,7 +81,7 @@ void check_line(AcceptOptions& options) {
   if (!options.line.config_file.empty())
     throw_bad_config("accept reads its plan, not --config: busbar accept PLAN.yaml");
   if (!options.resume.empty() && !options.results.empty()) {
-    throw_bad_config("--resume goes on writing its own file: leave out -J");
+    throw_bad_config("--resume continues its own file: leave out -J");
   }
 }
 

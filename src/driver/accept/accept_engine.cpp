@@ -32,11 +32,11 @@
 namespace busbar {
 namespace {
 
-/// That no other run writes the same results, as long as it lives: flock of FILE.lock, which ends with the process.
+/// Keeps other runs from writing the same results while it lives: flock of FILE.lock, which ends with the process.
 class ResultsLock {
  public:
-  /// Throws Error(bad_config) where another run holds it. A file system without locks, or a folder without room for one
-  /// more file, has none.
+  /// Throws Error(bad_config) if another run holds it. On a file system without locks, or in a folder without room for
+  /// one more file, there is no lock.
   explicit ResultsLock(const std::string& results) : path_(results + ".lock") {
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     // The ranks of a job that was killed a moment ago may still be ending.
@@ -72,7 +72,7 @@ class OwnFile {
 
   bool is_there() const { return !path_.empty(); }
   const std::string& path() const { return path_; }
-  /// False while the latest text is not in it.
+  /// False until the latest text is in it.
   bool complete() const { return complete_; }
 
   void write(const std::function<std::string()>& text) {
@@ -89,12 +89,12 @@ class OwnFile {
   bool warned_ = false;
 };
 
-/// The results of a run of accept on disk, true after every step: what --resume needs and `report` reads. For process 0
-/// alone.
+/// The results of a run of accept on disk, correct after every step: --resume needs them and `report` reads them. For
+/// process 0 alone.
 class AcceptStore {
  public:
-  /// Creates the file that -J names (or FILE.0, ...), else busbar-accept.json where the plan wants results, or goes on
-  /// with that of --resume. Throws Error(bad_config) where a file that was asked for cannot be written.
+  /// Creates the file that -J names (or FILE.0, ...), else busbar-accept.json if the plan wants results; --resume
+  /// continues its own. Throws Error(bad_config) if a requested file cannot be written.
   AcceptStore(const AcceptOptions& options, bool wanted)
       : file_(options.resume, Replacing::durably), resumed_(is_kept()), asked_(resumed_ || !options.results.empty()) {
     if (resumed_ && ::access(path().c_str(), W_OK) != 0) {
@@ -121,32 +121,32 @@ class AcceptStore {
   /// Whether there is a file at all.
   bool is_kept() const { return file_.is_there(); }
 
-  /// What an earlier run wrote to the file; nothing where it is new. Throws Error(bad_config) where it is of another
+  /// What an earlier run wrote to the file; nothing if it is new. Throws Error(bad_config) if it belongs to another
   /// plan.
   std::optional<AcceptResult> earlier(const AcceptPlan& plan) const {
     if (!resumed_) return std::nullopt;
-    const std::string text = read_file(path(), "the results to go on with");
+    const std::string text = read_file(path(), "the results to resume");
     if (text.empty()) {
       say("{} is empty: its run ended before its first result, so all is measured", path());
       return std::nullopt;
     }
     AcceptResult result = read_accept_json(text, path());
     if (result.plan.digest != plan.digest) {
-      throw_bad_config(fmt::format(
-          "--resume: {} was made with another plan than {}; start anew, or resume with the plan that it was made with",
-          path(), plan.file));
+      throw_bad_config(
+          fmt::format("--resume: {} was made with another plan than {}; start again, or resume with its own plan",
+                      path(), plan.file));
     }
     return result;
   }
 
-  /// Replaces the file's text in one step. A disk that fills up later is told once on stderr, and the run goes on.
+  /// Replaces the file's text in one step. A disk that fills up later is reported once on stderr; the run continues.
   void save(const AcceptResult& result) {
     file_.write([&] { return accept_json(result); });
   }
 
   bool is_saved() const { return file_.complete(); }
 
-  /// The same for the first time: throws Error(bad_config) where it cannot be written.
+  /// The first save: throws Error(bad_config) if the file cannot be written.
   void begin(const AcceptResult& result) {
     if (!is_kept()) return;
     const int error = replace_file(path(), accept_json(result));
@@ -156,10 +156,10 @@ class AcceptStore {
   }
 
  private:
-  /// Results that nobody asked for are no reason to measure nothing.
+  /// No error if nobody requested the results.
   void go_without(const std::string& why) {
     if (asked_) throw_bad_config(why);
-    say("warning: {}; the run goes on and keeps no results", why);
+    say("warning: {}; the run continues and keeps no results", why);
     lock_.reset();
     file_ = {};
   }
@@ -182,7 +182,7 @@ class AcceptEnd {
     if (!options.report.empty()) report_ = {create_new_file(options.report, "--report").path, Replacing::plainly};
     if (!options.save_baseline.empty()) baseline_file_ = create_new_file(options.save_baseline, "--save-baseline").path;
     files_.open(options.outputs, begun, "accept");
-    write_report(begun);  // so that whatever ends the run leaves one that opens
+    write_report(begun);  // so that there is one that opens, however the run ends
   }
 
   /// Judges what is there so far.
@@ -190,14 +190,14 @@ class AcceptEnd {
     judge_acceptance(result, shipped_platforms(), baseline_ ? &*baseline_ : nullptr);
   }
 
-  /// What the files say until the run ends, of a result without an end_time: judged as far as it goes, and unfinished.
+  /// What the files say until the run ends: judged as far as it goes, without an end_time, unfinished.
   void write_so_far(AcceptResult result) {
     judge(result);
     write_report(result);
     files_.write_so_far(result);
   }
 
-  /// Prints the verdict, writes the files, and says which exit code they make.
+  /// Prints the verdict, writes the files and returns the exit code that they make.
   ExitCode finish(const AcceptResult& result, const std::string& results_file) {
     bool complete = write_stdout(accept_text(result));
     write_report(result);
@@ -228,10 +228,10 @@ class AcceptEnd {
     });
   }
 
-  /// Of several files each is a launch, or as many as it tells, all of them as repetitions of the first.
+  /// Of several files each counts as a launch, or as several if it holds several, as repetitions of the first.
   void add_baseline(const std::string& file) {
     AcceptResult more = read_accept_json(read_file(file, "the baseline"), file);
-    // Its cells are told by their place in its plan.
+    // Its cells are identified by their place in its plan.
     if (!more.plan.text.empty()) more.plan = read_accept_plan(more.plan.text, more.plan.file);
     if (!baseline_) {
       baseline_ = std::move(more);
@@ -243,8 +243,8 @@ class AcceptEnd {
     };
     if (more.plan.text != known.plan.text || more.backend != known.backend || ranks(more) != ranks(known)) {
       throw_bad_config(
-          fmt::format("--baseline {}: it is of another plan, backend or number of ranks than the first; give files of "
-                      "runs that did the same",
+          fmt::format("--baseline {}: its plan, backend or number of ranks differs from the first file's; give files "
+                      "of equal runs",
                       file));
     }
     const auto one_launch = [](AcceptResult& result) {
@@ -280,8 +280,8 @@ AcceptResult begin_result(std::span<char*> args, const AcceptOptions& options, A
   return result;
 }
 
-/// One run; one of it lives as long. `store_` and `end_` are there on the process that writes alone, which is the only
-/// one that knows the whole result: what the others do depends on agreed values.
+/// One run; one of it lives as long. Only the process that writes has `store_` and `end_` and knows the whole result:
+/// what the others do depends on agreed values.
 class Acceptance {
  public:
   Acceptance(std::span<char*> args, const AcceptOptions& options, AcceptPlan plan, StepRunner& runner)
@@ -310,7 +310,7 @@ class Acceptance {
     runner_.on_root([&] {
       store_.emplace(AcceptStore::Part{options_.part_results});
       store_->begin(result_);
-      steps_of_part();  // throws here, where all fail alike
+      steps_of_part();  // throws here, so that all fail alike
     });
     if (runner_.can_measure(result_)) run_steps(pending_in(options_.repetition, steps_of_part()), options_.repetition);
     runner_.close(result_);
@@ -324,7 +324,7 @@ class Acceptance {
 
   double elapsed_s() const { return std::chrono::duration<double>(EngineClock::now() - start_).count(); }
   double repeated_s() const { return earlier_s_ + elapsed_s(); }
-  /// Of the limit; on the process that writes. What asking again after a slow host took is beside it.
+  /// Of the limit; on the process that writes. Testing slow hosts again does not count.
   double used_s() const { return elapsed_s() - (located_later_s() - earlier_later_s_); }
   double located_later_s() const { return result_.located ? result_.located->later_s : 0; }
   bool out_of_time() const { return limit_s_ > 0 && agree(used_s() >= limit_s_); }
@@ -335,14 +335,14 @@ class Acceptance {
     if (store_) say("{}", text);
   }
 
-  /// Writes what was measured until an interrupt, which reaches only a process that launches. Says what that is.
+  /// Writes what was measured until an interrupt, which reaches only a process that launches. Returns what was kept.
   std::string keep() {
     result_.elapsed_s = repeated_s();
     save();
     return kept();
   }
 
-  /// What is known so far, into every file that an end of any kind must leave.
+  /// Writes what is known so far to every file that must exist however the run ends.
   void save() {
     store_->save(result_);
     if (end_) end_->write_so_far(result_);
@@ -350,7 +350,7 @@ class Acceptance {
 
   std::string kept() const {
     if (!store_->is_kept()) return kNothingKept;
-    return fmt::format("kept {} of {} steps in {}; --resume {} goes on", result_.done.size(),
+    return fmt::format("kept {} of {} steps in {}; --resume {} continues", result_.done.size(),
                        steps_of(result_.plan).size(), store_->path(), store_->path());
   }
 
@@ -368,7 +368,7 @@ class Acceptance {
       runner_.keep(kept());
       if (limit_s_ > 0) tell(fmt::format("at most {}{}", format_duration(limit_s_), looks_allowance(result_.plan)));
       if (store_->is_kept()) {
-        tell(fmt::format("results: {0} (--resume {0} goes on after an interruption)", store_->path()));
+        tell(fmt::format("results: {0} (--resume {0} continues after an interruption)", store_->path()));
       }
     });
   }
@@ -381,7 +381,7 @@ class Acceptance {
     return steps;
   }
 
-  /// Those of `steps` that a resumed run has not measured in this repetition; nodes are looked at once.
+  /// Those of `steps` that a resumed run has not measured in this repetition; nodes are checked once.
   std::vector<AcceptStep> pending_in(int repetition, const std::vector<AcceptStep>& steps) const {
     std::vector<AcceptStep> pending;
     for (const AcceptStep& step : steps) {
@@ -391,7 +391,7 @@ class Acceptance {
     return pending;
   }
 
-  /// Those for which there was no time.
+  /// Returns those for which there was no time.
   std::vector<AcceptStep> run_steps(std::vector<AcceptStep> pending, int repetition) {
     while (!pending.empty() && !out_of_time()) {
       const std::vector<std::string> finished = runner_.run(result_, pending, repetition, left_s());
@@ -402,7 +402,7 @@ class Acceptance {
         save();
       } else if (const auto begin = EngineClock::now(); begin >= next_save_) {
         save();
-        // Hours of repetitions make it long: it takes at most a twentieth of the time.
+        // Hours of repetitions make it long, so it takes at most a twentieth of the time.
         const auto end = EngineClock::now();
         next_save_ = end + 20 * (end - begin);
       }
@@ -424,7 +424,7 @@ class Acceptance {
       const std::vector<AcceptStep> pending = pending_in(repetition, steps_of(result_.plan));
       run_steps(pending, repetition);
       const bool was_complete = pending.empty() && repetition == first;  // where the earlier run was interrupted
-      // Nothing starts any more, or there is nothing to measure: the same for hours tells no more.
+      // Nothing starts any more, or there is nothing to measure: hours of repeating that show no more.
       if (!was_complete && !agree(measurements() > before)) break;
     }
   }
@@ -445,7 +445,7 @@ class Acceptance {
     }
     const double later_s = located_later_s() - earlier_later_s_;
     if (later_s > 0 && limit_s_ > 0) {
-      result_.remarks.push_back(fmt::format("{} went into asking again after who looked slow, beside max-time",
+      result_.remarks.push_back(fmt::format("{} went into testing slow hosts again, not counted in max-time",
                                             format_duration(std::round(later_s))));
     }
     runner_.enter("writing results");

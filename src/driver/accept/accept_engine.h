@@ -33,7 +33,7 @@ struct AcceptOptions {
   bool dry_run = false;
   OutputOptions outputs;
 
-  /// Of the benchmarks' options those that hold for every cell: --backend, -T, --inject, --paranoid, -g, -t, --seed.
+  /// The benchmarks' options that hold for every cell: --backend, -T, --inject, --paranoid, -g, -t, --seed.
   CommandLine line;
 
   // For the ranks of a launch, which the launching busbar sets. ---------------------------------------------------
@@ -46,17 +46,17 @@ struct AcceptOptions {
 /// The part that measures nothing: does a launch start at all?
 inline constexpr std::string_view kStartOnly = "start";
 
-/// The cell's options with those of the command line over them.
+/// The cell's options, overridden by those of the command line.
 Config config_of(const PlanCell& cell, const AcceptOptions& options);
 
-/// The plan in `text` under these options: all that can be wrong with it, or with them over it, is found here. Throws
+/// The plan in `text` under these options. Finds everything that can be wrong with it, or with them over it. Throws
 /// Error(bad_config).
 AcceptPlan checked_plan(const std::string& text, const AcceptOptions& options);
 
-/// The words by which a launch gets the same benchmarks' options.
+/// The arguments that give a launch the same benchmarks' options.
 std::vector<std::string> passed_on(const AcceptOptions& options);
 
-/// The plan's text: of the file, or where there is none of the shipped plan of that name. Throws Error(bad_config).
+/// The plan's text: of the file, or if there is none, of the shipped plan of that name. Throws Error(bad_config).
 std::string read_plan_text(const std::string& file);
 
 /// What is measured once and kept. Cells of a stage share its time, so that a run cut short loses a stage at most.
@@ -72,10 +72,10 @@ std::vector<AcceptStep> steps_of(const AcceptPlan& plan);
 /// A step of this id in the plan; throws Error(bad_config).
 AcceptStep find_step(const AcceptPlan& plan, const std::string& id);
 
-/// About how long a step measures [s]; the start of a launch not counted.
+/// About how long a step measures [s], without the start of a launch.
 double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step);
 
-/// Steps that can share a launch, because they are of one stage and want the same environment.
+/// Steps that can share a launch, because they are of one stage and need the same environment.
 struct AcceptPart {
   Stage stage = Stage::doctor;
   std::vector<AcceptStep> steps;
@@ -83,56 +83,56 @@ struct AcceptPart {
 };
 std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<AcceptStep>& steps);
 
-/// What a reader must know where max-time was over before these steps.
+/// What a reader must know if max-time was over before these steps.
 std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late);
 
-/// ", and up to 4 min more where a host looks slow": what the pairs may take beside max-time; empty: nothing.
+/// ", and up to 4 min more if a host looks slow": what the pairs may take in addition to max-time; empty: nothing.
 std::string looks_allowance(const AcceptPlan& plan);
 
 /// What --dry-run prints: steps, criteria, time.
 std::string accept_dry_run(const AcceptPlan& plan, bool launches);
 
-/// What an interrupted run of the same plan measured becomes part of `result`, which has just begun.
+/// Adds what an interrupted run of the same plan measured to `result`, which has just begun.
 void take_over(AcceptResult& result, AcceptResult earlier);
 
-/// One more look at the pairs: of all looks the worst finding stands, with every look's culprits where several failed,
-/// so that a fault that comes and goes is not forgotten; one that could not tell gives way to one that could.
+/// Adds a further look at the pairs. The worst finding of all looks stays, with the culprits of every look that failed,
+/// so that a fault that comes and goes is not forgotten; a look that could not decide gives way to one that could.
 void add_located(AcceptResult& result, AcceptResult::Located look);
 
-/// The repetition in which a resumed run goes on: the last one of which anything was measured.
+/// The repetition in which a resumed run continues: the last one of which anything was measured.
 int last_repetition(const AcceptResult& result);
 
-/// Whether the resumed run has this step of this repetition already. Steps without cells (doctor, pairs) are told for
-/// repetition 0 alone.
+/// Whether the resumed run has this step of this repetition already. Steps without cells (doctor, pairs) are recorded
+/// for repetition 0 alone.
 bool is_measured(const AcceptResult& result, const AcceptStep& step, int repetition);
 
-/// What a launch measured becomes part of the whole: hosts, cells, doctor rows, counters, finished steps.
+/// Adds what a launch measured to the whole: hosts, cells, doctor rows, counters, finished steps.
 void add_part(AcceptResult& whole, AcceptResult part);
 
 class Job;
 
-/// Who runs the steps of a plan: all ranks of this job together, or the one process that launches a job for each part.
-/// Everything else of an acceptance is the engine's. All processes call the same members in the same order.
+/// Runs the steps of a plan: all ranks of this job together, or one process that launches a job for each part. The
+/// engine does everything else. All processes call the same members in the same order.
 class StepRunner {
  public:
   virtual ~StepRunner() = default;
 
-  /// The answer of the process that writes, not negative, for all. Every decision of the engine is one.
+  /// Gives all processes the answer of the one that writes, not negative. Every decision of the engine is one.
   virtual double agree(double mine) const = 0;
-  /// What the process that writes does for all; where it throws, all fail alike.
+  /// What the process that writes does for all; if it throws, all fail alike.
   virtual void on_root(const std::function<void()>& work) const = 0;
   /// What is under way from now on, for the message of a failure and for the watchdog.
   virtual void enter(const std::string& /*step*/) {}
 
-  /// What of the work is on disk from now on, for who interrupts it. On the process that writes.
+  /// The message if somebody interrupts from now on: what is on disk. On the process that writes.
   virtual void keep(std::string /*what*/) {}
 
   /// Says what runs and where; finds all that can be wrong before anything is measured.
   virtual void open(AcceptResult& /*result*/) {}
-  /// On the process that writes alone, once its files are open: what an interrupted run left beside `results_file`.
+  /// On the process that writes alone, once its files are open: what an interrupted run left next to `results_file`.
   virtual void begin(AcceptResult& /*result*/, const std::string& /*results_file*/, bool /*resumed*/) {}
 
-  /// False where the plan asks for what is not here.
+  /// False if the plan needs what is not here.
   virtual bool can_measure(const AcceptResult& /*result*/) const { return true; }
   /// Runs the first of `pending`, with those that share its time or its launch, in `left_s` [s] (0: no bound). Returns
   /// the ids of steps that need not be tried again; each call finishes one, gives one up or leaves a host out.
@@ -151,30 +151,30 @@ class StepRunner {
 /// writes verdict and files. Throws what the runner throws, and Error(bad_config) before anything is measured.
 ExitCode run_acceptance(std::span<char*> args, const AcceptOptions& options, AcceptPlan plan, StepRunner& runner);
 
-/// What a launch does of a plan: the steps of options.part, into options.part_results; who launched it judges.
+/// Runs the steps of options.part in a launch, into options.part_results; the process that launched it judges.
 ExitCode run_acceptance_part(std::span<char*> args, const AcceptOptions& options, AcceptPlan plan, StepRunner& runner);
 
 /// A plan, or the steps of it that options.part names, in one job on an MPI that is up. Collective. Throws AgreedError
-/// where all processes fail alike, anything else where the job must be aborted.
+/// if all processes fail alike, anything else if the job must be aborted.
 ExitCode run_accept_job(std::span<char*> args, const AcceptOptions& options, Job& job);
 
 /// A plan by launches: each part in a job of its own, whose hang or crash becomes a finding with its culprit; the rest
-/// goes on without that host. Verdict and files are always written. Called where no MPI is up. Throws Error, and
-/// Interrupted, after which --resume goes on.
+/// continues without that host. Verdict and files are always written. Call it without an MPI. Throws Error, and
+/// Interrupted, after which --resume continues.
 ExitCode run_accept_launches(std::span<char*> args, const AcceptOptions& options);
 
-/// Tells the cell of `row` with that placement which ranks hold wrong data, and whom they blame. `group_ranks`: the
-/// group's ranks as the job counts them.
+/// Records in the cell of `row` with that placement which ranks hold wrong data, and which they blame. `group_ranks`:
+/// the group's ranks as the job counts them.
 void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, Cell& cell);
 
 /// Whom a launcher's (or our own) last words blame, with PROCESS_DEAD, HOST_UNREACHABLE or ERROR and the line; empty
-/// where they name nobody. From a failed launch's stderr: Open MPI's "process rank 4 with PID 123 on node node2 exited
+/// if they name nobody. From a failed launch's stderr: Open MPI's "process rank 4 with PID 123 on node node2 exited
 /// on signal 9", "lost communication with a remote daemon ... on node node2", srun's "error: node2: task 4: Killed",
 /// our "error: rank 3 on node1, ...". `hosts`: those of the launch, as far as known; a host named in a complaint about
-/// a daemon, a connection or a host name is blamed where it is the only one. Pure.
+/// a daemon, a connection or a host name is blamed if it is the only one. Pure.
 StageFailure blame_by_launcher(std::string_view text, const std::vector<std::string>& hosts);
 
-/// What is known of a launch beside how it ended.
+/// What is known of a launch besides how it ended.
 struct FailedLaunch {
   double timeout_s = 0;
   std::filesystem::file_time_type started;  ///< hang reports from then on are its own

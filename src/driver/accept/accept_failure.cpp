@@ -22,7 +22,7 @@
 namespace busbar {
 namespace {
 
-/// A launcher's sentence; groups: host, then rank where it has one.
+/// A launcher's sentence; groups: host, then rank if it has one.
 struct Sentence {
   const char* pattern;
   int host;
@@ -30,7 +30,7 @@ struct Sentence {
   std::string_view verdict;
 };
 
-// Open MPI wraps its messages over lines, so that the text is searched as one.
+// Open MPI wraps its messages over lines, so the text is searched as a whole.
 constexpr std::array kSentences{
     Sentence{R"(process rank\s+(\d+)\s+with PID\s+\d+\s+on\s+node\s+(\S+)\s+exited on\s+signal)", 2, 1,
              name(Verdict::process_dead)},
@@ -108,8 +108,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file that this user wrote, of a size that is read: anybody may leave links, pipes and texts in a folder that all
-/// share.
+/// A file that this user wrote, small enough to read: in a shared folder anybody may leave links, pipes and large
+/// files.
 bool is_own_file(const fs::path& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&

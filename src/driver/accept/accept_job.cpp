@@ -113,11 +113,11 @@ Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, co
   return m;
 }
 
-/// Waiting for cores from its making on.
+/// Waiting for cores since its construction.
 class CoreWait {
  public:
-  /// The median rank's share of the time; nothing where a kernel does not tell. Collective; complete on process 0 of
-  /// the group.
+  /// The median rank's share of the time; nothing if the kernel does not report it. Collective; complete on process 0
+  /// of the group.
   std::optional<double> share(const Comm& group) const {
     const double wall_s = std::chrono::duration<double>(Clock::now() - begin_).count();
     const double now_s = waited_for_core_s();
@@ -132,7 +132,7 @@ class CoreWait {
   double waited_s_ = waited_for_core_s();
 };
 
-/// What the groups' first processes hold, together on process 0 of the world.
+/// Gathers what the groups' first processes hold on process 0 of the world.
 CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
   CellResults all;
   for (const std::string& bytes : world.gather(is_root ? pack_fields(mine) : "")) {
@@ -141,11 +141,11 @@ CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
   return all;
 }
 
-/// One cell of the plan on all ranks, or on every host by itself at the same time, ready to be measured. Opened and
-/// closed by all processes in the same order; it stays where it is, because its runner refers to it.
+/// One cell of the plan on all ranks, or on every host by itself at the same time, ready to be measured. All processes
+/// open and close cells in the same order; it never moves, because its runner refers to it.
 class OpenCell {
  public:
-  /// Collective over the world; throws AgreedError where all processes fail alike, anything else where the job must be
+  /// Collective over the world; throws AgreedError if all processes fail alike, anything else if the job must be
   /// aborted.
   OpenCell(Job& job, const AcceptOptions& options, const PlanCell& cell, Stage stage, int repetition, int number)
       : job_(job),
@@ -237,10 +237,9 @@ class OpenCell {
   std::optional<StatRunner> runner_;
 };
 
-/// The cells take turns, a pass each, so that the epochs of each spread over the time of all: what a cell says of the
-/// next minute is worth as much as the time that it saw. `left_s` [s] bounds all but the first look at each size of a
-/// cell that has begun, and none but the first begins after it: the others are closed. Agreed, 0: no bound. Collective
-/// over the world.
+/// The cells take turns, a pass each, so that the epochs of each spread over the time of all: a result holds for as
+/// long as the time that it covers. `left_s` [s] bounds all but the first visit to each size of a cell that has begun;
+/// after it no cell begins but the first: the others are closed. Agreed, 0: no bound. Collective over the world.
 CellResults measure_in_turn(const Comm& world, std::vector<std::unique_ptr<OpenCell>>& cells, double left_s) {
   double max_time_s = 0;
   for (const auto& cell : cells) max_time_s += cell->max_time_s();
@@ -343,13 +342,13 @@ AcceptResult::Located not_located(std::string why) {
   return located;
 }
 
-/// `locate` as accept runs it: which host (or rank, where all are on one host) is slow. Collective; complete on process
+/// `locate` as accept runs it: which host (or rank, if all are on one host) is slow. Collective; complete on process
 /// 0.
 AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options, double looks_s) {
   const Comm& world = job.world();
   const bool shared = world.max(std::int64_t{!job.oversubscribed().empty()}) > 0;
   if (on_one_host(world) && shared) {
-    return not_located("one host, and more ranks than cores on it: the scheduler chooses who is slow");
+    return not_located("one host with more ranks than cores: the scheduler decides which rank is slow");
   }
   job.begin(Phase::initialization, "pairs: opening the communicator");
   Config config;
@@ -386,7 +385,7 @@ class RankSteps : public StepRunner {
     job_.configure(of_all);
     if (of_all.mpi_threads != MpiThreads::single) {
       result.remarks.push_back(
-          fmt::format("MPI threads: {} ({} was asked for)", name(granted_mpi_threads()), name(of_all.mpi_threads)));
+          fmt::format("MPI threads: {} ({} was requested)", name(granted_mpi_threads()), name(of_all.mpi_threads)));
     }
     {
       const OpenedJobBackend opened = job_.open(config, world_, mapped(result.plan.cells, &PlanCell::collective));
@@ -441,8 +440,8 @@ class RankSteps : public StepRunner {
   bool is_part() const { return !options_.part.empty(); }
   static bool on_gpus(const AcceptResult& result) { return traits_of(result.backend).memory == MemoryKind::gpu; }
 
-  /// The first of the steps and those of its stage that follow, as far as their buffers fit into memory together and
-  /// there is time to begin; which they were.
+  /// Measures the first of the steps and those of its stage that follow, as far as their buffers fit into memory
+  /// together and there is time to begin; returns which.
   std::vector<std::string> measure(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
                                    double left_s) {
     const Stage stage = pending.front().stage;

@@ -33,12 +33,12 @@ struct LaunchedPart {
 
 namespace fs = std::filesystem;
 
-// [s] A healthy start takes seconds; ssh to a host that is silent takes minutes, and would take them once per halving.
+// [s] A healthy start takes seconds; ssh to a silent host takes minutes, and would do so once per halving.
 double start_timeout_s(std::size_t hosts) { return 20 + 0.1 * static_cast<double>(hosts); }
 
 constexpr std::array<std::string_view, 5> kCountOptions{"-n", "-np", "--np", "-c", "--ntasks"};
 
-/// Where the number of ranks stands in the command, written out.
+/// Where the command states the number of ranks.
 std::size_t count_word(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size() && words[i] != "{cmd}"; ++i) {
     if (contains(kCountOptions, words[i])) return i + 1;
@@ -55,7 +55,7 @@ std::string plan_word(const std::string& plan) {
 /// Starts parts of a plan by the user's launch command, without the hosts that were excluded.
 class AcceptLauncher {
  public:
-  /// `results`: the run's own file; what launches leave lies beside it (.part, .hosts). Throws Error(bad_config) for a
+  /// `results`: the run's own file; launches leave theirs next to it (.part, .hosts). Throws Error(bad_config) for a
   /// command that cannot be filled in.
   AcceptLauncher(const AcceptOptions& options, std::string results)
       : options_(options),
@@ -92,7 +92,7 @@ class AcceptLauncher {
 
   const std::string& part_file() const { return part_file_; }
 
-  /// Throws Error where the launcher cannot be started at all, Interrupted.
+  /// Throws Error if the launcher cannot be started at all, Interrupted.
   LaunchedPart run(const Work& work) {
     std::error_code ignored;
     fs::remove(part_file_, ignored);
@@ -117,7 +117,7 @@ class AcceptLauncher {
     return part;
   }
 
-  /// Leaves these hosts out from now on; false where the command gives no way to.
+  /// Leaves these hosts out from now on; false if the command has no way to do so.
   bool exclude(const std::vector<std::string>& hosts) {
     if (hosts.empty() || !can_exclude(words_)) return false;
     const bool is_named = !hosts_.empty();
@@ -126,7 +126,7 @@ class AcceptLauncher {
       const bool known = std::ranges::any_of(hosts_, [&](const LaunchHost& h) { return names_same(h.name, host); });
       if (!is_named || known) changed = excluded_.insert(host).second || changed;
     }
-    // Somebody must be left.
+    // At least one host must be left.
     if (changed && is_named && excluded_.size() >= hosts_.size()) {
       for (const std::string& host : hosts) excluded_.erase(host);
       return false;
@@ -134,8 +134,8 @@ class AcceptLauncher {
     return changed;
   }
 
-  /// Hosts on which not even a launch that measures nothing starts, found by halving; empty where all start together,
-  /// where nothing starts at all, and where the command names no hosts: the first part's launch then tells.
+  /// Hosts on which not even a launch that measures nothing starts, found by halving; empty if all start together, if
+  /// nothing starts at all, or if the command names no hosts: the first part's launch then shows it.
   std::vector<std::string> hosts_that_do_not_start() {
     std::vector<std::string> hosts;
     for (const LaunchHost& host : hosts_) {
@@ -144,11 +144,11 @@ class AcceptLauncher {
     if (hosts.size() < 2) return {};
     std::vector<std::string> dead;
     find_dead(hosts, dead);
-    // Where nothing starts at all, it is the command and not the hosts.
+    // If nothing starts at all, it is the command and not the hosts.
     return dead.size() == hosts.size() ? std::vector<std::string>{} : dead;
   }
 
-  /// What a launch told of its hosts: how many ranks go with an excluded one.
+  /// What a launch reported about its hosts: how many ranks go with an excluded one.
   void learn(const std::vector<AcceptResult::Host>& hosts) { seen_ = hosts; }
 
   const std::set<std::string>& excluded() const { return excluded_; }
@@ -182,7 +182,7 @@ class AcceptLauncher {
     if (named == hosts_.end()) return 0;
     int slots = 0;
     for (const LaunchHost& h : hosts_) slots += h.slots;
-    // As many ranks as slots, as a rule; else in proportion.
+    // By default as many ranks as slots; else in proportion.
     return nranks_ == 0 ? named->slots : std::max(1, nranks_ * named->slots / std::max(slots, 1));
   }
 
@@ -219,7 +219,7 @@ class AcceptLauncher {
 
 /// Time for one launch, after which it is killed [s].
 double launch_timeout_s(const AcceptPlan& plan, Stage stage, double measuring_s) {
-  // Many times what measuring should take: the job's own watchdog names a culprit before.
+  // Many times what measuring should take: the job's own watchdog names a culprit earlier.
   constexpr double kLeast = 180;
   const double looks_s = stage == Stage::pairs ? plan.locate_looks_s : 0;
   return looks_s + (plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + 5 * measuring_s);
@@ -253,7 +253,7 @@ class LaunchedSteps : public StepRunner {
   }
 
  private:
-  /// What a launch had finished when it, or all of us, was cut short.
+  /// Takes over what a launch had finished when it, or this process, was cut short.
   void take_over_part(AcceptResult& result, const std::string& part) const {
     std::error_code unknown;
     if (!std::filesystem::exists(part, unknown)) return;
@@ -265,7 +265,7 @@ class LaunchedSteps : public StepRunner {
     }
   }
 
-  /// New nodes are down: better known in seconds than by the time limit of the first part. Whether any is.
+  /// If new nodes are down, this shows it in seconds instead of by the time limit of the first part. Whether any is.
   bool leave_out_dead_hosts(AcceptResult& result) {
     StageFailure failure;
     failure.stage = result.plan.stages.empty() ? Stage::whole : result.plan.stages.front();
@@ -278,7 +278,7 @@ class LaunchedSteps : public StepRunner {
     return true;
   }
 
-  /// A host that died while the launch started says nothing, and nobody else knows who it is.
+  /// A host that died while the launch started says nothing, and nothing else names it.
   void find_culprit(StageFailure& failure) {
     failure.hosts = launcher_->hosts_that_do_not_start();
     if (failure.hosts.empty()) return;
@@ -286,11 +286,11 @@ class LaunchedSteps : public StepRunner {
         fmt::format("; now a launch that measures nothing does not start on {}", fmt::join(failure.hosts, ", "));
   }
 
-  /// Whether the next launches are without the hosts that the failure blames.
+  /// Leaves the hosts that the failure blames out of the next launches; returns whether it could.
   bool leave_out(AcceptResult& result, const StageFailure& failure) {
     say("{}: {}", failure.verdict, failure.text);
     if (!launcher_->exclude(failure.hosts)) return false;
-    say("going on without {}", fmt::join(failure.hosts, ", "));
+    say("continuing without {}", fmt::join(failure.hosts, ", "));
     result.excluded_hosts.assign(launcher_->excluded().begin(), launcher_->excluded().end());
     return true;
   }
@@ -335,7 +335,7 @@ class LaunchedSteps : public StepRunner {
 
   const AcceptOptions& options_;
   InterruptsHeld held_;                 // an interrupt between two launches must find the results written
-  std::optional<LaunchFolder> folder_;  ///< for what launches leave, where there is no file to leave it beside
+  std::optional<LaunchFolder> folder_;  ///< for what launches leave, if there is no file to put it next to
   std::optional<AcceptLauncher> launcher_;
   bool looked_ = false;        ///< for hosts that do not start
   bool started_once_ = false;  ///< some launch measured something

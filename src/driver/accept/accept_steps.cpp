@@ -82,7 +82,7 @@ double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {
   if (step.stage == Stage::doctor) return kDoctor;
   if (step.cell < 0) return kPairs;
   const PlanCell& cell = cell_of(plan, step);
-  // Where the machine drifts, which most do, a cell ends by its own limits: cell-time, or its epochs of some 10 ms.
+  // If the machine drifts, as most do, a cell ends by its own limits: cell-time, or its epochs of some 10 ms.
   constexpr double kEpoch = 10.5e-3;
   const double half_s = std::min(cell.config.cell_time_s, kEpoch * cell.config.epochs);
   const auto in_turn = static_cast<double>(
@@ -103,14 +103,14 @@ std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<Accep
 }
 
 std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late) {
-  return fmt::format("max-time {} was over before {}: raise it, or ask for fewer sizes",
+  return fmt::format("max-time {} was over before {}: raise it, or measure fewer sizes",
                      format_duration(plan.max_time_s), fmt::join(mapped(late, &AcceptStep::id), ", "));
 }
 
 std::string looks_allowance(const AcceptPlan& plan) {
   const bool has_pairs = contains(plan.stages, Stage::pairs) || plan.locate_on_fail;
   if (!has_pairs || plan.locate_looks_s <= 0) return "";
-  return fmt::format(", and up to {} more where a host looks slow", format_duration(plan.locate_looks_s));
+  return fmt::format(", and up to {} more if a host looks slow", format_duration(plan.locate_looks_s));
 }
 
 std::string accept_dry_run(const AcceptPlan& plan, bool launches) {
@@ -129,8 +129,8 @@ std::string accept_dry_run(const AcceptPlan& plan, bool launches) {
   }
   if (launches) total_s += kLaunchCost * static_cast<double>(parts.size());
   if (plan.repeat_for_s > 0) {
-    text += fmt::format("# about {} once, again and again for {}\n", format_duration(total_s),
-                        format_duration(plan.repeat_for_s));
+    text +=
+        fmt::format("# about {} once, repeated for {}\n", format_duration(total_s), format_duration(plan.repeat_for_s));
   } else {
     text += fmt::format("# {}{}, about {}{}{}\n", counted(steps.size(), "step"),
                         launches ? fmt::format(" in {} launches", parts.size()) : "", format_duration(total_s),
@@ -147,7 +147,7 @@ void append(std::vector<T>& to, std::vector<T>& from) {
   std::ranges::move(from, std::back_inserter(to));
 }
 
-/// A step that is not done leaves nothing: it is measured again.
+/// Drops what unfinished steps left: they are measured again.
 void drop_unfinished(AcceptResult& result) {
   const auto is_done = [&](Stage stage, const std::string& cell) {
     return contains(result.done, fmt::format("{}/{}", name(stage), cell));
@@ -162,7 +162,7 @@ Outcome outcome_of(const AcceptResult::Located& look) {
   return outcome;
 }
 
-/// A look that could not tell says less than one that found nothing.
+/// A look that could not decide says less than one that found nothing.
 int weight(Outcome outcome) { return outcome == Outcome::inconclusive ? 1 : 2 * static_cast<int>(outcome); }
 
 /// Units are indices: they mean the same only among the same units.
@@ -256,7 +256,7 @@ void add_part(AcceptResult& whole, AcceptResult part) {
   if (!part.doctor.empty()) whole.doctor = std::move(part.doctor);
   append(whole.counters, part.counters);
   whole.counters_read = whole.counters_read || part.counters_read;
-  // Of cells that were measured twice, because a launch was cut short after them, the later stands.
+  // Of cells that were measured twice, because a launch was cut short after them, the later one counts.
   for (Cell& m : part.cells) {
     std::erase_if(whole.cells, [&](const Cell& old) { return same_cell(old, m) && old.repetition == m.repetition; });
     whole.cells.push_back(std::move(m));

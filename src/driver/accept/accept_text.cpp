@@ -62,7 +62,7 @@ std::string first_of(const List& list, std::size_t most, std::string_view kind, 
 constexpr std::string_view kInJson = "; the JSON file (-J) has all";
 
 /// Who is to blame, a line each: what was located, what hung or crashed, slow ranks, and the hosts that failed criteria
-/// name. Empty where nobody is.
+/// name. Empty if nobody is.
 std::string culprits_text(const AcceptResult& result) {
   std::string text;
   const bool is_verdict = result.located && !failed_once(*result.located);
@@ -97,25 +97,26 @@ std::string next_step(const AcceptResult& result) {
     case Outcome::pass:
       return {};
     case Outcome::warn:
-      return "the warnings below; exit code 7 with --strict";
+      return "see the warnings below; with --strict the exit code is 7";
     case Outcome::inconclusive:
-      return "run again on quiet machines, with a longer cell-time and max-time: what could not be told is not a pass";
+      return "run again on quiet machines, with a longer cell-time and max-time: undecided is not a pass";
     case Outcome::fail:
       break;
   }
-  if (failed(result, Criterion::platform)) return "see why the GPUs are not those that the plan expects: busbar doctor";
+  if (failed(result, Criterion::platform)) return "run busbar doctor to see why the GPUs are not the expected ones";
   if (failed(result, Criterion::wrong)) {
-    return culprit.empty() ? "run the collective that failed alone with -c 10 to see which rank is always wrong"
-                           : fmt::format("take {} out and run again: data that pass without it prove it", culprit);
+    return culprit.empty()
+               ? "run the failed collective alone with -c 10 to see which rank is always wrong"
+               : fmt::format("take {} out and run again: if the data are right without it, it is at fault", culprit);
   }
   if (failed(result, Criterion::doctor) || failed(result, Criterion::counters))
-    return "what to do stands beside each finding below; busbar doctor looks again in seconds";
+    return "follow the advice next to each finding below; busbar doctor checks again in seconds";
   if (!culprit.empty()) {
-    return fmt::format("busbar doctor --local on {0}, then run again without {0}{1}", culprit,
+    return fmt::format("run busbar doctor --local on {0}, then run again without {0}{1}", culprit,
                        hosts.size() > 1 ? " (and one host at a time)" : "");
   }
-  return "busbar locate --full: every pair of hosts, to find a link; if all pairs are good, the whole is set up "
-         "wrongly";
+  return "run busbar locate --full: it measures every pair of hosts, to find a link; if all pairs are good, the whole "
+         "is set up wrongly";
 }
 
 constexpr std::size_t kMostRows = 48;  // two screens
@@ -171,7 +172,7 @@ std::string row_text(const Alike& alike, std::size_t cell, std::size_t type) {
 
 /// What was measured, a line for each size of a cell in a stage, at most 120 columns: median time, half the width of
 /// its interval, busbw, wrong elements. Of several hosts or repetitions the median, and of hosts the slowest too. Empty
-/// where nothing was measured.
+/// if nothing was measured.
 std::string measured_text(const AcceptResult& result) {
   const auto rows = grouped(
       result.cells, [](const Cell& c) { return std::tie(c.stage, c.cell, c.dtype, c.op, c.nbytes, c.in_place); });
@@ -318,7 +319,7 @@ std::string accept_text(const AcceptResult& result) {
   if (const std::string next = next_step(result); !next.empty()) text += wrapped("next: " + next, 2, 8);
   text += run_text(result);
   text += section(result, Outcome::fail, "failed");
-  text += section(result, Outcome::inconclusive, "could not be told");
+  text += section(result, Outcome::inconclusive, "undecided");
   text += section(result, Outcome::warn, "warnings");
   text += measured_text(result);
   text += stages_text(result);

@@ -51,7 +51,7 @@ void judge_failures(const AcceptResult& result, CriterionResults& criteria) {
   }
 }
 
-/// Whom a cell should have been measured on.
+/// The scopes on which a cell should have been measured.
 std::vector<std::string> scopes_of(const AcceptResult& result, Stage stage) {
   if (stage == Stage::whole) return {"all"};
   std::vector<std::string> hosts;
@@ -109,7 +109,7 @@ void judge_planned(const AcceptResult& result, const PlanCell& cell, Stage stage
     }
     return;
   }
-  // The sizes after the one under way are missing too, and nobody else would say so.
+  // The sizes after the one under way are missing too, and nothing else would say so.
   const bool unfinished = !result.done.empty() && !contains(result.done, fmt::format("{}/{}", name(stage), cell.name));
   if (rows == 0) return;
   criteria.push_back(completed(stage, cell.name, "all", unfinished ? Outcome::inconclusive : Outcome::pass));
@@ -134,7 +134,7 @@ bool plans(const AcceptResult& result, Stage stage) { return contains(result.pla
 void judge_doctor(const AcceptResult& result, CriterionResults& criteria) {
   if (result.doctor.empty()) {
     if (!plans(result, Stage::doctor)) return;
-    criteria.push_back(about(Criterion::doctor, Stage::doctor, Outcome::inconclusive, "no node was looked at"));
+    criteria.push_back(about(Criterion::doctor, Stage::doctor, Outcome::inconclusive, "no node was checked"));
     return;
   }
   const AcceptResult found = result_of_doctor(result.doctor, join_nodes(result.doctor));
@@ -163,7 +163,7 @@ void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
     if (c.outcome == Outcome::skip && c.reason.empty()) c.reason = "there was nothing to compare";
     criteria.push_back(std::move(c));
   }
-  // Found out by one look is found; not found by the few that could tell is not.
+  // One look that finds a fault is enough; finding none is not, if most looks could not tell.
   if (l.looks > 1 && l.failed == 0 && l.finding.outcome < Outcome::inconclusive && 2 * l.unclear >= l.looks) {
     criteria.push_back(about(Criterion::pairs, Stage::pairs, Outcome::inconclusive,
                              fmt::format("{} of {} looks could not tell", l.unclear, l.looks)));
@@ -237,7 +237,7 @@ void judge_platform(const AcceptResult& result, const RecognisedPlatform& view, 
 
 double total_s(const AcceptResult::Init& init) { return init.create_s + init.first_op_s; }
 
-/// Of one launch its own time is all there is to know; of several, theirs are the interval.
+/// Of one launch only its own time is known; of several, their times are the interval.
 Estimate init_of(const std::vector<AcceptResult::Init>& inits) {
   const std::vector<double> times_s = mapped(inits, total_s);
   const bool known = std::ranges::all_of(times_s, [](double t) { return std::isfinite(t); });
@@ -267,7 +267,7 @@ void judge_init(const AcceptResult& result, CriterionResults& criteria) {
   criteria.back().wanted = bound_text(*result.plan.init, false, time_text);
 }
 
-/// That something ran, and on what, is not a judgement of it.
+/// That something ran, and on what, is not a judgment of it.
 bool is_judgement(const CriterionResult& c) {
   return c.outcome != Outcome::skip &&
          (c.outcome != Outcome::pass || (c.criterion != Criterion::completed && c.criterion != Criterion::platform));

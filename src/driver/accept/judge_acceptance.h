@@ -17,7 +17,7 @@ namespace busbar {
 struct Estimate {
   double value = 0;
   std::optional<Interval> interval;
-  bool precise = false;  ///< the interval is as narrow as the plan asked: where it contains a bound, the value decides
+  bool precise = false;  ///< the interval is as narrow as the plan asked: if it contains a bound, the value decides
   /// A spread or a share, which few numbers know badly: a value that is better than a bound counts as such although the
   /// interval contains it; a worse one is still no FAIL.
   bool of_few = false;
@@ -28,9 +28,9 @@ struct BoundVerdict {
   std::string reason;  ///< for inconclusive, and for a warning that may be none
 };
 
-/// FAIL only where the whole interval is worse than `fail`, PASS only where it is better than both bounds. Where it
-/// contains `fail` and is not precise: INCONCLUSIVE. Where it contains `warn`: WARN, which does not fail a run. Without
-/// an interval: INCONCLUSIVE, but FAIL where the value is beyond the bound by a factor of two.
+/// FAIL only if the whole interval is worse than `fail`, PASS only if it is better than both bounds. If it
+/// contains `fail` and is not precise: INCONCLUSIVE. If it contains `warn`: WARN, which does not fail a run. Without
+/// an interval: INCONCLUSIVE, but FAIL if the value is beyond the bound by a factor of two.
 BoundVerdict judge_bound(const Estimate& estimate, const Bound& bound, bool larger_is_better);
 
 /// 1.4826 MAD / median of values above 0, with two standard errors of it (1.166 / sqrt(n) of a normal sample, Rousseeuw
@@ -54,7 +54,7 @@ struct CellSeries {
 /// The measured cells that belong to a cell of the plan, in the order of the plan, then of their first measurement.
 std::vector<CellSeries> series_of(const AcceptResult& result);
 
-/// All repetitions as one median with its interval (merge_launches where there are several). Times in seconds.
+/// All repetitions as one median with its interval (merge_launches if there are several). Times in seconds.
 Estimate time_of(const CellSeries& series);
 
 void judge_cell(const AcceptResult& result, const RecognisedPlatform& view, const CellSeries& series,
@@ -62,7 +62,7 @@ void judge_cell(const AcceptResult& result, const RecognisedPlatform& view, cons
 /// Drift over repetitions, and ranks that come late, of cells whose plan bounds them.
 CriterionResult judge_drift(const CellSeries& series);
 CriterionResult judge_ranks(const CellSeries& series);
-/// Hosts against each other, from the series of stage per-host.
+/// Compares hosts, from the series of stage per-host.
 void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria);
 void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& all, const AcceptResult* baseline,
                     CriterionResults& criteria);
@@ -73,18 +73,18 @@ CriterionResult criterion_for(const CellSeries& series, Criterion criterion);
 CriterionResult skipped(CriterionResult result, std::string reason);
 CriterionResult skipped_for(const CellSeries& series, Criterion criterion, std::string reason);
 
-/// The worst of the repetitions' verdicts: FAIL where any is one, INCONCLUSIVE where at least half are, else WARN where
-/// any is one; the reason tells how many.
+/// The worst of the repetitions' verdicts: FAIL if any is one, INCONCLUSIVE if at least half are, else WARN if any is
+/// one; the reason says how many.
 BoundVerdict join_repetitions(const std::vector<BoundVerdict>& verdicts);
 
-/// The median repetition's core_wait; 0 where a kernel did not tell.
+/// The median repetition's core_wait; 0 if the kernel does not report it.
 double core_wait_of(const std::vector<const Cell*>& repetitions);
-/// Whether ranks that wait for so much of the time take turns on their cores, so that the scheduler decides who is slow
-/// and when.
+/// Whether ranks that wait for so much of the time take turns on their cores, so that the scheduler decides which one
+/// is slow and when.
 bool takes_turns(double core_wait);
 std::string core_wait_text(double core_wait);  ///< "ranks waited for a core 42 % of the time ..."
-/// A FAIL of what is compared with its likes becomes INCONCLUSIVE where they take turns on cores; any doubt or failure
-/// gets that as a reason.
+/// A FAIL of a comparison among equals becomes INCONCLUSIVE if they take turns on cores; any doubt or failure gets that
+/// as a reason.
 BoundVerdict doubt_turns(BoundVerdict verdict, double core_wait);
 
 std::string host_of(const AcceptResult& result, int rank);
@@ -97,14 +97,14 @@ std::string bound_text(const Bound& bound, bool larger_is_better,
                        std::string (*text)(double));  ///< ">= 380 GB/s (warn 400 GB/s)"
 
 /// Judges everything measured so far against the plan; pure. `baseline`: an earlier run, or null. Fills platform,
-/// criteria and outcome; nothing is a pass that was not measured.
+/// criteria and outcome; what was not measured is never a pass.
 void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platforms, const AcceptResult* baseline);
 
-/// Of several looks at the pairs one alone failed: in hours of looks that happens by chance, so it is a WARN.
+/// Whether one alone of several looks at the pairs failed: in hours of looks that happens by chance, so it is a WARN.
 inline bool failed_once(const AcceptResult::Located& located) { return located.looks > 1 && located.failed == 1; }
 
-/// The verdict for people, at most 120 columns: who is to blame and what to do first, then what failed, what could not
-/// be told, what warns, what was measured, how many criteria each stage has, and why some were skipped. Rows that say
+/// The verdict for people, at most 120 columns: who is to blame and what to do first, then what failed, what is
+/// undecided, what warns, what was measured, how many criteria each stage has, and why some were skipped. Rows that say
 /// the same of several hosts are one; the JSON has all.
 std::string accept_text(const AcceptResult& result);
 

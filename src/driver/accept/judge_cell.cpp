@@ -183,14 +183,13 @@ double core_wait_of(const std::vector<const Cell*>& repetitions) {
 }
 
 bool takes_turns(double core_wait) {
-  // As in locate's look at ranks (slow_ranks.h): beyond a sixth the scheduler is seen more than what is measured.
+  // As for locate's slow ranks (slow_ranks.h): beyond a sixth the scheduler shows more than what is measured.
   constexpr double kTurns = 1.0 / 6;
   return core_wait > kTurns;
 }
 
 std::string core_wait_text(double core_wait) {
-  return fmt::format("ranks waited for a core {:.0f} % of the time: other work has them, or other ranks",
-                     core_wait * 100);
+  return fmt::format("ranks waited for a core {:.0f} % of the time: other work or other ranks had it", core_wait * 100);
 }
 
 BoundVerdict doubt_turns(BoundVerdict verdict, double core_wait) {
@@ -202,14 +201,14 @@ BoundVerdict doubt_turns(BoundVerdict verdict, double core_wait) {
 
 namespace {
 
-/// What is asked of the measured values of one criterion.
+/// What one criterion requires of the measured values.
 struct Asked {
   Criterion criterion;
   Bound bound;
   bool larger_is_better;
   std::string (*text)(double);
   std::function<Estimate(const Cell&)> estimate;
-  bool of_likes = false;  ///< compared with other moments of the same: who takes turns on cores has none to blame
+  bool of_likes = false;  ///< compared with its likes: if they take turns on cores, none is to blame
 };
 
 void set_found(CriterionResult& c, const Estimate& e, std::string (*text)(double)) {
@@ -217,7 +216,7 @@ void set_found(CriterionResult& c, const Estimate& e, std::string (*text)(double
                        : text(e.value);
 }
 
-/// The repetition that is told: the worst one.
+/// The repetition to report: the worst one.
 Estimate worst_of(const std::vector<Estimate>& estimates, bool larger_is_better) {
   return *std::ranges::min_element(estimates, [&](const Estimate& a, const Estimate& b) {
     return larger_is_better ? a.value < b.value : a.value > b.value;
@@ -257,7 +256,7 @@ CriterionResult judge_busbw(const CellSeries& series, const Bound& bound, std::s
   return c;
 }
 
-/// What others measured: 0.90 of it warns and 0.80 of it fails (acceptance.md 3.4); a vendor's threshold is one.
+/// Of what others measured, 0.90 warns and 0.80 fails (acceptance.md 3.4); a vendor's threshold is one itself.
 Bound bound_of(const PlatformEntry& expected) {
   if (expected.kind == FigureKind::threshold) return {std::nullopt, expected.busbw};
   return {0.9 * expected.busbw, 0.8 * expected.busbw};
@@ -362,10 +361,10 @@ CriterionResult judge_spread(const CellSeries& series, Criterion criterion, cons
                              const std::function<Estimate(std::span<const double>)>& estimate) {
   constexpr std::size_t kFewest = 8;
   const auto too_few = [](const Cell* m) { return m->epoch_medians_s.size() < kFewest; };
-  // Of many repetitions the one with few epochs may be the one that something held up.
+  // Of many repetitions the one with few epochs may be the one that something delayed.
   if (std::ranges::all_of(series.repetitions, too_few)) {
     return skipped_for(series, criterion,
-                       fmt::format("fewer than {} epochs tell no spread: raise cell-time and max-time", kFewest));
+                       fmt::format("fewer than {} epochs show no spread: raise cell-time and max-time", kFewest));
   }
   const auto of = [&](const Cell& m) { return estimate(m.epoch_medians_s); };
   return judge(series, {criterion, bound, false, share_text, of, true});

@@ -35,7 +35,7 @@ CriterionResult judge_drift(const CellSeries& series) {
   constexpr std::size_t kFewest = 9;
   if (times.size() < kFewest) {
     return skipped(std::move(c),
-                   fmt::format("{} repetitions are too few to tell a drift, {} needed", times.size(), kFewest));
+                   fmt::format("{} repetitions are too few to show a drift, {} needed", times.size(), kFewest));
   }
   const std::span<const double> all(times);
   const std::size_t third = times.size() / 3;
@@ -62,7 +62,7 @@ struct HostTime {
   double core_wait = 0;
 };
 
-/// Of two, nobody knows which is as it should be: the lesser one shows what is possible.
+/// Of two, nobody knows which one is normal: the lesser value shows what is possible.
 double ordinary(const std::vector<double>& values) {
   return values.size() == 2 ? std::min(values[0], values[1]) : median(values);
 }
@@ -75,13 +75,13 @@ Estimate shortfall(const Estimate& time, double ordinary_s) {
   return e;
 }
 
-/// Beyond how many robust deviations one of so many healthy hosts lies in at most 1 of 200 cells: the slowest of many
-/// is far from the middle without being sick.
+/// How many robust deviations one of so many healthy hosts exceeds in at most 1 of 200 cells: the slowest of many is
+/// far from the middle without being sick.
 double usual_reach(std::size_t hosts) { return std::max(3.0, normal_quantile(1 - 0.005 / static_cast<double>(hosts))); }
 
-/// What hosts differ by although none is bad: standard deviation of the logarithms of their times, by the MAD (3.2 of
-/// acceptance.md). Few hosts tell little of it: of three, two that happen to agree would make the third one sick, and
-/// two that happen not to would hide it. So below eight what rows of healthy hosts differ by counts as four hosts more.
+/// How much hosts differ although none is bad: standard deviation of the logarithms of their times, by the MAD (3.2 of
+/// acceptance.md). Few hosts say little about it: of three, two that happen to agree would make the third one sick, and
+/// two that happen not to would hide it. So below eight, the usual spread of healthy rows counts as four hosts more.
 double usual_spread(const std::vector<HostTime>& hosts, double ordinary_s) {
   constexpr double kHealthy = 0.03;
   constexpr double kAsHosts = 4;
@@ -98,21 +98,21 @@ double outlier_at(const std::vector<HostTime>& hosts, double spread) {
   return hosts.size() < 3 ? 0 : usual_reach(hosts.size()) * spread;
 }
 
-/// From which shortfall on a FAIL is told of a host that is known as well as the median host.
-double told_from(const std::vector<HostTime>& hosts, double fail, double spread) {
+/// The shortfall from which a host that is known as well as the median host gets a FAIL.
+double fails_from(const std::vector<HostTime>& hosts, double fail, double spread) {
   const double low = median(mapped(hosts, [](const HostTime& h) {  // end of the interval, of the value
     return h.time.precise ? 1 : h.time.interval ? h.time.interval->low / h.time.value : 0.5;
   }));
   return std::max(1 - (1 - fail) * low, 1 - std::exp(-outlier_at(hosts, spread)));
 }
 
-/// The worst verdict, and who got it.
+/// The worst verdict, and the hosts that got it.
 struct Blamed {
   BoundVerdict verdict;
   std::vector<HostTime> hosts;
 };
 
-/// Against bounds and against what is usual: a host that is slow among hosts that all differ as much is not an outlier.
+/// Compares with bounds and with what is usual: a host that is slow among hosts that all differ as much is no outlier.
 Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double ordinary_s, double spread) {
   Blamed worst;
   for (const HostTime& h : hosts) {
@@ -131,7 +131,7 @@ Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double o
   return worst;
 }
 
-/// Where hosts take turns on cores their speeds are the scheduler's choice: no more than a warning, but for what is
+/// If hosts take turns on cores, the scheduler chooses their speeds: no more than a warning, except for a host that is
 /// beyond a factor of two or has no interval.
 BoundVerdict doubt_hosts_in_turns(BoundVerdict verdict, const Estimate& slowest, double core_wait) {
   verdict = doubt_turns(std::move(verdict), core_wait);
@@ -152,11 +152,11 @@ CriterionResult judge_group(const CellSeries& like, std::vector<HostTime> hosts)
                         share_text(shortfall(hosts.front().time, ordinary_s).value),
                         hosts.size() == 2 ? "the faster of" : "the median of", hosts.size(),
                         time_text(hosts.front().time.value), time_text(ordinary_s));
-  // Where only one host's ranks wait for cores, other work on it is what makes it slow.
+  // If only one host's ranks wait for cores, other work on it makes it slow.
   const double wait = ordinary(mapped(hosts, &HostTime::core_wait));
   const double spread = usual_spread(hosts, ordinary_s);
   if (bound.fail && !takes_turns(wait)) {
-    c.found += fmt::format("; a FAIL can be told from {} on", share_text(told_from(hosts, *bound.fail, spread)));
+    c.found += fmt::format("; a FAIL is possible from {} on", share_text(fails_from(hosts, *bound.fail, spread)));
   }
   Blamed worst = worst_of(hosts, bound, ordinary_s, spread);
   worst.verdict = doubt_hosts_in_turns(std::move(worst.verdict), shortfall(hosts.front().time, ordinary_s), wait);
@@ -196,7 +196,7 @@ CriterionResult judge_ranks(const CellSeries& series) {
   const auto skip = [&](const char* why) { return skipped(std::move(c), why); };
   constexpr std::uint64_t kFewestSamples = 20;
   if (m.ranks.size() < 3) return skip("fewer than three ranks whose arrivals are known");
-  if (m.shared_cores) return skip("ranks share cores, the scheduler chooses who is late");
+  if (m.shared_cores) return skip("ranks share cores: the scheduler decides which one is late");
   if (m.samples < kFewestSamples) return skip("too few samples to tell who is late");
   if (!(m.median_s > 0)) return skip("no time was measured");
   std::vector<double> late;
@@ -213,7 +213,7 @@ CriterionResult judge_ranks(const CellSeries& series) {
                         last.host, time_text(*last.late_median_s - usual_s), share_text(share), *last.last_share * 100);
   const double chance = 1 / static_cast<double>(m.ranks.size());
   const bool often = *last.last_share > chance + (1 - chance) / 2;
-  // Lateness is a median of many samples on one clock: it needs no interval, but an owner.
+  // Lateness is a median of many samples on one clock: it needs no interval, but a rank to blame.
   const BoundVerdict verdict =
       judge_bound({.value = share, .interval = Interval{share, share}, .precise = true}, bound, false);
   c.outcome = verdict.outcome;
@@ -228,7 +228,7 @@ CriterionResult judge_ranks(const CellSeries& series) {
 
 namespace {
 
-/// What else may have made a difference.
+/// What else differs between the runs.
 std::vector<std::string> differences(const AcceptResult& now, const AcceptResult& then) {
   std::vector<std::string> list;
   const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
@@ -253,7 +253,7 @@ std::vector<std::string> differences(const AcceptResult& now, const AcceptResult
   return list;
 }
 
-/// What a row took in each launch. The repetitions of one job are one launch: they saw one placement of its processes.
+/// What a row took in each launch. Repetitions of one job are one launch: they saw one placement of its processes.
 struct LaunchTimes {
   std::vector<double> logs;  ///< of a time [s], per launch
   double own = 0;            ///< variance of one of them by its own interval
@@ -280,18 +280,18 @@ struct Slowdown {
   double error = 0;   ///< of the logarithm
   double level = 0;   ///< of Student's t at either end
   int degrees = 0;    ///< of freedom of that
-  bool known = true;  ///< the launches show what they differ by; else it is taken for kAssumed
+  bool known = true;  ///< the launches show how much they differ; else kAssumed
 };
 
-/// What launches are taken to differ by where there are too few to tell: more than they do on most machines.
+/// How much launches are assumed to differ if there are too few to tell: more than on most machines.
 constexpr double kAssumed = 0.10;
 
-/// Of Student's t at either end of the interval: of ten rows whose launches differ alike 1 % of healthy clusters FAIL
-/// at most, with one launch now and any number then, where 2.5 % at either end made up to 1.7 %. Several on both sides
-/// lie so near their means that 3 % make 0.3 % at most.
+/// Student's t at either end of the interval: of ten rows whose launches differ alike, 1 % of healthy clusters FAIL at
+/// most, with one launch now and any number then; 2.5 % at either end made up to 1.7 %. Several on both sides are so
+/// near their means that 3 % make 0.3 % at most.
 double one_sided(int degrees, std::size_t fewer) { return fewer >= 4 ? 0.97 : degrees < 6 ? 0.99 : 0.98; }
 
-/// From the launches alone: the interval inside one says nothing of the next.
+/// From the launches alone: the interval inside one says nothing about the next.
 Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
   constexpr std::size_t kLeastLaunches = 5;  // of both: three degrees of freedom
   constexpr int kMany = 1000;
@@ -321,14 +321,13 @@ Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
   return s;
 }
 
-/// "with 8 + 1 launches (then + now) a slowdown of 35 % or more can be told": one that is found in 95 of 100 runs.
+/// "with 8 + 1 launches (then + now) a slowdown of 35 % or more can be detected": one that is found in 95 of 100 runs.
 std::string power_text(const Slowdown& s, const LaunchTimes& now, const LaunchTimes& then, double fail) {
   const double t = student_t_quantile(s.level, s.degrees) + student_t_quantile(0.95, s.degrees);
   const double least = (1 + fail) * std::exp(t * s.error) - 1;
   const std::string assumed =
-      s.known ? ""
-              : fmt::format(", fewer than the five that tell what they differ by (taken for {:g} %),", 100 * kAssumed);
-  return fmt::format("with {} + {} launches (then + now){} a slowdown of {:.0f} % or more can be told",
+      s.known ? "" : fmt::format(", too few to show how much they differ (five do; {:g} % assumed),", 100 * kAssumed);
+  return fmt::format("with {} + {} launches (then + now){} a slowdown of {:.0f} % or more can be detected",
                      then.logs.size(), now.logs.size(), assumed, 100 * least);
 }
 

@@ -52,7 +52,7 @@ PlatformEntry read_entry(const YamlValue& map) {
             key_of("busbw", e.busbw, parse_gigabytes),
             {"kind", [&](const YamlValue& v) { kind = static_cast<FigureKind>(v.word(words_of(FigureKind{}))); }},
             key_of("source", e.source)});
-  // A number that nobody can be asked about is not an expectation.
+  // A number without a source is no expectation.
   if (e.source.empty()) map.fail("a number without source");
   if (!kind) map.fail("a number without kind: measured or threshold");
   e.kind = *kind;
@@ -133,7 +133,7 @@ bool is_platform(const Platform& platform, const std::string& device) {
 
 bool same_word(const std::string& a, const std::string& b) { return lower_case(a) == lower_case(b); }
 
-/// Whether the entry speaks of this cell, whatever algorithm ran.
+/// Whether the entry is about this cell, whatever algorithm ran.
 bool speaks_of(const PlatformEntry& e, const Platform& platform, const std::string& network, const Cell& cell) {
   const int nranks = e.nranks != 0 ? e.nranks : cell.nhosts * platform.gpus_per_node;
   return e.collective == cell.collective && cell.nbytes >= e.nbytes_min && cell.nbytes <= e.nbytes_max &&
@@ -147,7 +147,7 @@ std::string why_nothing(const Platform& platform, const std::string& network, co
                      cell.nhosts == 1 ? "" : fmt::format(" over {}", network.empty() ? "an unknown network" : network));
 }
 
-/// What was measured says more than what a vendor still accepts.
+/// A measured figure says more than what a vendor still accepts.
 bool says_more(const PlatformEntry* a, const PlatformEntry* b) {
   if (b == nullptr) return true;
   if (a->kind != b->kind) return a->kind == FigureKind::measured;
@@ -223,7 +223,7 @@ std::string value_of(const Settings& settings, const std::string& name) {
   return found == settings.end() ? "" : found->second.value;
 }
 
-/// Registered, and with others than its host's: on one host the cluster's UUID is zero (NCCL, src/mnnvl.cc).
+/// Registered, together with GPUs of other hosts: on one host the cluster's UUID is zero (NCCL, src/mnnvl.cc).
 bool is_in_cluster(const GpuFacts& gpu) {
   constexpr int kCompleted = 3;
   return gpu.fabric && gpu.fabric->state == kCompleted && gpu.fabric->status == 0 &&
@@ -235,8 +235,8 @@ bool is_mnnvl(const Settings& settings, const std::vector<std::string>& domains)
   return std::ranges::all_of(domains, [&](const std::string& d) { return d == domains.front(); });
 }
 
-/// GPUDirect-TCPXO runs over ordinary Ethernet cards: only its plugin's settings tell (Google's guides for A3 Mega set
-/// NCCL_FASTRAK_IFNAME and NCCL_FASTRAK_CTRL_DEV; the plugin calls its network FasTrak).
+/// GPUDirect-TCPXO runs over ordinary Ethernet cards: only its plugin's settings show it (Google's guides for A3 Mega
+/// set NCCL_FASTRAK_IFNAME and NCCL_FASTRAK_CTRL_DEV; the plugin calls its network FasTrak).
 bool is_tcpxo(const Settings& settings) {
   const std::string asked = lower_case(value_of(settings, "NCCL_NET"));
   if (!asked.empty()) return asked == "fastrak";
@@ -271,7 +271,7 @@ std::string nvlink_domain(const HostGpus& gpus) {
 
 std::vector<std::string> nvlink_domains(const Comm& world) {
   const Comm host = world.split_by_host();
-  // A host without a domain counts too, so that its answer must differ from that of those who are not asked.
+  // A host without a domain counts too, so its answer must differ from that of ranks that are not asked.
   const std::string mine = host.rank() == 0 ? "=" + nvlink_domain(read_gpus_within(kPatience)) : "";
   std::vector<std::string> domains;
   for (const std::string& answer : world.gather(mine)) {

@@ -43,7 +43,7 @@ struct PlatformCeiling {
   std::string source;
 };
 
-/// How a platform is recognised, and what it reaches; one file of configs/platforms.
+/// How a platform is recognized, and what it reaches; one file of configs/platforms.
 struct Platform {
   std::string name;                  ///< "h100-sxm"
   std::string gpu;                   ///< a whole word of the device's name, "H100"
@@ -60,19 +60,19 @@ Platform read_platform(std::string_view text, const std::string& file_name);
 /// All that are part of the executable.
 std::vector<Platform> shipped_platforms();
 
-/// Which platform these hosts are, or why none. Pure: device names ("NVIDIA H200 x 8") and counts decide.
+/// The platform of these hosts, or why none. Pure: device names ("NVIDIA H200 x 8") and counts decide.
 struct RecognisedPlatform {
   const Platform* platform = nullptr;  ///< into the list given
-  std::string reason;                  ///< where there is none
+  std::string reason;                  ///< if there is none
 };
 RecognisedPlatform recognise_platform(const std::vector<Platform>& platforms,
                                       const std::vector<AcceptResult::Host>& hosts);
 
-/// What a measured cell should reach, or why nobody says; nothing of this is guessed.
+/// What a measured cell should reach, or why that is not known; nothing of this is guessed.
 struct Expected {
   const PlatformEntry* of_ran = nullptr;  ///< of the algorithm that ran; into the platform
   const PlatformEntry* better = nullptr;  ///< of another algorithm that reaches more there
-  std::string reason;                     ///< where there is none
+  std::string reason;                     ///< if there is none
 };
 Expected expected_busbw(const Platform& platform, const std::string& network, const Cell& cell);
 
@@ -80,19 +80,19 @@ Expected expected_busbw(const Platform& platform, const std::string& network, co
 struct Ceiling {
   double busbw = 0;
   std::string source;
-  std::string reason;  ///< where busbw is 0
+  std::string reason;  ///< if busbw is 0
 };
 Ceiling ceiling_busbw(const Platform& platform, const std::string& network, const Cell& cell);
 
 /// The NVLink that joins this host's GPUs with those of other hosts (the racks of GB200), as the fabric manager names
-/// it: "CLUSTER/CLIQUE"; empty where there is none, or not all GPUs are in it. Pure.
+/// it: "CLUSTER/CLIQUE"; empty if there is none, or not all GPUs are in it. Pure.
 std::string nvlink_domain(const HostGpus& gpus);
 
 /// nvlink_domain of every host, in the order of their lowest ranks; complete on process 0. Asks NVML. Collective.
 std::vector<std::string> nvlink_domains(const Comm& world);
 
-/// What carries traffic between hosts, as this one shows: "mnnvl" where all hosts are in one of `domains`, "tcpxo"
-/// where Google's plugin for it is set up, else by sysfs "ib", "roce", "efa" or "ethernet". Pure.
+/// What carries traffic between hosts, as this one shows: "mnnvl" if all hosts are in one of `domains`, "tcpxo"
+/// if Google's plugin for it is set up, else by sysfs "ib", "roce", "efa" or "ethernet". Pure.
 std::string network_of(const Probe& probe, const std::vector<std::string>& domains);
 
 }  // namespace busbar

@@ -44,7 +44,7 @@ std::vector<std::string> valid_keys(bool is_default) {
   return keys;
 }
 
-/// Names end up in JSON, file names of reports and --resume's list: words without blanks and slashes.
+/// Names end up in JSON, file names of reports and --resume's list: words without spaces and slashes.
 std::string read_name(const YamlValue& value) {
   const std::string name = value.text();
   const auto fits = [](unsigned char c) {
@@ -84,7 +84,7 @@ double positive(double value) {
 
 double positive_duration(const std::string& text) { return positive(parse_duration(text)); }
 
-/// A number of a criterion's, whom complaints name too.
+/// A number of a criterion; `name` is for error messages.
 template <class Number>
 YamlKey part_of(const YamlValue& criterion, std::string_view name, Number& into, ParseNumber parse) {
   return {name, [&criterion, name, &into, parse](const YamlValue& value) {
@@ -92,7 +92,7 @@ YamlKey part_of(const YamlValue& criterion, std::string_view name, Number& into,
           }};
 }
 
-/// One number is what FAILs; a map may say what WARNs too, and whatever else the criterion has.
+/// One number is the bound of a FAIL; a map may also have that of a WARN, and whatever else the criterion has.
 Bound read_bound(const YamlValue& value, ParseNumber parse, bool larger_is_worse,
                  const std::vector<YamlKey>& more = {}) {
   if (!value.node.IsMap()) return {std::nullopt, value.parsed(parse)};
@@ -199,7 +199,7 @@ std::vector<Stage> read_stages(const YamlValue& value) {
   return stages;
 }
 
-/// One entry of `cells:`, or `defaults:` (`is_default`), over what `defaults` holds. Nothing is checked that needs the
+/// One entry of `cells:`, or `defaults:` (`is_default`), over what `defaults` holds. Checks nothing that needs the
 /// whole plan.
 PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_default) {
   constexpr std::array<std::string_view, 3> kMemoryWords{"any", "gpu", "host"};
@@ -263,7 +263,7 @@ void read_expect(const YamlValue& map, AcceptPlan& plan) {
             {"gpus", [&](const YamlValue& v) { plan.needs_gpus = read_needs_gpus(v); }}});
 }
 
-/// What no single cell can tell; fills in what it leaves open.
+/// Checks what no single cell shows, and fills in what it leaves open.
 void finish_cell(const YamlValue& at, const AcceptPlan& plan, PlanCell& cell) {
   if (cell.stages.empty()) {
     for (Stage stage : plan.stages) {
@@ -355,7 +355,7 @@ void read_root(const YamlValue& root, AcceptPlan& plan) {
     root.fail("not a plan: write lines such as 'cells:' and below it '- collective: all_reduce'");
   }
   PlanCell defaults;
-  // What cells refer to may stand after them in the file.
+  // Cells may come before what they refer to in the file.
   YAML::Node cells;
   YAML::Mark cells_mark;
   bool has_cells = false;
@@ -420,7 +420,7 @@ std::string text_of(const Config& c) {
       c.minbytes, c.maxbytes, c.stepbytes, c.stepfactor, c.sizes, mapped(c.ops, number), mapped(c.dtypes, number),
       c.root, c.all_roots, static_cast<int>(c.placement), c.check, c.warmup_iters, c.unalign, c.local_register,
       c.timeout_s, c.rel_ci, c.min_time_s, c.max_time_s, c.cell_time_s, c.epochs,
-      // Results of before there was a choice go on being resumed.
+      // Results from before this choice existed can still be resumed.
       c.buffers == BufferUse::reuse ? " buffers reuse" : "",
       c.pattern == PingpongPattern::latency ? "" : fmt::format(" pattern {} {}", name(c.pattern), c.window));
 }
@@ -455,7 +455,7 @@ std::uint64_t digest_of(const AcceptPlan& plan) {
   hash = fnv1a(
       hash, fmt::format("{} {} {} {} stages {} {} {} {}", plan.platform, plan.baseline, text_of(plan.baseline_margin),
                         plan.needs_gpus, names(plan.stages), plan.max_time_s, plan.repeat_for_s, plan.locate_on_fail));
-  // Results of before there was a choice go on being resumed.
+  // Results from before this choice existed can still be resumed.
   if (plan.init) hash = fnv1a(hash, " init " + text_of(plan.init));
   if (plan.locate_looks_s != kLocateLooks) hash = fnv1a(hash, fmt::format(" looks {}", plan.locate_looks_s));
   for (const PlanCell& cell : plan.cells) hash = fnv1a(hash, text_of(cell));

@@ -50,7 +50,7 @@ Suite suite_of(const AcceptResult& result, Stage stage, std::string_view tool) {
   for (const CriterionResult& c : result.criteria) {
     if (c.stage != stage) continue;
     Test test{class_name(tool, c), criterion_name(c), c.outcome, std::string(name(c.criterion)), criterion_words(c)};
-    // A server keeps one of two tests of one name, and nobody knows which.
+    // A server keeps one of two tests of one name, and nobody knows which one.
     const int times = ++seen[{test.classname, test.name}];
     if (times > 1) test.name += fmt::format(" ({})", times);
     suite.tests.push_back(std::move(test));
@@ -71,9 +71,9 @@ std::vector<Suite> suites_of(const AcceptResult& result, std::string_view tool) 
     if (known) suites.push_back(suite_of(result, stage, tool));
   }
   const bool ended = !result.end_time.empty();
-  // What a crash leaves behind must not pass.
+  // What a crash leaves must not pass.
   const Outcome outcome = ended ? result.outcome : worse(result.outcome, Outcome::inconclusive);
-  const std::string words = ended ? outcome_counts(result.criteria) : "the run goes on, or ended before its verdict";
+  const std::string words = ended ? outcome_counts(result.criteria) : "the run continues, or ended before its verdict";
   suites.push_back({.name = "verdict",
                     .tests = {{fmt::format("busbar.{}", tool), "verdict", outcome, "verdict", words}},
                     .is_verdict = true});
@@ -131,7 +131,7 @@ std::string junit_xml(const AcceptResult& result, std::string_view tool) {
   std::string body;
   for (const Suite& suite : suites) {
     all.tests.insert(all.tests.end(), suite.tests.begin(), suite.tests.end());
-    // How long a criterion took means nothing; the run's time stands with its verdict.
+    // How long a criterion took means nothing; the run's time is with its verdict.
     body += suite_text(suite, result, suite.is_verdict ? run_time_s(result) : 0);
   }
   const std::string& title = result.plan.title_or_file();

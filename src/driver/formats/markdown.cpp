@@ -32,7 +32,7 @@ class Table {
     if (++lines_ <= kMostLines) text_ += fmt::format("| {} |\n", fmt::join(fields, " | "));
   }
 
-  /// Empty where it has no lines.
+  /// Empty if it has no lines.
   std::string text() const {
     if (lines_ == 0) return "";
     return lines_ <= kMostLines ? text_ : fmt::format("{}\n{} more lines were left out.\n", text_, lines_ - kMostLines);
@@ -52,7 +52,7 @@ std::string head(const AcceptResult& result, std::string_view tool) {
   const bool ended = !result.end_time.empty();
   std::string text = fmt::format("## busbar {}{}{}: {}\n\n{}", tool, title.empty() ? "" : " ", markdown_field(title),
                                  ended ? name(result.outcome) : "not ended", outcome_counts(result.criteria));
-  text += ended ? ".\n" : "; the run goes on, or ended before its verdict.\n";
+  text += ended ? ".\n" : "; the run continues, or ended before its verdict.\n";
   const std::vector<std::string> blamed = blamed_hosts(result);
   if (!blamed.empty()) text += fmt::format("\n**To blame: {}**\n", joined(blamed, ", "));
   if (!result.excluded_hosts.empty()) {
@@ -119,7 +119,7 @@ bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; 
 }  // namespace
 
 std::string markdown_field(std::string_view raw) {
-  // '@': else a server writes to somebody of that name.
+  // '@': else a server notifies somebody of that name.
   static const std::map<char, std::string_view> kWritten{{'<', "&lt;"}, {'>', "&gt;"}, {'&', "&amp;"}, {'@', "&#64;"}};
   const std::string text = valid_utf8(raw);
   std::string field;

@@ -44,7 +44,7 @@ std::function<void(std::string_view)> file_name(std::string& field) {
 
 }  // namespace
 
-/// Creates the file or throws; says where it is, if not where it was asked for.
+/// Creates the file or throws; reports where it is, if not at the requested name.
 OutputFiles::File OutputFiles::create(const std::string& asked, const char* option, decltype(File::text) text,
                                       const AcceptResult& begun) {
   File file{create_result_file(asked, option), option, std::move(text)};

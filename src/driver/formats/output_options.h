@@ -10,7 +10,7 @@
 
 namespace busbar {
 
-/// Result files that accept, locate and doctor write beside what they print; empty: none.
+/// Result files that accept, locate and doctor write in addition to what they print; empty: none.
 struct OutputOptions {
   std::string junit;       ///< --junit: JUnit XML, a test per criterion
   std::string csv;         ///< --csv: cells and criteria
@@ -32,11 +32,11 @@ class OutputFiles {
   /// start; `tool`: "accept", "locate" or "doctor".
   void open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool);
 
-  /// Writes what is known of a run that goes on into those that are of this run alone, so that whatever ends it leaves
-  /// that. Tells a disk that is full on stderr, once.
+  /// Writes what is known so far into the files of this run alone, so that they hold it however the run ends. Reports a
+  /// full disk on stderr, once.
   void write_so_far(const AcceptResult& result);
 
-  /// Writes all of them; once, at the end. What cannot be written is said on stderr, a line each: the verdict and the
+  /// Writes all of them; once, at the end. Reports on stderr what cannot be written, a line each: the verdict and the
   /// exit code of the run stand. Returns false then.
   bool write(const AcceptResult& result);
 

@@ -120,7 +120,7 @@ std::string unequal_text(const DoctorVerdict::Unequal& unequal) {
   return unequal.subject.empty() ? text : fmt::format("{}: {}", unequal.subject, text);
 }
 
-/// Those that most nodes do not have; none where no value has the majority, and nobody can tell who is wrong.
+/// Those that most nodes do not have; none if no value has the majority, and nobody can tell who is wrong.
 std::vector<DoctorVerdict::Unequal::Value> odd_values(const DoctorVerdict::Unequal& unequal) {
   std::size_t places = 0;
   for (const auto& value : unequal.values) places += value.places.size();
@@ -162,7 +162,7 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
   for (const DoctorVerdict::Line& line : verdict.lines) {
     CheckSum& sum = sum_of(sums, line.row.check);
     sum.judge(line.row.outcome);
-    // Why something was skipped on one node says nothing where another's failed.
+    // Why something was skipped on one node says nothing about a failure on another.
     if (line.row.outcome == Outcome::skip && sum.criterion.outcome != Outcome::skip) continue;
     sum.found.push_back(line_text(line));
     if (line.row.outcome == Outcome::skip) continue;

@@ -32,14 +32,14 @@ std::string accept_csv(const AcceptResult& result);
 /// and of what was measured. Long tables end with how many lines were left out: a ticket takes some 60000 characters.
 std::string markdown_text(const AcceptResult& result, std::string_view tool);
 
-/// Foreign text within a line or a table's field: what Markdown or HTML would take for markup is escaped, a line break
-/// becomes a blank.
+/// Untrusted text within a line or a table's field: what Markdown or HTML would take for markup is escaped, a line
+/// break becomes a space.
 std::string markdown_field(std::string_view text);
 
 /// A result in Prometheus's text format 0.0.4, for node-exporter's textfile collector: gauges with HELP and TYPE, each
 /// series once, no timestamps (the collector refuses files that have them).
 /// `end_s`: when the run ended, in seconds since 1970. Every series carries the plan's title as label `plan`, so that
-/// files of several plans can lie side by side.
+/// files of several plans can be in one folder.
 std::string prometheus_text(const AcceptResult& result, std::string_view tool, std::int64_t end_s);
 
 /// `{a="1",b="x\"y"}`, values escaped; empty for no labels.
@@ -48,7 +48,7 @@ std::string prometheus_labels(const std::vector<std::pair<std::string, std::stri
 /// Every host that a criterion, a failed launch or a counter blames, once, in the order found.
 std::vector<std::string> blamed_hosts(const AcceptResult& result);
 
-/// From start to end [s]; 0 where the result has no readable times.
+/// From start to end [s]; 0 if the result has no readable times.
 double run_time_s(const AcceptResult& result);
 
 /// What `doctor` found as a result whose criteria are its findings, for the files that accept writes too (--junit,
