@@ -156,7 +156,7 @@ expect 0 compare all_reduce -t 2 -g 2 -R 2 --sizes 1K,64K -d int32 --max-time 2 
 expect_text "# n/a device=" absent
 expect_text "the winners as settings for every launch" absent
 expect 255 compare all_reduce -t 2 -R 2 --sizes 1K --vary device=1 --emit-env file
-expect_text "no environment variable stands for device"
+expect_text "no environment variable sets device"
 expect 0 compare alltoall -t 2 -R 2 --sizes 1K -d int32 --max-time 2 --vary device=2,3
 expect_text "# n/a device=3, all sizes: -D 3 needs a network that GPUs drive (GIN)"
 expect 255 compare all_reduce -g 2 --sizes 1K --vary device=1

@@ -93,27 +93,27 @@ int run_alone(const std::function<int()>& work) {
 
 namespace {
 
-/// What glibc's loader says that the program lacks here; empty: nothing. Asked before exec, after which only the loader
-/// could speak, on every rank, in words that name a file and no remedy.
+/// What glibc's loader says that the program lacks here; empty: nothing. Asked before exec: afterwards only the loader
+/// could speak, on every rank, naming a file and no remedy.
 std::string missing_libraries(const std::string& program) {
   ChildOptions options;
   options.environment = {{"LD_TRACE_LOADED_OBJECTS", "1"}};
-  const ChildResult told = run_child({program}, options);
+  const ChildResult listed = run_child({program}, options);
   constexpr std::string_view kMissing = " => not found";
   std::string missing;
-  for (std::string_view line : split_text(told.out, '\n')) {
+  for (std::string_view line : split_text(listed.out, '\n')) {
     const std::size_t end = line.find(kMissing);
     if (end == std::string_view::npos) continue;
     line = line.substr(0, end);
     line.remove_prefix(std::min(line.size(), line.find_first_not_of(" \t")));
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", line);
   }
-  if (!missing.empty() || told.good()) return missing;
+  if (!missing.empty() || listed.good()) return missing;
   constexpr std::string_view kBefore = "shared libraries: ";
-  const std::size_t found = told.err.find(kBefore);
+  const std::size_t found = listed.err.find(kBefore);
   const std::size_t begin = found == std::string::npos ? 0 : found + kBefore.size();
-  return told.err.empty() ? describe_end(told, options.timeout_s)
-                          : told.err.substr(begin, told.err.find('\n', begin) - begin);
+  return listed.err.empty() ? describe_end(listed, options.timeout_s)
+                            : listed.err.substr(begin, listed.err.find('\n', begin) - begin);
 }
 
 [[noreturn]] void become(const std::string& program, int argc, char** argv) {
@@ -136,16 +136,17 @@ int become_ranks_program(int argc, char** argv) {
     if (access(program.c_str(), X_OK) != 0) {
       throw Error(
           ExitCode::not_possible,
-          fmt::format("{} needs {} (the part of busbar that uses MPI): {}; copy it beside busbar, or run `make`",
+          fmt::format("{} needs {} (the part of busbar that uses MPI): {}; copy it next to busbar, or run `make`",
                       argv[0], program, std::strerror(errno)));
     }
     try {
       const std::string missing = missing_libraries(program);
       if (!missing.empty()) {
-        throw Error(ExitCode::not_possible,
-                    fmt::format("{} needs MPI, and {} does not start here: {}; install what is missing (Open MPI and "
-                                "hwloc as a rule), or run it where the job runs",
-                                argv[0], program, missing));
+        throw Error(
+            ExitCode::not_possible,
+            fmt::format("{} needs MPI, and {} does not start here: {}; install what is missing (usually Open MPI and "
+                        "hwloc), or run it where the job runs",
+                        argv[0], program, missing));
       }
     } catch (const Interrupted& e) {
       end_by_signal(e.signal());

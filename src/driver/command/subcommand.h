@@ -15,8 +15,8 @@ namespace busbar {
 struct Subcommand {
   std::string_view name;
   std::string_view summary;  ///< one line, no full stop
-  /// Gets the subcommand's name and the arguments behind it, and never throws. Null where it needs ranks: busbar itself
-  /// starts where there is no MPI, and becomes busbar-ranks for those.
+  /// Gets the subcommand's name and the arguments after it, and never throws. Null if it needs ranks: busbar itself
+  /// starts without MPI, and becomes busbar-ranks for those.
   int (*run)(int argc, char** argv);
 };
 
@@ -35,7 +35,7 @@ int run_doctor(int argc, char** argv);
 int run_doctor_job(int argc, char** argv);
 /// In a job, or with --launch by jobs of its own.
 int run_accept(int argc, char** argv);
-/// Launches a probe under Open MPI's monitoring and tells which of its algorithms send what was sent.
+/// Launches a probe under Open MPI's monitoring and shows which of its algorithms send what was sent.
 int run_fingerprint(int argc, char** argv);
 int run_locate(int argc, char** argv);
 
@@ -43,14 +43,14 @@ int run_locate(int argc, char** argv);
 /// whose argument can be left out ("rail: true" is --rail, "rail: 2" is --rail=2).
 std::vector<YamlKey> own_file_keys(std::span<const OwnOption> own);
 
-/// Throws Error(bad_config) where an option of the benchmarks is given to `subcommand`, which measures nothing.
+/// Throws Error(bad_config) if an option of the benchmarks is given to `subcommand`, which measures nothing.
 /// `but`: the long name of one that it takes.
 void refuse_shared_options(const CommandLine& line, std::string_view subcommand, std::string_view but = {});
 
 /// The file of -J; empty: none. All others are refused.
 std::string only_output_file(const CommandLine& line, std::string_view subcommand);
 
-/// What sets a field to the text of an option, or to what `parse` makes of it.
+/// Sets a field to the text of an option, or to what `parse` makes of it.
 inline auto into(std::string& field) {
   return [&field](std::string_view text) { field = text; };
 }
@@ -59,11 +59,11 @@ auto into(Value& field, Value (*parse)(std::string_view)) {
   return [&field, parse](std::string_view text) { field = parse(text); };
 }
 
-/// A file's name, which is not empty, and a fraction below a half, which is `wanted`. Throw Error(bad_config).
+/// A file's name, not empty, and a fraction below a half; `wanted` is for the message. Throw Error(bad_config).
 std::string parse_file_name(std::string_view text);
 double parse_below_half(std::string_view text, std::string_view wanted);
 
-/// What needs no ranks and may be started as some: rank 0 does it, the others leave with 0. Returns the exit code.
+/// Runs work that needs no ranks: of several, rank 0 does it and the others leave with 0. Returns the exit code.
 int run_alone(const std::function<int()>& work);
 
 /// The lines of a help text for a subcommand's own options, as --help of the benchmarks lays them out.
@@ -72,8 +72,8 @@ std::string own_options_help(std::span<const OwnOption> own);
 /// What --help prints: configs/help/SUBCOMMAND.txt, with these lines in the place of its "{options}".
 std::string help_of(std::string_view subcommand, std::span<const OwnOption> own);
 
-/// Becomes busbar-ranks, the half of busbar that is linked with MPI, beside this executable: argv[0] is the
-/// subcommand's name. Returns an exit code, after one message from one rank, where it is not there or where MPI is not.
+/// Becomes busbar-ranks, the half of busbar that is linked with MPI, next to this executable: argv[0] is the
+/// subcommand's name. Returns an exit code, after one message from one rank, if it or MPI is missing.
 int become_ranks_program(int argc, char** argv);
 
 }  // namespace busbar

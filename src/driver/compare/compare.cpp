@@ -38,22 +38,22 @@ std::vector<OwnOption> own_options(CompareOptions& o) {
   return {
       {"vary", "NAME=V1,V2", "a setting and the values to try; several: all combinations",
        [&](Text t) { o.vary.push_back(parse_vary(t)); }},
-      {"delta", "X%", "differences within this band are none; 2% as a rule",
+      {"delta", "X%", "differences within this band do not count (default: 2 %)",
        [&](Text t) { o.delta = parse_below_half(t, "a band below 50 %, such as 2%"); }},
       {"refine", "", "measure between the sizes where the lead changes, down to 10 %", [&](Text) { o.refine = true; }},
-      {"launch", "COMMAND", "give each variant launches of its own, started so", into(o.launch)},
-      {"launches", "N", "with --launch: launches of each variant, 8 as a rule",
+      {"launch", "COMMAND", "give each variant launches of its own, by this command", into(o.launch)},
+      {"launches", "N", "with --launch: launches of each variant (default: 8)",
        [&](Text t) { o.launches = parse_int(t, 6, 1000); }},
-      {"launch-timeout", "SECONDS", "end a launch that takes longer, and go on without its variant",
+      {"launch-timeout", "SECONDS", "end a launch that takes longer, and continue without its variant",
        into(o.launch_timeout_s, parse_duration)},
       {"emit-tuner", "FILE.csv", "write the best settings as a decision table of NCCL's tuner",
        into(o.emit_tuner, parse_file_name)},
       {"emit-ompi-rules", "FILE", "write the best algorithms as Open MPI's rules file",
        into(o.emit_ompi_rules, parse_file_name)},
       {"emit-env", "FILE", "write the single best setting as environment variables", into(o.emit_env, parse_file_name)},
-      {"verify", "", "with an emitted file: launch again with and without it, and tell the gain",
+      {"verify", "", "with an emitted file: launch again with and without it, and report the gain",
        [&](Text) { o.verify = true; }},
-      {"verify-file", "FILE", "compare nothing; launch with and without this emitted file, tell the gain",
+      {"verify-file", "FILE", "compare nothing; launch with and without this emitted file, report the gain",
        into(o.verify_file, parse_file_name)},
   };
 }
@@ -95,7 +95,7 @@ void refuse_meaningless(const Configured& configured) {
   if (!configured.config.split.empty()) throw_bad_config("compare does not split the job: unset NCCL_TESTS_SPLIT");
 }
 
-/// What the rest of the arguments start from.
+/// Defaults of the benchmarks' options.
 Config compare_defaults() {
   Config config;
   config.stat = true;
@@ -116,13 +116,13 @@ void require_complete(const CompareOptions& options) {
   if (options.collectives.empty()) throw_bad_config("which collective? busbar compare all_reduce --vary NAME=V1,V2");
   if (options.vary.empty() && options.verify_file.empty()) {
     throw_bad_config(
-        "what is to be varied? --vary ompi.algorithm=all (Open MPI), --vary mpich.algorithm=all (MPICH), --vary "
+        "vary what? --vary ompi.algorithm=all (Open MPI), --vary mpich.algorithm=all (MPICH), --vary "
         "NCCL_ALGO=Ring,Tree (NCCL)");
   }
 }
 
-/// Reads everything; `file` is the text of --config, or nothing yet: then nothing that a file may still bring is
-/// missed. The command line wins: its --vary replace the file's, its collectives the file's. Throws Error(bad_config).
+/// Reads everything; `file` is the text of --config, or nothing yet: then nothing counts as missing that a file may
+/// still bring. The command line wins: its --vary and its collectives replace the file's. Throws Error(bad_config).
 CompareArguments read_compare_arguments(int argc, const char* const* argv, const std::optional<ConfigFile>& file,
                                         const ReadEnvironment& environment) {
   // Everything is applied twice: once to learn what the command line sets, and again over the file.
@@ -157,11 +157,11 @@ std::string compare_help() {
   return help_of("compare", own_options(unused));
 }
 
-/// What --launch would make of these options is not for ranks of a job.
+/// Refuses --launch and --verify-file for ranks of a job.
 void check_in_one_job(const CompareOptions& options) {
   if (!options.launch.empty() && !options.verify) {
     throw_bad_config(
-        "--launch starts jobs itself: start busbar without a launcher (only for --verify may it say how to launch "
+        "--launch starts jobs itself: start busbar without a launcher (with --verify it may say how to launch "
         "again)");
   }
   if (!options.verify_file.empty()) {

@@ -14,7 +14,7 @@
 
 namespace busbar {
 
-/// What `busbar compare` is asked for, beside what it shares with the benchmarks.
+/// The options of `busbar compare`, besides those that it shares with the benchmarks.
 struct CompareOptions {
   std::vector<const Collective*> collectives;
   std::vector<Varied> vary;
@@ -33,12 +33,12 @@ struct CompareOptions {
 
 struct Emitted;
 
-/// Puts something around a variant's backend: the fault tests' way of breaking it.
+/// Wraps a variant's backend: the fault tests' way of breaking it.
 using WrapVariant = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>, const Variant&)>;
 
 /// One comparison in one job on an MPI that is up: a communicator per variant, measured in turn, and the report.
-/// Collective. `emitted`: what was written, on process 0. Throws AgreedError where all processes fail alike, anything
-/// else where the job must be aborted.
+/// Collective. `emitted`: what was written, on process 0. Throws AgreedError if all processes fail alike, anything
+/// else if the job must be aborted.
 ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, const Config& config,
                          const WrapVariant& wrap, Job& job, std::vector<Emitted>& emitted);
 

@@ -21,7 +21,7 @@
 namespace busbar {
 namespace {
 
-/// One collective with what it is measured with; nothing of it moves.
+/// One collective with what it is measured with; it never moves.
 struct Target {
   const Collective* collective = nullptr;
   Traffic traffic;
@@ -74,7 +74,7 @@ std::string dry_run_lines(const Target& target, const Whereabouts& where, bool i
   return text;
 }
 
-/// Goes through the targets; one of it lives as long as the job.
+/// Measures the targets in turn; one of it lives as long as the job.
 class TargetRuns {
  public:
   TargetRuns(const CompareOptions& options, const Config& config, Job& job, const WrapVariant& wrap, Backend& baseline,
@@ -106,7 +106,7 @@ class TargetRuns {
     }
   }
 
-  /// Anew, but for those that the library refused before.
+  /// Opens new ones, except for variants that the library refused before.
   RoundSet open(const Target& target) {
     RoundSet set;
     const Comm& world = job_.world();
@@ -196,7 +196,7 @@ class TargetRuns {
       one.all_roots = false;
       const Plan plan = make_plan(one, *target.collective, baseline_, target.traffic,
                                   {arena_bytes(largest_message(target.plan), 0) * 2, "as planned"});
-      // One, or of pingpong's rounds the one.
+      // One case; of pingpong's several, the one of the same root.
       const auto next = std::ranges::find(plan.cases, like.root, &Case::root);
       if (next == plan.cases.end() || !is_new(comparison, next->nbytes)) return;
       measure(comparison, target, std::span(next, 1));
@@ -226,7 +226,7 @@ RunInfo describe_compare(std::span<char*> args, const Config& config, const Back
   return info;
 }
 
-/// Before anything is measured: process 0 alone writes what is emitted, maybe where no other host can.
+/// Checked before anything is measured. Process 0 alone writes emitted files, and other hosts may not see them.
 void check_compare_options(const CompareOptions& options, int nnodes) {
   check_emission(options);
   if (options.verify && options.launch.empty() && nnodes > 1) {

@@ -48,7 +48,7 @@ std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, co
 
 bool limits_time(const Configured& configured) { return contains(configured.set_by_user, "max-time"); }
 
-/// Of one launch, so that all end by --max-time where the user set it [s].
+/// The time of one launch, so that all end by --max-time if the user set it [s].
 double measure_time(const Configured& configured, int launches, std::size_t cells) {
   if (!limits_time(configured)) return measuring_time_s(cells);
   constexpr double kLeast = 0.2;
@@ -71,10 +71,10 @@ std::string header(const RunFile& run, const LaunchSeries& series, double delta)
   text += remark_lines(fmt::format("hosts: {}", fmt::join(run.hosts, ", ")));
   if (series.config.nonblocking) text += remark_lines("calls: nonblocking, each finished before the next");
   text += fmt::format(
-      "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n"
-      "# No mark: confidently faster or slower by more than {:.3g} %; '=': within it; '?': undecided. Regret: what "
-      "the\n"
-      "# default takes beyond the winner. An interval says: between launches, on these hosts, in these minutes.\n",
+      "#\n# Columns: a variant's time over that of the library's own choice (default), +- half of the\n"
+      "# interval. No mark: confidently faster or slower by more than {:.3g} %; '=': within it; '?':\n"
+      "# undecided. Regret: what the default takes beyond the winner. An interval covers launches on these\n"
+      "# hosts in these minutes.\n",
       100 * delta);
   return text;
 }
@@ -94,8 +94,8 @@ std::vector<LaunchSeries> plan_series(const CompareOptions& options, const Confi
     cells = std::max(cells, planned_cells(configured.config, *collective) * (series.variants.size() - 1));
   }
   if (launches_for(cells) > options.launches) {
-    say("note: {} launches of each variant are few for {} cells: a difference of twice what pairs of launches differ "
-        "by does not pass the correction for their number; with --launches {} it does",
+    say("note: {} launches of each variant are few for {} cells: a difference of twice the usual one between two "
+        "launches does not survive the correction for their number; with --launches {} it does",
         options.launches, cells, launches_for(cells));
   }
   const std::uint64_t seed = seed_or_drawn(configured.config.seed);
@@ -120,7 +120,7 @@ RunInfo describe_launches(std::span<char*> args, const RunFile& run, const Launc
   info.config = config;
   info.mpi_threads = from_word<MpiThreads>(run.mpi_threads);
   info.nranks = run.nranks;
-  // Which rank was where, the launches' files do not say; JSON and history want the hosts.
+  // The launches' files do not say which rank was where; JSON and history need the hosts.
   for (const std::string& host : run.hosts) info.ranks.emplace_back().hostname = host;
   info.remarks = {fmt::format("launch command: {}", series.launch),
                   fmt::format("{} launches of each variant in random order", series.launches),
@@ -146,7 +146,7 @@ ExitCode verify_given_file(const CompareOptions& options, const Config& config) 
   Emitted file;
   std::error_code unknown;
   file.path = std::filesystem::absolute(options.verify_file, unknown).string();
-  read_file(file.path, "the --verify-file");  // a file that is not there changes nothing, without a word
+  read_file(file.path, "the --verify-file");  // a missing file would change nothing, silently
   file.kind = file.path.ends_with(".csv") ? Emitted::Kind::tuner : Emitted::Kind::ompi_rules;
   file.environment = environment_of_file(file.kind, file.path);
   for (const Collective* collective : options.collectives) {

@@ -251,7 +251,7 @@ void CompareReporter::end(ExitCode code) {
 void CompareReporter::to_stdout(const std::string& text) {
   if (write_stdout(text) || !table_complete_) return;
   table_complete_ = false;
-  say("warning: stdout takes no more output; the table is incomplete, JSON and CSV go on");
+  say("warning: stdout takes no more output; the table is incomplete, JSON and CSV continue");
 }
 
 void CompareReporter::write_json(std::optional<ExitCode> code) {

@@ -22,18 +22,18 @@ std::string compare_csv_header();
 std::string compare_csv_lines(const Comparison& comparison);
 
 /// A whole document (schema_version 1): how it was measured, every comparison with all rounds' times, the verdicts and
-/// what follows. `code`: nothing while the run goes on.
+/// what follows. `code`: nothing during the run.
 std::string comparisons_json(const RunInfo& info, double delta, std::span<const Comparison> comparisons,
                              std::optional<ExitCode> code);
 
-/// Tells comparisons as they end: tables on stdout, JSON (-J) and CSV (--csv) in files, the history, progress on a
-/// terminal. Exists on every process and says something on process 0 only.
+/// Reports comparisons as they end: tables on stdout, JSON (-J) and CSV (--csv) in files, the history, progress on a
+/// terminal. Exists on every process and prints on process 0 only.
 class CompareReporter {
  public:
   /// The files' names are those of info.config. `tell_kept` may be empty.
   CompareReporter(bool is_root, const RunInfo& info, double delta, TellKept tell_kept);
 
-  /// Opens the files and prints what comes before the first table: `header`, or compare_header() where that is empty.
+  /// Opens the files and prints what comes before the first table: `header`, or compare_header() if that is empty.
   /// Throws Error(bad_config) if a file cannot be created.
   void begin(const std::string& header = {});
 
@@ -41,7 +41,7 @@ class CompareReporter {
   void add(const Comparison& comparison);
   void end(ExitCode code);
 
-  /// What is in files, for who interrupts the run.
+  /// The message if somebody interrupts the run: what is in files.
   std::string kept() const;
 
   /// What was added; on every process.
@@ -74,17 +74,17 @@ void add_comparison(HistoryRun& run, const Comparison& comparison);
 /// The lines before the first table.
 std::string compare_header(const RunInfo& info, double delta);
 
-/// One comparison: its table (in blocks of columns where variants are many), and below it what follows: crossovers,
+/// One comparison: its table (in blocks of columns if variants are many), and below it what follows: crossovers,
 /// why cells are n/a or WRONG, what ran, Hockney fits, how much stayed open.
 std::string comparison_text(const Comparison& comparison);
 
 // Parts of it, for tests and other reports. ------------------------------------------------------------------------
 
 /// "0.571+-1.2%<": the ratio, half of its interval, and what the interval says: '<' faster, '>' slower, '=' equivalent,
-/// '?' undecided; "n/a", "WRONG", or "-" where nothing was measured.
+/// '?' undecided; "n/a", "WRONG", or "-" if nothing was measured.
 std::string cell_text(const VariantCell& cell);
 
-/// "ring", "ring or rabenseifner", "tie"; "-" where nothing was compared.
+/// "ring", "ring or rabenseifner", "tie"; "-" if nothing was compared.
 std::string winner_text(const Comparison& comparison, const ComparedCase& compared);
 
 }  // namespace busbar

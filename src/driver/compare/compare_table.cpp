@@ -38,7 +38,7 @@ std::string percent(double fraction) {
   return p >= 10 ? fmt::format("{:.0f}", p) : fmt::format("{:.1f}", p);
 }
 
-/// A label in pieces of at most `width`, broken behind '_' and '/' where possible.
+/// A label in pieces of at most `width`, broken after '_' and '/' if possible.
 std::vector<std::string> wrapped(std::string label, std::size_t width) {
   std::vector<std::string> lines;
   while (label.size() > width) {
@@ -51,7 +51,7 @@ std::vector<std::string> wrapped(std::string label, std::size_t width) {
   return lines;
 }
 
-/// Wide enough for every word of a label, where that is not too wide.
+/// Wide enough for every word of a label, if that is not too wide.
 std::size_t cell_width(const Comparison& comparison) {
   std::size_t width = kLeastCellWidth;
   for (const Variant& variant : comparison.variants) {
@@ -86,7 +86,7 @@ std::string title_lines(const std::vector<std::string>& names, const std::vector
   return text;
 }
 
-/// One block of the table: the variants from `first` on, `count` of them; winner and regret behind the last block.
+/// One block of the table: the variants from `first` on, `count` of them; winner and regret after the last block.
 std::string block_text(const Comparison& comparison, std::size_t first, std::size_t count) {
   const std::size_t cell = cell_width(comparison);
   const bool last = first + count == comparison.variants.size();
@@ -135,7 +135,7 @@ std::string size_range(std::uint64_t first, std::uint64_t last) {
   return first == last ? format_bytes(first) : fmt::format("{} to {}", format_bytes(first), format_bytes(last));
 }
 
-/// What is said of a variant at neighbouring sizes, said once: "LABEL: text (sizes)".
+/// A remark on a variant at neighboring sizes, printed once: "LABEL: text (sizes)".
 template <class TextOf>
 std::string by_range(const Comparison& comparison, std::string_view head, TextOf text_of) {
   std::string lines;
@@ -165,7 +165,7 @@ std::string plain(std::string_view text) {
   return letters;
 }
 
-/// What the library says it ran, where it is not what the label says already.
+/// What the library says it ran, if the label does not say it already.
 std::string ran_text(const Comparison& comparison, const ComparedCase& compared, std::size_t v) {
   const VariantCell& cell = compared.variants[v];
   if (!cell.usable() || !names_algorithm(cell.ran.algorithm)) return {};
@@ -296,21 +296,19 @@ std::string compare_header(const RunInfo& info, double delta) {
   if (!info.cadence.empty()) {
     text += fmt::format("# cadence: {}; a time is {}; seed {}\n", info.cadence, info.estimand, info.seed);
     text += fmt::format(
-        "# rounds: {} at most, each with new communicators and buffers, sizes and variants in random order; looks "
-        "after {};\n# at most {} in all, {} per size\n",
+        "# rounds: {} at most, each with new communicators and buffers, sizes and variants in random order;\n"
+        "# checked after {}; at most {} in all, {} per size\n",
         kLooks.back(), fmt::join(kLooks, ", "), format_duration(info.config.max_time_s),
         format_duration(info.config.cell_time_s));
   }
   text += job_lines(info) +
-          "# Columns: a variant's time over that of the library's own choice (default), +- half of the interval.\n";
+          "# Columns: a variant's time over that of the library's own choice (default), +- half of the\n"
+          "# interval.";
   text += fmt::format(
-      "# '<', '>': confidently faster, slower by more than {0} %; '=': within {0} %; '?': undecided. Where an interval "
-      "is\n"
-      "# lopsided the mark counts, and -J has both ends. Regret: what the default takes beyond the winner. An "
-      "interval\n"
-      "# says: other communicators and buffers of this launch, in these minutes. Launches may differ by more, which "
-      "one\n"
-      "# cannot tell: --launch compares launches.\n",
+      " '<', '>': confidently faster, slower by more than {0} %; '=': within {0} %; '?': undecided.\n"
+      "# If an interval is lopsided, the mark counts, and -J has both ends. Regret: what the default takes\n"
+      "# beyond the winner. An interval covers other communicators and buffers of this launch, in these\n"
+      "# minutes. Launches may differ by more, which one cannot show: --launch compares launches.\n",
       percent(delta));
   return text;
 }

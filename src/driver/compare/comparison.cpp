@@ -52,7 +52,7 @@ bool slower_than(const ComparedCase& compared, std::size_t v, std::size_t other,
   return ratio && judge(ratio->interval, delta) == Difference::slower;
 }
 
-/// What a difference that Holm's adjustment leaves is; the band and the interval have said the rest.
+/// The difference that Holm's adjustment leaves; band and interval have decided the rest.
 Difference surviving(Difference difference, double adjusted_p, bool between_launches) {
   const bool differs = difference == Difference::faster || difference == Difference::slower;
   return differs && adjusted_p > whole_error(between_launches) ? Difference::undecided : difference;
@@ -79,7 +79,7 @@ std::vector<SizedVerdict> verdicts_between(const Comparison& comparison, std::si
   return verdicts;
 }
 
-/// Holm over all cells of the comparison; what does not survive it is not said.
+/// Holm over all cells of the comparison; what does not survive it is undecided.
 void adjust(Comparison& comparison) {
   std::vector<VariantCell*> cells;
   std::vector<double> p;
@@ -97,9 +97,9 @@ void adjust(Comparison& comparison) {
   }
 }
 
-/// Default's time over the winner's, less 1, without what luck made it win by: of several as fast, the one that noise
-/// favours wins, and its own rounds flatter it. Of each round it counts what the variant took there that wins without
-/// it.
+/// Default's time over the winner's, less 1, without the winner's luck: of several equally fast variants noise decides
+/// which wins, and its own rounds flatter it. Of each round it counts what that variant took which wins without the
+/// round.
 template <class Take>
 double gain_of_choosing(const ComparedCase& compared, Take take) {
   constexpr std::size_t kLeast = 4;
@@ -110,8 +110,8 @@ double gain_of_choosing(const ComparedCase& compared, Take take) {
     candidates.push_back(common_log_ratios(compared.variants[0], compared.variants[v]));
     rounds = std::min(rounds, candidates.back().size());
   }
-  const double told = 1 / compared.variants[fastest_of(compared, take)].ratio->value - 1;
-  if (candidates.size() < 2 || rounds < kLeast) return told;
+  const double shown = 1 / compared.variants[fastest_of(compared, take)].ratio->value - 1;
+  if (candidates.size() < 2 || rounds < kLeast) return shown;
   std::vector<double> honest;
   for (std::size_t left_out = 0; left_out < rounds; ++left_out) {
     std::size_t best = 0;

@@ -47,10 +47,10 @@ struct ComparedCase {
   bool out_of_time = false;           ///< stopped by the clock, not by a decision
   std::vector<VariantCell> variants;  ///< as Comparison::variants
   /// Index of the variant that is confidently faster than the default and than which none is confidently faster; 0
-  /// where the default is such; -1: tie (no variant can be told from the best).
+  /// if the default is such; -1: tie (no variant can be told from the best).
   int winner = -1;
   int fastest = 0;  ///< by estimate alone
-  /// Default's time over the winner's, less 1, corrected for the winner's luck; 0 where none beats the default.
+  /// Default's time over the winner's, less 1, corrected for the winner's luck; 0 if none beats the default.
   double regret = 0;
 };
 
@@ -75,7 +75,7 @@ struct NamedCrossover {
 
 // From the rounds' times to what a comparison says. Pure: the same numbers give the same verdicts on every process.
 
-/// b's time over a's, from the rounds that both ran; nothing where there are too few.
+/// b's time over a's, from the rounds that both ran; nothing if there are too few.
 std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches);
 
 /// Fills median, ratio to the default, p, A12 and difference of every usable variant from its rounds.
@@ -101,7 +101,7 @@ void conclude(Comparison& comparison);
 /// faster there, and the other above. Sorted by size.
 std::vector<NamedCrossover> named_crossovers(const Comparison& comparison);
 
-/// One per variant; nothing where fewer than three sizes were measured.
+/// One per variant; nothing if fewer than three sizes were measured.
 std::vector<std::optional<HockneyFit>> hockney_fits(const Comparison& comparison);
 
 /// Cells of variants (the default's left out) that were measured and could not be told from the default.
@@ -116,7 +116,7 @@ CellCounts count_cells(const Comparison& comparison);
 bool any_wrong(std::span<const Comparison> comparisons);
 
 /// The size to measure next in order to narrow a crossover: the geometric middle of the first one whose ends are more
-/// than 10 % apart. Nothing where all are narrow, or where a size near the middle was measured already and did not
+/// than 10 % apart. Nothing if all are narrow, or if a size near the middle was measured already and did not
 /// decide (a tie there is an answer too). Pure.
 std::optional<std::uint64_t> next_size_between(const Comparison& comparison);
 

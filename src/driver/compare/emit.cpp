@@ -30,12 +30,12 @@ namespace busbar {
 namespace {
 
 constexpr std::array<std::string_view, 2> kInRules{"ompi.algorithm", "ompi.segmentsize"};
-// What ends in the table as a number of channels is in it as well.
+// Settings that the table holds as a number of channels are in it as well.
 constexpr std::array<std::string_view, 10> kInTable{
     "NCCL_ALGO",          "NCCL_PROTO",         "nccl.ctas",     "nccl.minCTAs",  "nccl.maxCTAs",
     "NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS"};
 
-/// `why`, of the first of the names that is not in the list; empty where all are.
+/// `why`, of the first of the names that is not in the list; empty if all are.
 template <class List>
 std::string why_not_all(const List& list, std::span<const std::string> names, std::string_view why) {
   const auto found = std::ranges::find_if(names, [&](const std::string& name) { return !contains(list, name); });
@@ -126,7 +126,7 @@ bool continues(const TunerRule& rule, const TunerRule& next) {
   return same == rule && rule.max_bytes + 1 == next.min_bytes;
 }
 
-/// Rising in size. `bytes_of` tells the bytes by which the rule's reader decides.
+/// Rising in size. `bytes_of` returns the bytes by which the rule's reader decides.
 std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
                                        const std::function<std::uint64_t(const Case&)>& bytes_of) {
   std::map<std::uint64_t, std::vector<std::size_t>> sizes;
@@ -214,7 +214,7 @@ std::string why_no_environment(std::span<const std::string> varied_names) {
   const auto odd = std::ranges::find_if_not(varied_names, has_environment);
   if (odd == varied_names.end()) return {};
   return fmt::format(
-      "no environment variable stands for {}, which communicators take: leave it out of --vary, or the file", *odd);
+      "no environment variable sets {}, which only communicators take: leave it out of --vary, or the file", *odd);
 }
 
 std::string emission_hint(std::span<const std::string> varied_names) {
@@ -266,7 +266,7 @@ std::vector<Group> group(std::span<const Comparison> comparisons) {
   return groups;
 }
 
-/// The most that a's time may be over b's, less 1; nothing where no ratio tells.
+/// The upper bound of a's time over b's, less 1; nothing if no ratio shows it.
 std::optional<double> excess_bound(const Comparison& comparison, const VariantCell& a, const VariantCell& b) {
   if (!a.ratio || !b.ratio) return std::nullopt;
   if (const auto direct = ratio_between(b, a, comparison.between_launches)) return direct->interval.high - 1;
@@ -274,7 +274,7 @@ std::optional<double> excess_bound(const Comparison& comparison, const VariantCe
   return a.ratio->interval.high / b.ratio->interval.low - 1;
 }
 
-/// What a variant's regret at one size may be, the time over that of the fastest, less 1. Nothing where a ratio of its
+/// What a variant's regret at one size may be, the time over that of the fastest, less 1. Nothing if a ratio of its
 /// own is missing: what is not known is no gain. Rivals without one count for nothing.
 std::optional<double> regret_bound(const Comparison& comparison, const ComparedCase& at, std::size_t variant) {
   const VariantCell& own = at.variants[variant];
@@ -391,7 +391,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The whole name that it really got.
+/// Returns the whole name that it really got.
 std::string write_emitted(const std::string& path, std::string_view option, const std::string& text) {
   const std::string name = write_new_file(path, option, text);
   std::error_code unknown;
@@ -403,7 +403,7 @@ void announce(const std::string& text) {
   if (!write_stdout(text)) throw_bad_config("stdout takes no more output");
 }
 
-/// The sizes at which a file changes something: a table where it has an entry, a setting everywhere.
+/// The sizes at which a file changes something: of a table those with an entry, of a setting all.
 std::vector<Emitted::Target> targets_of(Emitted::Kind kind, std::span<const Comparison> comparisons) {
   std::vector<Emitted::Target> targets;
   for (const Comparison& c : join_by_collective(comparisons)) {
@@ -457,7 +457,7 @@ void emit_tuner(const std::string& path, std::span<const Comparison> comparisons
   const auto variables = environment_of_file(Emitted::Kind::tuner, written);
   std::string use;
   for (const auto& [name, value] : variables) use += fmt::format("{}={} ", name, value);
-  announce(fmt::format("#\n# wrote {}: {}\n{}# use it: {}mpirun ... (with -x for each where the launcher needs it)\n",
+  announce(fmt::format("#\n# wrote {}: {}\n{}# use it: {}mpirun ... (with -x for each if the launcher needs it)\n",
                        written, counted(table.rules.size(), "line"), left_out, use));
   files.push_back(emitted(Emitted::Kind::tuner, written, comparisons));
 }

@@ -106,8 +106,8 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
     for (const RunFile& run : of.runs) {
       const std::string what = difference(first, run);
       if (what.empty()) continue;
-      throw_not_possible(
-          fmt::format("the launches did not measure the same: {}; see that the launch command starts all alike", what));
+      throw_not_possible(fmt::format(
+          "the launches did not measure the same: {}; check that the launch command starts all alike", what));
     }
   }
 

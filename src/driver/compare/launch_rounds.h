@@ -14,7 +14,7 @@
 
 namespace busbar {
 
-/// A variant whose launches differ from others' in what stands before the program, and what they brought.
+/// A variant whose launches differ from others' in the words before the program, and what they measured.
 struct LaunchedVariant {
   Variant variant;
   std::vector<std::string> prefix;  ///< "env", "NAME=VALUE"
@@ -24,7 +24,7 @@ struct LaunchedVariant {
 
 /// Launches as a comparison: one per type, operation and root, with one number per launch and size (its median), each
 /// pair of them one difference of logarithms, and Student's t. The first variant is the library's own choice. A row
-/// that a variant's launch did not measure is n/a there. Throws Error(not_possible) where the launches did not measure
+/// that a variant's launch did not measure is n/a there. Throws Error(not_possible) if the launches did not measure
 /// the same thing (ranks, backend, cadence), or the first variant measured nothing.
 std::vector<Comparison> compare_runs(const Collective& collective, std::span<const LaunchedVariant> variants,
                                      double delta, bool in_place);
@@ -50,7 +50,7 @@ struct LaunchSeries {
 };
 
 /// Runs them: in each round every variant once, in random order, each second round the mirror image of the one before,
-/// so that drift hits all alike. A launch that fails takes its variant out, with the reason. Where it is the first
+/// so that drift hits all alike. A launch that fails takes its variant out, with the reason. If it is the first
 /// variant's, there is nothing to compare with: throws Error with the launch's own exit code. Shows progress on a
 /// terminal. Throws Interrupted.
 void run_series(LaunchSeries& series, const LaunchFolder& folder);
@@ -62,7 +62,7 @@ std::vector<std::string> launch_words(const LaunchSeries& series, const Launched
 /// Cells that a launch measures, as far as is known before.
 std::size_t planned_cells(const Config& config, const Collective& collective);
 
-/// The time that a launch needs beside measuring, and that one of so many cells needs to measure, for estimates [s].
+/// The time that a launch needs besides measuring, and that one of so many cells needs to measure, for estimates [s].
 inline constexpr double kLaunchOverhead = 2;
 double measuring_time_s(std::size_t cells);
 

@@ -134,7 +134,7 @@ constexpr int kTurns = 8;
 /// Time of a batch's samples [s]: short against the machine's drift, long against the agreement at its end.
 double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
 
-/// Nothing below can be said of what is not a time.
+/// Logarithms need a time above 0.
 double positive(double time_s) { return std::max(time_s, 1e-12); }
 
 }  // namespace
@@ -146,7 +146,7 @@ int count_nodes(const Comm& comm) {
 
 std::vector<std::size_t> turn_order(std::uint64_t seed, std::uint64_t stream, int turn,
                                     std::vector<std::size_t> active) {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // spreads neighbouring numbers over all bits
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;  // spreads neighboring numbers over all bits
   Random random(seed * kOdd + stream * 1000003 + static_cast<std::uint64_t>(turn / 2));
   random.shuffle(std::span(active));
   if (turn % 2 == 1) std::ranges::reverse(active);
@@ -210,8 +210,8 @@ double Rounds::agree_on_now() {
   return now_s_;
 }
 
-/// The first call of a forced setting is where a library refuses it. Only launched, never waited for: a rank that was
-/// refused launches nothing, and its peers would wait for ever. False: the communicator is gone.
+/// A library refuses a forced setting at its first call. Only launched, never waited for: a rank that was refused
+/// launches nothing, and its peers would wait forever. False: the communicator is gone.
 bool Rounds::try_out(Backend& backend, const BufferPlan& buffer_plan, VariantCell& cell) {
   if (!backend.asynchronous()) return true;
   try {
@@ -249,7 +249,7 @@ void Rounds::check(Backend& backend, RoundSet& set, const BufferPlan& buffer_pla
   if (cell.wrong == 0) cell.ran = observe_operation(backend, world_, local_ranks_, buffer_plan, fail_);
 }
 
-/// A size's first round: who can run it, and rightly.
+/// A size's first round: which variants can run it, and correctly.
 void Rounds::prepare(ComparedSize& size, std::span<const Variant> variants, RoundSet& set,
                      const BufferPlan& buffer_plan) {
   const Operation& op = buffer_plan.operation();
@@ -339,7 +339,7 @@ void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s,
     const int least = std::min(kFew, shapes[i].samples);
     shapes[i].samples = static_cast<int>(std::clamp<double>(samples, least, shapes[i].samples));
   };
-  // Where the barrier before a sample takes longer than the sample, the whole batch must not.
+  // The barrier before a sample may take longer than the sample; the whole batch must not.
   for (std::size_t i = 0; i < shapes.size(); ++i) lower(i, 5 * batch_s / sample_s[i]);
   if (const double sum = sum_s(); sum > round_s) {
     for (std::size_t i = 0; i < shapes.size(); ++i) {

@@ -21,23 +21,23 @@ int count_nodes(const Comm& comm);
 
 /// A variant's communicator, or why there is none.
 struct OpenedVariant {
-  std::unique_ptr<Backend> backend;  ///< null where why_not says why
+  std::unique_ptr<Backend> backend;  ///< null if why_not says why
   std::string why_not;
 };
 
 /// The variant's own communicator on `group`, made while its settings are in force; they are taken back afterwards.
-/// Where the library refuses the settings, no backend but the reason. Collective over `world`; throws as open_backend
+/// If the library refuses the settings, no backend but the reason. Collective over `world`; throws as open_backend
 /// does for everything else.
 OpenedVariant open_variant(const Variant& variant, const Collective& collective, const Config& config,
                            const Comm& world, const Comm& group);
 
-/// An order of `active` that is shuffled; every second one is the mirror image of the one before, so that each stands
-/// as early as late. Of variants in a turn, of sizes in a round. Pure, so that all processes agree.
+/// A shuffled order of `active`; every second one is the mirror image of the one before, so that each variant comes as
+/// early as late. For variants in a turn and sizes in a round. Pure, so that all processes agree.
 std::vector<std::size_t> turn_order(std::uint64_t seed, std::uint64_t stream, int turn,
                                     std::vector<std::size_t> active);
 
-/// Rounds that all sizes may get where opening the communicators of one takes so long: as many as the last look wants,
-/// fewer where that would take more than half of the time that is left, but not fewer than the first look wants.
+/// Rounds that all sizes may get if opening the communicators of one takes so long: as many as the last look wants,
+/// fewer if that would take more than half of the time that is left, but not fewer than the first look wants.
 int affordable_rounds(double opening_s, double left_s);
 
 /// Time that one of `visits_left` visits may take [s], at most `most_s`: what the small sizes leave is for the large
@@ -45,11 +45,11 @@ int affordable_rounds(double opening_s, double left_s);
 double visit_budget_s(double now_s, double max_time_s, double most_s, std::size_t visits_left);
 
 /// Lowers the samples per batch until no batch takes longer than 5 `batch_s` and a round of all of them no longer than
-/// `round_s`, as far as 3 samples each allow; where that is far too long still, 1. `sample_s`: what a sample of each
+/// `round_s`, as far as 3 samples each allow; if that is far too long still, 1. `sample_s`: what a sample of each
 /// takes with all around it. Pure.
 void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s, double batch_s, double round_s);
 
-/// What a round measures with: new communicators, and buffers that are the first one's. Anew for each.
+/// What a round measures with: new communicators each time, and buffers that are the first one's.
 struct RoundSet {
   std::vector<OpenedVariant> opened;
   std::vector<std::shared_ptr<void>> watched;
@@ -59,7 +59,7 @@ struct RoundSet {
   Backend& baseline() const { return *opened.front().backend; }
 };
 
-/// One size in the size, from its first round to its last.
+/// One size, from its first round to its last.
 struct ComparedSize {
   ComparedCase compared;
   std::uint64_t number = 0;         ///< of all that were ever begun
@@ -68,9 +68,8 @@ struct ComparedSize {
 };
 
 /// Measures variants against each other in rounds. A round is a set of new communicators and new buffers, a visit to
-/// each size, and there turns: a batch of every variant in random order, so that drift hits all alike. What two
-/// communicators with the same settings differ by is so part of what rounds differ by. Everything it decides comes
-/// from agreed numbers.
+/// each size, and turns in it: a batch of every variant in random order, so that drift hits all alike. So rounds also
+/// differ by what two communicators with the same settings differ by. Everything it decides comes from agreed numbers.
 class Rounds {
  public:
   struct Settings {
@@ -80,7 +79,7 @@ class Rounds {
     bool in_place = false;
     Whereabouts where;
   };
-  /// What is under way, for a person's eyes.
+  /// What is under way, for people.
   using Tell = std::function<void(const std::string& text)>;
 
   /// `like`: a backend as those of the variants. Collective.

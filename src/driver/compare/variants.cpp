@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 8> kPerCommunicator{
     "NCCL_ALGO",           "NCCL_PROTO",           "NCCL_THREAD_THRESHOLDS", "NCCL_NET",
     "NCCL_COLLNET_ENABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_TOPO_FILE",         "NCCL_GRAPH_FILE"};
 
-/// Beside the numbers of kNcclFields; `nccl.ctas` sets minCTAs and maxCTAs alike, which fixes the number of channels.
+/// Next to the numbers of kNcclFields; `nccl.ctas` sets minCTAs and maxCTAs alike, which fixes the number of channels.
 constexpr std::array<std::string_view, 2> kConfigFields{"nccl.ctas", "nccl.netName"};
 
 }  // namespace
@@ -86,7 +86,7 @@ void check_name(const std::string& name) {
 
 void check_backend(std::string_view name, const BackendTraits& backend) {
   const BackendTraits* owner = owner_of_setting(name);
-  // What nobody owns (UCX_TLS) only launches vary, as check_name has it: whoever reads it.
+  // Settings that no library owns (UCX_TLS) only launches vary, as check_name has it: any library may read them.
   if (owner == nullptr || owner == &backend) return;
   // Host memory is everywhere; another library may need hardware that is not here.
   throw_bad_config(fmt::format(
@@ -287,7 +287,7 @@ std::string in_bytes(const std::string& value) {
   }
 }
 
-/// The field of ncclConfig_t that a setting "nccl.NAME" is; null where it is none.
+/// The field of ncclConfig_t that a setting "nccl.NAME" is; null if it is none.
 const NcclField* nccl_field(std::string_view setting) {
   const auto is_it = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
   const auto* field = std::ranges::find_if(kNcclFields, is_it);
@@ -306,7 +306,7 @@ void add_config_field(const std::string& name, const std::string& value, Environ
   }
   const NcclField* field = nccl_field(name);
   if (field == nullptr || field->variable.empty()) {
-    throw_bad_config(fmt::format("no environment variable stands for {}; name the variable itself", in_quotes(name)));
+    throw_bad_config(fmt::format("no environment variable sets {}; name the variable itself", in_quotes(name)));
   }
   environment.emplace_back(field->variable, value);
 }

@@ -29,7 +29,7 @@ inline constexpr std::string_view kDeviceKernel = "device";
 /// Their names, for messages.
 std::vector<std::string> settings_of_communicators();
 
-/// What does in one job what a variable does in a launch of its own; empty: nothing.
+/// The setting that does in one job what a variable does in a launch of its own; empty: none.
 std::string_view setting_in_one_job(std::string_view name);
 
 /// One --vary: a setting of the library and the values to try.
@@ -65,27 +65,27 @@ std::vector<Variant> make_variants(std::span<const Varied> varied, const Collect
 /// The value of a setting, or null.
 const std::string* setting(const Variant& variant, std::string_view name);
 
-/// What a variant of make_variants forces in Open MPI; algorithm 0 where it forces nothing.
+/// What a variant of make_variants forces in Open MPI; algorithm 0 if it forces nothing.
 OmpiChoice ompi_choice(const Variant& variant, const Collective& collective);
 
-/// Where a variant is to run, as far as it matters to what can run.
+/// Where a variant will run, as far as it matters to what can run.
 struct Whereabouts {
   int nnodes = 1;
   int ranks_per_node = 1;  ///< the most
 };
 
-/// Why the variant cannot run the operation, or would silently be another one, in a sentence; nothing where it can as
+/// Why the variant cannot run the operation, or would silently be another one, in a sentence; nothing if it can as
 /// far as is known before trying. Pure, so that ranks cannot disagree.
 std::optional<std::string> why_not(const Variant& variant, const Operation& op, const Whereabouts& where);
 
-/// Whether environment variables can give it to a whole launch: not where a communicator alone takes it.
+/// Whether environment variables can give it to a whole launch: false if only a communicator takes it.
 bool has_environment(std::string_view setting);
 
 /// The environment variables that give a launch the variant's settings: a variable as it is; `ompi.algorithm` and
 /// `ompi.segmentsize`, `mpich.algorithm` as what forces them for the collective, any other `ompi.NAME` as
 /// OMPI_MCA_NAME; `nccl.FIELD` as the variable of that field of ncclConfig_t; NCCL_ALGO and NCCL_PROTO for the
 /// collective alone, because since NCCL 2.24 a collective for which nothing is left fails. Sizes such as 4M become
-/// bytes for NCCL, which reads 4 there. Throws Error(bad_config) for an algorithm or a field that there is not.
+/// bytes for NCCL, which reads 4 there. Throws Error(bad_config) for an algorithm or a field that does not exist.
 EnvironmentSettings variant_environment(const Variant& variant, const Collective& collective);
 
 // What NCCL_ALGO and NCCL_PROTO can choose between, from NCCL 2.28's sources (src/init.cc, src/graph/tuning.cc,
@@ -100,8 +100,8 @@ std::string nccl_protocol_name(std::string_view text);
 /// NCCL 2.24 a collective for which nothing is left fails.
 std::string for_collective(const Collective& collective, std::string_view value);
 
-/// Why no kernel, or no NCCL, runs this; nothing where one may. `algorithm` and `protocol` are names as above, or empty
-/// where NCCL chooses.
+/// Why no kernel, or no NCCL, runs this; nothing if one may. `algorithm` and `protocol` are names as above, or empty
+/// if NCCL chooses.
 std::optional<std::string> nccl_why_not(const Operation& op, std::string_view algorithm, std::string_view protocol,
                                         int nnodes, int ranks_per_node);
 

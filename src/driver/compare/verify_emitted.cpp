@@ -37,14 +37,14 @@ struct VerifySettings {
 /// What was seen of one file.
 struct Seen {
   int faster = 0, slower = 0, same = 0, open = 0, failed = 0;
-  int changed = 0, unchanged = 0;  ///< sizes at which another thing runs, or the same
+  int changed = 0, unchanged = 0;  ///< sizes at which something else runs, or the same
 };
 
 void print(const std::string& text) {
   if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output");
 }
 
-/// Launched ranks may be bound, and what they launch would inherit it: all on one core. The kernel keeps what the
+/// Launched ranks may be bound to one core, and what they launch would inherit that. The kernel keeps what the
 /// container or the batch system allows.
 void release_binding() {
   cpu_set_t all;
@@ -221,7 +221,7 @@ ExitCode tell_verdict(const Emitted& file, const Seen& seen) {
   return verdict.code;
 }
 
-/// Open MPI says nothing when it ignores a file: only what it sends proves it.
+/// Open MPI says nothing when it ignores a file: only what it sends shows it.
 std::string prove(const Emitted& file, const VerifySettings& settings, Seen& seen) {
   if (file.kind != Emitted::Kind::ompi_rules) return {};
   try {

@@ -23,7 +23,7 @@ namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
-/// The name in braces at text[at], such as "cmd"; empty where there is none: a shell's own ${x} and {1..4} pass.
+/// The name in braces at text[at], such as "cmd"; empty if there is none: a shell's own ${x} and {1..4} pass.
 std::string_view placeholder(std::string_view text, std::size_t at) {
   if (text[at] != '{' || (at > 0 && text[at - 1] == '$')) return {};
   const std::size_t end = text.find('}', at);
@@ -128,10 +128,10 @@ constexpr std::array<std::string_view, 6> kFileOptions{"--hostfile",   "-hostfil
                                                        "-machinefile", "--default-hostfile", "-f"};
 constexpr std::array<std::string_view, 4> kHostOptions{"--host", "-host", "-H", "-hosts"};
 
-/// Where an option's value stands in the words.
+/// Where an option's value is in the words.
 struct Place {
   std::size_t word = 0;
-  std::size_t offset = 0;  ///< behind "--hostfile="
+  std::size_t offset = 0;  ///< after "--hostfile="
 };
 
 std::optional<Place> find_value(const std::vector<std::string>& words, std::span<const std::string_view> names) {
@@ -238,7 +238,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What lets Open MPI's mpirun start as root (where we are) and more ranks than cores, for the child's environment;
+/// What lets Open MPI's mpirun start as root (if we are) and more ranks than cores, for the child's environment;
 /// what the user has set stays.
 EnvironmentSettings launch_environment() {
   EnvironmentSettings settings;
@@ -251,13 +251,13 @@ EnvironmentSettings launch_environment() {
     set("PRTE_ALLOW_RUN_AS_ROOT", "1");
     set("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   }
-  // Only allows it: ranks still fill the slots first, and nothing changes where they suffice.
+  // Only allows it: ranks still fill the slots first, and nothing changes if they suffice.
   set("OMPI_MCA_rmaps_base_oversubscribe", "1");
   set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
   return settings;
 }
 
-/// Foreign text on one line.
+/// Untrusted text on one line.
 std::string one_line(std::string_view text) {
   constexpr std::size_t kLongest = 300;
   return without_controls(text.substr(0, kLongest));
@@ -299,7 +299,7 @@ std::string last_words(std::string_view text) {
   std::string error;
   for (const std::string_view line : split_text(text, '\n')) {
     if (line.starts_with(kError)) error = line.substr(kError.size());
-    // Launchers frame what they say.
+    // Launchers frame their messages.
     if (line.find_first_not_of(" \t\r-=*") != std::string_view::npos) lines.emplace_back(line);
   }
   if (!error.empty()) return one_line(error);

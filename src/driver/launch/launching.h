@@ -13,7 +13,7 @@
 
 namespace busbar {
 
-/// The words of a command line as a shell would split it: blanks separate; '...' keeps everything, "..." everything but
+/// The words of a command line as a shell would split it: spaces separate; '...' keeps everything, "..." everything but
 /// \" and \\, a backslash the next letter. No variables, no patterns, no shell. Throws Error(bad_config) on an open
 /// quote.
 std::vector<std::string> split_command(std::string_view text);
@@ -26,17 +26,17 @@ std::string join_for_shell(const std::vector<std::string>& command);
 
 /// The command that `launch_template` makes of `command`: "{ranks}" becomes the number, a word "{cmd}" the command's
 /// words, "{cmd}" inside a word the quoted command; without any "{cmd}" the command is appended. Other braces are an
-/// error that names the choices, as is "{ranks}" where `nranks` is not known: Error(bad_config).
+/// error that names the choices, as is "{ranks}" if `nranks` is not known: Error(bad_config).
 std::vector<std::string> launch_command(std::string_view launch_template, std::optional<int> nranks,
                                         const std::vector<std::string>& command);
 
 /// "env NAME=VALUE ...", or nothing for no settings.
 std::vector<std::string> environment_words(const EnvironmentSettings& environment);
 
-/// The whole of the text as a number above 0; `otherwise` where it is none.
+/// The whole of the text as a number above 0; `otherwise` if it is none.
 int positive_or(std::string_view text, int otherwise);
 
-/// Names are told as people write them: node3 and node3.cluster.org are one host.
+/// Names of one host as people write them: node3 and node3.cluster.org are the same.
 bool names_same(std::string_view a, std::string_view b);
 
 /// A host that a launch command names, and its slots.
@@ -45,16 +45,16 @@ struct LaunchHost {
   int slots = 1;
 };
 
-/// The hosts of a launch command's words, as far as they stand there: mpirun's --hostfile (-hostfile, --machinefile,
-/// -machinefile, -f) and --host (-H, -hosts); empty where they do not (a batch system knows them). Reads the host file;
-/// throws Error(bad_config) where that is named and cannot be read.
+/// The hosts that a launch command's words name: mpirun's --hostfile (-hostfile, --machinefile, -machinefile, -f) and
+/// --host (-H, -hosts); empty if they name none (a batch system knows them). Reads the host file; throws
+/// Error(bad_config) if that is named and cannot be read.
 std::vector<LaunchHost> launch_hosts(const std::vector<std::string>& words);
 
 /// Whether hosts can be left out of the command: it names them itself, or starts with srun.
 bool can_exclude(const std::vector<std::string>& words);
 
 /// The command without these hosts: a host file is replaced by `hostfile`, whose text is `hostfile_text` (to be written
-/// by the caller where it is not empty); --host lists are shortened; srun gets --exclude. Pure but for reading the host
+/// by the caller if it is not empty); --host lists are shortened; srun gets --exclude. Pure but for reading the host
 /// file.
 struct ReducedLaunch {
   std::vector<std::string> words;
@@ -91,7 +91,7 @@ inline constexpr const char* kNoResultsHere =
 struct LaunchedRun {
   std::optional<RunFile> run;
   std::string why_not;
-  ExitCode code = ExitCode::good;  ///< where there is no run
+  ExitCode code = ExitCode::good;  ///< if there is no run
 };
 
 /// Runs a launch command to its end, as run_child does.
