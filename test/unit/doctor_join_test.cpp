@@ -124,7 +124,7 @@ TEST_CASE("a verdict of several nodes and subjects is one line, the worst first,
         "\n3 of 4 nodes: node[1,3,5]\n"
         "  WARN host.load: 1 on 4 CPUs and others; busy\n"
         "       do: top\n"
-        "\nnot looked at, all 4 nodes\n"
+        "\nnot checked, all 4 nodes\n"
         "  SKIP host.governor: no cpufreq\n");
 }
 

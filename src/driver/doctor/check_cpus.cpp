@@ -57,7 +57,7 @@ void check_iommu(const Probe& probe, const std::vector<PciFunction>& functions, 
   }
   const bool present = !probe.list("/sys/class/iommu").empty();
   if (!known && present) {
-    // A kernel that does not tell the group's type tells what it was started with.
+    // If the kernel does not show the group's type, its command line does.
     const std::string words = " " + probe.read("/proc/cmdline").value_or("") + " ";
     const bool through =
         words.find(" iommu=pt ") != std::string::npos || words.find(" iommu.passthrough=1 ") != std::string::npos;
@@ -69,7 +69,7 @@ void check_iommu(const Probe& probe, const std::vector<PciFunction>& functions, 
 }
 
 /// PCI Express base specification 7.7.11: the extended capability 0x000D, control register at +6, bit 2 "P2P request
-/// redirect". Nothing where the configuration space is cut (without root it is 64 bytes) or has no such capability.
+/// redirect". Nothing if the configuration space is cut (without root it is 64 bytes) or has no such capability.
 std::optional<bool> redirects_peers(const std::string& config) {
   const auto word_at = [&](std::size_t at, std::size_t nbytes) {
     std::uint32_t value = 0;
@@ -171,7 +171,7 @@ void check_clock_source(const Probe& probe, const CheckRows& check) {
   constexpr std::array<std::string_view, 4> kFast = {"tsc", "arch_sys_counter", "kvm-clock",
                                                      "hyperv_clocksource_tsc_page"};
   const auto source = probe.read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
-  if (!source) return check.skip("the kernel does not tell");
+  if (!source) return check.skip("the kernel does not say");
   DoctorRow& row = check.agree(*source, Outcome::warn, "same-clock");
   if (!contains(kFast, *source)) mark_bad(row, Outcome::warn, "slow-clock");
 }
@@ -179,7 +179,7 @@ void check_clock_source(const Probe& probe, const CheckRows& check) {
 void check_load(const Probe& probe, const CheckRows& check) {
   const std::string text = probe.read("/proc/loadavg").value_or("");
   const std::optional<double> load = leading_number<double>(text);
-  if (!load) return check.skip("/proc/loadavg does not tell");
+  if (!load) return check.skip("/proc/loadavg does not say");
   const int cpus = online_cpus(probe);
   check.warn_unless(*load < 2 || *load <= cpus / 2.0, fmt::format("{:.1f} on {} CPUs", *load, cpus), "busy-cpus");
 }

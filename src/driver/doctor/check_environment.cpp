@@ -16,7 +16,7 @@
 namespace busbar {
 namespace {
 
-/// What a list takes; to be marked where that is not what it should be.
+/// What a list takes; the caller marks it if that is not what it should be.
 DoctorRow& add_taken(Rows& rows, const char* check, const char* name, const NcclSetting& setting,
                      const std::vector<std::string>& taken) {
   return CheckRows(rows, check, name)
@@ -27,7 +27,7 @@ std::string those_there(const std::vector<std::string>& names) {
   return names.empty() ? "there is none" : fmt::format("there is {}", fmt::join(names, " "));
 }
 
-/// The rate of a device's fastest active port in Gb/s; 0: none is active; nothing: its ports are not told.
+/// The rate of a device's fastest active port in Gb/s; 0: none is active; nothing: its ports are not known.
 std::optional<double> best_rate(const std::vector<RdmaPort>& ports, const std::string& device) {
   std::optional<double> best;
   for (const RdmaPort& port : ports) {
@@ -37,22 +37,22 @@ std::optional<double> best_rate(const std::vector<RdmaPort>& ports, const std::s
   return best;
 }
 
-/// NCCL takes all usable devices: slow ones for storage or management hold the others up.
+/// NCCL takes all usable devices: slow ones for storage or management delay the others.
 void judge_ports(const Probe& probe, const std::vector<std::string>& taken, DoctorRow& row) {
   std::vector<std::string> slow;
   const std::vector<RdmaPort> ports = rdma_ports(probe);
   double most = 0;
-  bool told = false;
+  bool known = false;
   for (const std::string& device : taken) {
     const auto rate = best_rate(ports, device);
-    told = told || rate;
+    known = known || rate;
     most = std::max(most, rate.value_or(0));
   }
   for (const std::string& device : taken) {
     const auto rate = best_rate(ports, device);
     if (rate && *rate > 0 && *rate < most) slow.push_back(device);
   }
-  if (told && most <= 0) return mark_bad(row, Outcome::fail, "hca-inactive");
+  if (known && most <= 0) return mark_bad(row, Outcome::fail, "hca-inactive");
   if (!slow.empty()) mark_bad(row, Outcome::warn, "hca-slower", fmt::join(slow, " "));
 }
 
@@ -104,8 +104,8 @@ void check_selected_devices(const Probe& probe, const std::map<std::string, Nccl
 
 bool name_has(std::string_view name, std::string_view part) { return name.find(part) != std::string_view::npos; }
 
-/// What a launcher sets for each process or host, and what names files: different where all is well. Open MPI's are
-/// those that `mpirun env` shows to belong to its daemons (ess, orte, pmix, ...) rather than to the library.
+/// What a launcher sets for each process or host, and what names files: these differ even if all is well. Open MPI's
+/// are those that `mpirun env` shows to belong to its daemons (ess, orte, pmix, ...) rather than to the library.
 bool may_differ(std::string_view name) {
   if (name.starts_with("OMPI_MCA_")) {
     constexpr auto kOfDaemons =
@@ -135,7 +135,7 @@ void add(Rows& rows, const char* check, const std::string& name, const NcclSetti
   CheckRows(rows, check, name).judged(setting.value, std::move(found));
 }
 
-/// One row per variable, told only with -v or where ranks differ; the verdicts on it are rows of their own.
+/// One row per variable, shown only with -v or if ranks differ; the verdicts on it are rows of their own.
 void add_value(Rows& rows, const std::string& name, const NcclSetting& setting) {
   if (!is_compared(name)) return;
   CheckRows(rows, "env.value", name)

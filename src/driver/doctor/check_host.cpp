@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-/// linux/capability.h: whoever has it may lock any amount.
+/// linux/capability.h: a process that has it may lock any amount.
 constexpr int kCapIpcLock = 14;
 
 void judge_memlock(const Probe& probe, const std::optional<std::uint64_t>& nbytes, DoctorRow& row) {
@@ -46,7 +46,7 @@ void check_limits(const Probe& probe, Rows& rows) {
   const auto check_limit = [&](const std::string& name, bool is_bytes, auto judge) {
     const CheckRows check(rows, "host." + name);
     const auto found = probe.limits.find(name);
-    if (found == probe.limits.end()) return check.skip("getrlimit does not tell");
+    if (found == probe.limits.end()) return check.skip("getrlimit does not say");
     const auto& limit = found->second;
     const std::string value = !limit ? "unlimited" : is_bytes ? format_bytes(*limit) : std::to_string(*limit);
     judge(probe, limit, check.agree(value, Outcome::warn, "same-limit"));
@@ -105,7 +105,7 @@ void leave_out_mapped(const Probe& probe, std::vector<Segment>& segments) {
   std::erase_if(segments, [&](const Segment& s) { return mapped.contains(s.path); });
 }
 
-/// What jobs of busbar left that could not end in order. It harms nobody, and the next run removes it after a day.
+/// What busbar's jobs left that could not end cleanly. It harms nobody, and the next run removes it after a day.
 std::string flight_words(const Probe& probe) {
   std::vector<Segment> records = old_segments(probe, "busbar.");
   leave_out_mapped(probe, records);
@@ -114,7 +114,7 @@ std::string flight_words(const Probe& probe) {
                                        counted(records.size(), "flight record"), kShm);
 }
 
-void check_left_behind(const Probe& probe, const CheckRows& check) {
+void check_left_over(const Probe& probe, const CheckRows& check) {
   std::vector<Segment> old = old_segments(probe, "nccl-");
   leave_out_mapped(probe, old);
   if (old.empty()) return check.ok(flight_words(probe));
@@ -156,7 +156,7 @@ void check_remove_ipc(const Probe& probe, const CheckRows& check) {
   check.warn_unless(!matters || probe.uid < kFirstUser || !setting.starts_with("yes"), setting, "removes-ipc");
 }
 
-/// What is built in: the kernel keeps a few percent, not the same on equal nodes, so up to the next sixteenth.
+/// What is built in: the kernel keeps a few percent, not the same on equal nodes, so it is rounded up to a sixteenth.
 std::uint64_t installed(std::uint64_t nbytes) {
   const std::uint64_t step = std::max<std::uint64_t>(1, std::bit_ceil(nbytes) / 16);
   return (nbytes + step - 1) / step * step;
@@ -166,7 +166,7 @@ void check_swap(std::string_view meminfo, const CheckRows& check) {
   constexpr std::uint64_t kMost = std::uint64_t{256} << 20;  // what a server writes out over months of idling
   const auto total = kilobytes_of(meminfo, "SwapTotal");
   const auto left = kilobytes_of(meminfo, "SwapFree");
-  if (!total || !left) return check.skip("/proc/meminfo does not tell");
+  if (!total || !left) return check.skip("/proc/meminfo does not say");
   if (*total == 0) return check.ok("none");
   const std::uint64_t used = *total - std::min(*total, *left);
   check.warn_unless(used <= kMost, fmt::format("{} of {} used", format_bytes(used), format_bytes(*total)),
@@ -203,7 +203,7 @@ void check_disks(const Probe& probe, Rows& rows) {
 void check_host(const Probe& probe, Rows& rows) {
   check_limits(probe, rows);
   check_room(probe, {rows, "host.shm"});
-  check_left_behind(probe, {rows, "host.stale_segments"});
+  check_left_over(probe, {rows, "host.stale_segments"});
   check_remove_ipc(probe, {rows, "host.remove_ipc"});
   check_memory(probe, rows);
   check_disks(probe, rows);

@@ -25,7 +25,7 @@ constexpr std::string_view kOutOfMemory = "kernel.out_of_memory";
 struct KernelTrouble {
   std::string check;
   std::string subject;
-  std::string what;  // "XID 79"; empty where the check says it
+  std::string what;  // "XID 79"; empty if the check says it
   Remark found;
   // Of a process that was killed for memory:
   std::int64_t pid = -1;
@@ -78,9 +78,9 @@ KernelTrouble of_event(const KernelEvent& event) {
   return {};
 }
 
-/// Lines of drivers by what stands in them.
+/// Lines of drivers by the words in them.
 struct Words {
-  std::string_view driver;  // must stand in the line
+  std::string_view driver;  // must be in the line
   std::string_view words;   // and this too
   Outcome outcome;
   std::string_view check;
@@ -137,15 +137,16 @@ std::optional<KernelTrouble> read_trouble(const std::string& line) {
 
 /// "python (pid 4242, 21.8 GiB), 3 min ago"; of several the newest.
 std::string killed_words(const KernelTrouble& newest, int times, double now_s) {
-  std::vector<std::string> told;
-  if (newest.pid >= 0) told.push_back(fmt::format("pid {}", newest.pid));
-  if (newest.nbytes > 0) told.push_back(format_bytes(newest.nbytes));
+  std::vector<std::string> details;
+  if (newest.pid >= 0) details.push_back(fmt::format("pid {}", newest.pid));
+  if (newest.nbytes > 0) details.push_back(format_bytes(newest.nbytes));
   const bool dated = newest.since_boot_s >= 0 && now_s >= newest.since_boot_s;
   const std::string when = dated ? format_duration(now_s - newest.since_boot_s) + " ago" : "once";
-  if (times == 1 && told.empty()) return fmt::format("{}, {}", newest.what, when);
-  if (times == 1) return fmt::format("{} ({}), {}", newest.what, fmt::join(told, ", "), when);
-  if (dated) told.push_back(when);
-  return fmt::format("{}, {} times{}{}", newest.what, times, told.empty() ? "" : ", last ", fmt::join(told, ", "));
+  if (times == 1 && details.empty()) return fmt::format("{}, {}", newest.what, when);
+  if (times == 1) return fmt::format("{} ({}), {}", newest.what, fmt::join(details, ", "), when);
+  if (dated) details.push_back(when);
+  return fmt::format("{}, {} times{}{}", newest.what, times, details.empty() ? "" : ", last ",
+                     fmt::join(details, ", "));
 }
 
 }  // namespace
@@ -166,9 +167,9 @@ void check_kernel_log(const Probe& probe, Rows& rows) {
     Group& group = groups[{trouble->check, trouble->subject, trouble->what, trouble->found.outcome}];
     // A process that is killed for memory has two lines.
     const bool again = trouble->pid >= 0 && trouble->pid == group.trouble.pid;
-    const std::uint64_t told = again ? group.trouble.nbytes : 0;
+    const std::uint64_t former = again ? group.trouble.nbytes : 0;
     group.trouble = *trouble;
-    group.trouble.nbytes = std::max(trouble->nbytes, told);
+    group.trouble.nbytes = std::max(trouble->nbytes, former);
     group.times += again ? 0 : 1;
   }
   const auto note = probe.notes.find("kernel.now");

@@ -19,7 +19,7 @@ struct Nic {
   PciFunction function;
 };
 
-/// The devices of the model that has the fastest ports, also those that are down now: where they sit is the question.
+/// The devices of the model that has the fastest ports, even those that are down now: the question is where they sit.
 /// Storage and management have slower ones.
 std::vector<Nic> compute_nics(const Probe& probe) {
   const std::vector<RdmaPort> ports = rdma_ports(probe);
@@ -40,11 +40,11 @@ std::vector<Nic> compute_nics(const Probe& probe) {
 
 void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics, Rows& rows) {
   std::vector<int> nodes;
-  std::set<std::string> untold;
+  std::set<std::string> unknown;
   const bool several = numa_nodes(probe) > 1;
   for (const PciFunction& gpu : gpus) {
     nodes.push_back(gpu.numa_node);
-    if (several && (gpu.numa_node < 0 || gpu.local_cpus.empty())) untold.insert(gpu.address);
+    if (several && (gpu.numa_node < 0 || gpu.local_cpus.empty())) unknown.insert(gpu.address);
   }
   if (!gpus.empty()) {
     CheckRows(rows, "locality.gpus")
@@ -54,15 +54,15 @@ void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const 
   std::map<int, std::vector<std::string>> names;
   for (const Nic& nic : nics) {
     names[nic.function.numa_node].push_back(nic.name);
-    if (several && nic.function.numa_node < 0) untold.insert(nic.name);
+    if (several && nic.function.numa_node < 0) unknown.insert(nic.name);
   }
   std::vector<std::string> words;
   for (const auto& [numa, list] : names) words.push_back(fmt::format("{} on NUMA node {}", compress_hosts(list), numa));
   if (!nics.empty()) {
     CheckRows(rows, "locality.nics").agree(joined_words(words, ", "), Outcome::warn, "same-cards");
   }
-  if (untold.empty()) return;
-  CheckRows(rows, "locality.numa", fmt::format("{}", fmt::join(untold, ", "))).warn("not told", "numa-untold");
+  if (unknown.empty()) return;
+  CheckRows(rows, "locality.numa", fmt::format("{}", fmt::join(unknown, ", "))).warn("not known", "numa-untold");
 }
 
 /// A hypervisor that puts everything on one bus hides the tree.
@@ -76,7 +76,7 @@ bool tree_is_hidden(const Probe& probe, const std::vector<PciFunction>& gpus) {
 void check_rails(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics,
                  const CheckRows& check) {
   if (probe.environment.contains("NCCL_TOPO_FILE")) {
-    return check.skip("NCCL_TOPO_FILE tells NCCL another tree than sysfs does");
+    return check.skip("NCCL_TOPO_FILE gives NCCL another tree than sysfs");
   }
   if (tree_is_hidden(probe, gpus)) {
     return check.skip(

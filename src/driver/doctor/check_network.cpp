@@ -27,7 +27,7 @@ void check_bootstrap(const Probe& probe, const std::vector<NetInterface>& cards,
   if (names.size() > 1 && !chosen && has_gpus(probe)) mark_bad(row, Outcome::warn, "several-ways-out");
 }
 
-/// `subject`: empty where the node has one such interface: equal nodes may call it differently.
+/// `subject`: empty if the node has one such interface, because equal nodes may call it differently.
 void check_link(const Probe& probe, const NetInterface& card, const std::string& subject, Rows& rows) {
   const std::string state = text_of(probe, card, "operstate");
   const bool down = state == "down" || state == "lowerlayerdown";
@@ -71,14 +71,14 @@ void check_port_range(const Probe& probe, const CheckRows& check) {
   const auto words = words_of(text);
   const long first = leading_number<long>(words.size() == 2 ? words[0] : "").value_or(0);
   const long last = leading_number<long>(words.size() == 2 ? words[1] : "").value_or(0);
-  if (last <= 0) return check.skip("the kernel does not tell");
+  if (last <= 0) return check.skip("the kernel does not say");
   DoctorRow& row = check.agree(fmt::format("{}-{}", first, last), Outcome::warn, "same-ports");
   if (last - first + 1 < kUsual) mark_bad(row, last - first + 1 < kLeast ? Outcome::fail : Outcome::warn, "few-ports");
 }
 
 void check_backlog(const Probe& probe, const CheckRows& check) {
   const auto backlog = read_count(probe, "/proc/sys/net/core/somaxconn");
-  if (!backlog) return check.skip("the kernel does not tell");
+  if (!backlog) return check.skip("the kernel does not say");
   DoctorRow& row = check.agree(std::to_string(*backlog), Outcome::warn, "same-backlog");
   if (*backlog < 1024 && has_gpus(probe)) mark_bad(row, Outcome::warn, "short-backlog");
 }
@@ -98,7 +98,7 @@ std::set<unsigned> listeners(const Probe& probe, unsigned port) {
   return found;
 }
 
-/// Where NCCL answers who waits for whom.
+/// NCCL's RAS says on this port which rank waits for which.
 void check_ras(const Probe& probe, const CheckRows& check) {
   constexpr unsigned kPort = 28028;
   if (!has_gpus(probe) || probe.environment.contains("NCCL_RAS_ADDR")) return;

@@ -100,7 +100,7 @@ void check_plugin(const Probe& probe, const std::vector<std::string>& folders, c
   CheckRows(rows, plugin.check).agree(found.empty() ? "none" : found, Outcome::warn, "same-plugins");
 }
 
-/// Two libncclX in one process have two sets of everything: communicators of one are nothing to the other.
+/// Two libncclX in one process have two sets of everything: communicators of one mean nothing to the other.
 void check_mapped(const Probe& probe, Rows& rows) {
   const std::set<std::string> files = mapped_files(probe.read("/proc/self/maps").value_or(""), "libnccl.so");
   if (files.size() < 2) return;
@@ -229,7 +229,7 @@ void check_modules(const Probe& probe, Rows& rows) {
   }
 }
 
-/// Per device, so that the one card with an old image is named; and within the node, where equals stand side by side.
+/// Per device, so that the one card with an old image is named; and within the node, which has several equal ones.
 void check_firmware(const Probe& probe, Rows& rows) {
   constexpr const char* kCheck = "version.firmware";
   std::map<std::string, std::map<std::string, std::vector<std::string>>> models;  // model -> version -> devices
@@ -250,13 +250,13 @@ void check_firmware(const Probe& probe, Rows& rows) {
   }
 }
 
-/// "2.28.9" of ".../libnccl.so.2.28.9"; empty: the name tells none.
+/// "2.28.9" of ".../libnccl.so.2.28.9"; empty: the name has none.
 std::string version_in(const std::string& file) {
   const std::size_t so = file.rfind(".so.");
   return so == std::string::npos ? "" : file.substr(so + 4);
 }
 
-/// Python packages install libnccl.so.2 without a version in the name: then its size stands for it.
+/// Python packages install libnccl.so.2 without a version in the name: then its size identifies it.
 std::string version_or_size(const Probe& probe, const std::string& file) {
   const std::string resolved = probe.resolve(file).value_or(file);
   const std::string version = version_in(resolved);

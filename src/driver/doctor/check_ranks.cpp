@@ -28,7 +28,7 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-/// By what a check found, who found it.
+/// The ranks by what a check found on them.
 std::map<std::string, std::vector<int>> ranks_by_value(const std::vector<NodeReport>& parts, std::string_view check) {
   std::map<std::string, std::vector<int>> ranks;
   for (const NodeReport& part : parts) {
@@ -92,7 +92,7 @@ void check_shared_gpus(const Probe& probe, const std::vector<NodeReport>& parts,
   const std::size_t ngpus = gpu_functions(probe).size();
   for (const auto& [gpu, ranks] : ranks_on) {
     if (ranks.size() < 2) continue;
-    // Where there are enough GPUs for all ranks it is an oversight.
+    // If there are enough GPUs for all ranks it is an oversight.
     const bool enough = nranks <= ngpus;
     const CheckRows check(rows, "rank.shared_gpu");
     if (enough) check.fail(gpu, "ranks-on-one-gpu");
@@ -107,7 +107,7 @@ namespace {
 constexpr const char* kOwnCpus = "rank.cpus";
 
 /// The GPU of this rank as launchers and frameworks hand them out: by local rank, unless CUDA_VISIBLE_DEVICES leaves
-/// one. Nothing where that cannot be told.
+/// one. Nothing if that is not known.
 std::optional<PciFunction> own_gpu(const Probe& probe) {
   const std::vector<PciFunction> gpus = gpu_functions(probe);
   const Launch launch = launch_of(probe);
@@ -128,7 +128,7 @@ std::optional<PciFunction> own_gpu(const Probe& probe) {
 void check_own_cpus(const Probe& probe, Rows& rows) {
   const std::string value = compress_ranks(probe.cpus);
   const CheckRows check(rows, kOwnCpus);
-  if (probe.cpus.empty()) return check.skip("/proc/self/status does not tell");
+  if (probe.cpus.empty()) return check.skip("/proc/self/status does not say");
   const std::optional<PciFunction> gpu = own_gpu(probe);
   const std::set<int> local = gpu ? parse_cpu_list(gpu->local_cpus) : std::set<int>();
   const bool near = std::ranges::any_of(probe.cpus, [&](int cpu) { return local.contains(cpu); });
@@ -140,7 +140,7 @@ void check_shared_cpus(const Probe& probe, const std::vector<NodeReport>& parts,
   const auto nranks = static_cast<int>(count_ranks(parts));
   const int cpus = online_cpus(probe);
   for (const auto& [cpu, ranks] : ranks_by_value(parts, kOwnCpus)) {
-    if (ranks.size() < 2 || cpus == 1 || !is_number(cpu)) continue;  // who may run elsewhere has several
+    if (ranks.size() < 2 || cpus == 1 || !is_number(cpu)) continue;  // a rank that may run elsewhere has several
     check.fail(fmt::format("CPU {}", cpu), "ranks-on-one-cpu");
     rows.back().ranks = ranks;
     return;

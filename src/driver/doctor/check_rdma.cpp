@@ -16,8 +16,8 @@
 namespace busbar {
 namespace {
 
-/// "8 x MT_0000000838": fewer than on the other nodes is a card that fell off the bus. Ports without a cable are told
-/// by their state, which must agree too.
+/// "8 x MT_0000000838": fewer than on the other nodes is a card that fell off the bus. Ports without a cable show in
+/// their state, which must agree too.
 void check_devices(const std::vector<RdmaPort>& ports, Rows& rows) {
   std::map<std::string, int> models;
   for (const RdmaPort& port : ports) ++models[port.model];
@@ -26,7 +26,7 @@ void check_devices(const std::vector<RdmaPort>& ports, Rows& rows) {
   CheckRows(rows, "rdma.devices").agree(joined_words(words, ", "), Outcome::fail, "same-devices");
 }
 
-/// The other functions of a card with several ports: one without a cable beside one that works is common.
+/// The other functions of a card with several ports: one without a cable next to one that works is common.
 bool sibling_works(const RdmaPort& port, const std::vector<RdmaPort>& ports) {
   return std::ranges::any_of(ports, [&](const RdmaPort& other) {
     return other.name != port.name && !port.slot.empty() && other.slot == port.slot && other.active();
@@ -39,7 +39,7 @@ bool peer_works(const RdmaPort& port, const std::vector<RdmaPort>& ports) {
   });
 }
 
-/// Amazon's driver calls every port active: the interface beside it, where there is one, knows. False: there is none.
+/// Amazon's driver calls every port active: the interface that belongs to it, if any, knows. False: there is none.
 bool check_efa_state(const Probe& probe, const RdmaPort& port, const CheckRows& check) {
   for (const std::string& name : port.interfaces) {
     const auto state = probe.read(fmt::format("/sys/class/net/{}/operstate", name));
@@ -70,14 +70,13 @@ void check_state(const Probe& probe, const RdmaPort& port, const std::vector<Rdm
 }
 
 void check_states(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
-  bool untold = false;
+  bool unknown = false;
   for (const RdmaPort& port : ports) {
     const CheckRows check(rows, "rdma.state", port.name);
     if (!port.efa()) {
       check_state(probe, port, ports, check);
-    } else if (!check_efa_state(probe, port, check) && !std::exchange(untold, true)) {
-      CheckRows(rows, "rdma.state")
-          .skip("the efa driver calls every port active, and it has no interface that would know");
+    } else if (!check_efa_state(probe, port, check) && !std::exchange(unknown, true)) {
+      CheckRows(rows, "rdma.state").skip("the efa driver calls every port active, and no interface shows more");
     }
   }
   const bool any = std::ranges::any_of(ports, [](const RdmaPort& port) { return port.active(); });
@@ -96,7 +95,7 @@ void check_rate(const RdmaPort& port, const std::vector<RdmaPort>& ports, Rows& 
     best = std::max(best, other.gbit_per_s());
   }
   if (faster > 0) {
-    // A second set of ports on slower switches is a plan; one or two among many are not.
+    // A second set of ports on slower switches is intended; one or two among many are not.
     mark_bad(row, faster > alike ? Outcome::fail : Outcome::warn, "port-slower", fmt::format("{:g}", best));
   }
 }
@@ -141,7 +140,7 @@ void check_partition_key(const Probe& probe, const RdmaPort& port, const CheckRo
   const auto chosen = probe.environment.find("NCCL_IB_PKEY");
   const std::string index = chosen != probe.environment.end() ? chosen->second : "0";
   const auto text = probe.read(fmt::format("{}/pkeys/{}", port.path, index));
-  if (!text) return check.skip("the port tells no P_Key");
+  if (!text) return check.skip("the port has no P_Key");
   const unsigned key = leading_number<unsigned>(text->substr(text->starts_with("0x") ? 2 : 0), 16).value_or(0);
   DoctorRow& row = check.agree(*text, Outcome::fail, "same-partitions");
   if (key == 0) return mark_bad(row, Outcome::fail, "no-pkey");
@@ -197,7 +196,7 @@ void check_gids(const Probe& probe, const RdmaPort& port, Rows& rows) {
 /// The subnet manager gives each partition an MTU; RoCE's follows from its interface's, which check_mtu looks at.
 void check_active_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Rows& rows) {
   constexpr const char* kCheck = "rdma.active_mtu";
-  bool told = true;
+  bool known = true;
   for (const RdmaPort& port : ports) {
     if (!port.active() || port.efa() || port.roce()) continue;
     const auto note = [&](const char* name) {
@@ -206,12 +205,12 @@ void check_active_mtu(const Probe& probe, const std::vector<RdmaPort>& ports, Ro
     };
     const int active = note("ib.active_mtu");
     const int most = note("ib.max_mtu");
-    told = told && active > 0;
+    known = known && active > 0;
     if (active <= 0) continue;
     DoctorRow& row = CheckRows(rows, kCheck, port.name).agree(std::to_string(active), Outcome::fail, "same-ib-mtu");
     if (active < most) mark_bad(row, Outcome::warn, "small-ib-mtu", most);
   }
-  if (!told) CheckRows(rows, kCheck).skip("libibverbs.so.1 is not here, or may not open the devices");
+  if (!known) CheckRows(rows, kCheck).skip("libibverbs.so.1 is not here, or may not open the devices");
 }
 
 /// Frames of RoCE: the largest payload is 4096, headers come on top.

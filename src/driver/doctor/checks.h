@@ -26,11 +26,11 @@ using Rows = std::vector<DoctorRow>;
 /// Why something is not as it should be, and what to do.
 struct Remark {
   Outcome outcome = Outcome::pass;
-  std::string reason = {};  ///< numbers that differ from node to node belong into the value, so that it is printed once
+  std::string reason = {};  ///< numbers that differ from node to node belong in the value, so that it is printed once
   std::string remedy = {};
 };
 
-/// That of configs/rules/remedies.yaml, with these facts in the places of its texts.
+/// The remark of configs/rules/remedies.yaml, with these facts in its placeholders.
 template <class... Facts>
 Remark remark(Outcome outcome, std::string_view name, const Facts&... facts) {
   const RemarkTexts& texts = remark_texts(name);
@@ -60,7 +60,7 @@ class CheckRows {
   }
   void ok(std::string value) const { add(std::move(value)); }
   void skip(std::string reason) const { mark_bad(add(""), {Outcome::skip, std::move(reason)}); }
-  /// Where it passes, the value alone.
+  /// If it passes, the value alone.
   void judged(std::string value, Remark found) const {
     DoctorRow& row = add(std::move(value));
     if (found.outcome != Outcome::pass) mark_bad(row, std::move(found));
@@ -80,7 +80,7 @@ class CheckRows {
   void fail(std::string value, std::string_view name, const Facts&... facts) const {
     bad(Outcome::fail, std::move(value), name, facts...);
   }
-  /// A value that must be the same on all nodes; `remedy_name`: what to do where it is not.
+  /// A value that must be the same on all nodes; `remedy_name`: what to do if it is not.
   DoctorRow& agree(std::string value, Outcome if_differs, std::string_view remedy_name) const {
     DoctorRow& row = add(std::move(value));
     row.must_agree = true;
@@ -95,10 +95,10 @@ class CheckRows {
   std::string subject_;
 };
 
-// Checks: a function per kind of thing to look at. Each appends its rows, OK ones too, and a SKIP with its reason where
+// Checks: a function per kind of thing to look at. Each appends its rows, OK ones too, and a SKIP with its reason if
 // it cannot look. Pure in the probe: nothing is ever changed or deleted. ----------------------------------------------
 
-// Of the node: one process per host asks.
+// Of the node: one process per host runs them.
 void check_versions(const Probe& probe, Rows& rows);    ///< kernel, OFED, firmware, driver, libnccl: must agree
 void check_rdma(const Probe& probe, Rows& rows);        ///< InfiniBand, RoCE and EFA: state, rate, P_Keys, GIDs, MTU
 void check_network(const Probe& probe, Rows& rows);     ///< Ethernet: speed, MTU, bonds; sockets, ports, RAS
@@ -108,7 +108,7 @@ void check_cpus(const Probe& probe, Rows& rows);        ///< model, governor, cl
 void check_plugins(const Probe& probe, Rows& rows);     ///< libnccl-net and its kin, GDR, gdrdrv, IMEX
 void check_kernel_log(const Probe& probe, Rows& rows);  ///< XIDs by the table as data, AER, IOMMU, network devices
 
-// Of the process: every rank asks, because ranks of one host may differ.
+// Of the process: every rank runs them, because ranks of one host may differ.
 void check_own_cpus(const Probe& probe, Rows& rows);     ///< where this process may run
 void check_own_gpu(const Probe& probe, Rows& rows);      ///< the GPU that it takes; no row on a host without GPUs
 void check_environment(const Probe& probe, Rows& rows);  ///< names, values, nccl.conf; forced slow paths
@@ -132,12 +132,12 @@ std::vector<std::string> visible_gpus(const std::string& value, std::size_t ngpu
 /// A row "gpu.xid" per GPU and XID, judged as those of the kernel's log; the worst first. Pure.
 std::vector<DoctorRow> xid_rows(std::span<const XidEvent> events);
 
-/// The node's GPUs through NVML; a SKIP where there is none. Not pure.
+/// The node's GPUs through NVML; a SKIP if there is none. Not pure.
 void check_gpus(Rows& rows);
 
 // Counters. -----------------------------------------------------------------------------------------------------------
 
-/// What an increment may not exceed: in itself, or where chance is excluded.
+/// The largest increment that is allowed: as a number, or as a rate if chance is excluded.
 struct CounterLimit {
   std::uint64_t above = std::numeric_limits<std::uint64_t>::max();
   double per_s = std::numeric_limits<double>::infinity();
@@ -152,10 +152,10 @@ struct CounterRule {
 /// All of them, by family and counter ("ib/symbol_error").
 const std::map<std::string, CounterRule>& counter_rules();
 
-/// `increment` in `seconds`; rates are not judged where `seconds` is not positive. Pure.
+/// `increment` in `seconds`; rates are not judged if `seconds` is not positive. Pure.
 Remark judge_increment(const CounterRule& rule, std::uint64_t increment, double seconds);
 
-/// The probability of `count` or more events where `mean` are expected (Poisson). Pure.
+/// The probability of `count` or more events if `mean` are expected (Poisson). Pure.
 double chance_of_at_least(std::uint64_t count, double mean);
 
 /// What counters moved between two readings `seconds` apart, judged by their rules; a counter that fell was reset and
@@ -174,17 +174,17 @@ std::vector<std::string> library_folders(const Probe& probe);
 /// /proc/PID/maps. Pure.
 std::set<std::string> mapped_files(std::string_view maps, std::string_view library);
 
-/// The first file of that name there, or the name itself where it is a path to one; empty where there is none.
+/// The first file of that name there, or the name itself if it is a path to one; empty if there is none.
 std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name);
 
-/// All that is to be said of a host's GPUs: rows "gpu...." Thresholds are those that NVIDIA, Azure, OCI and Imbue
+/// Judges a host's GPUs: rows "gpu...." Thresholds are those that NVIDIA, Azure, OCI and Imbue
 /// publish for their health checks, named where they are. Pure.
 void judge_gpus(const HostGpus& host, Rows& rows);
 
 /// Its part about what joins GPUs: NVLink, fabric, P2P, PCIe.
 void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows);
 
-/// How many NVLinks a model of this name has where it sits on NVSwitch, and their speed in MB/s one way; 0: not known.
+/// How many NVLinks a model of this name has if it sits on NVSwitch, and their speed in MB/s one way; 0: not known.
 struct NvLinkModel {
   unsigned links = 0;
   unsigned speed_mbps = 0;

@@ -150,7 +150,7 @@ std::vector<DoctorRow> moved_counters(const Readings& before, const Readings& af
     const CounterName name = parts_of(now.name);
     const auto rule = counter_rules().find(name.family + "/" + name.counter);
     if (was == earlier.end() || rule == counter_rules().end() || now.value == was->second) continue;
-    // A driver that was loaded anew, or a GPU that was reset, counts from 0.
+    // A driver that was loaded again, or a GPU that was reset, counts from 0.
     const std::uint64_t increment = now.value > was->second ? now.value - was->second : now.value;
     if (increment > 0) add_moved(name, rule->second, increment, seconds, rows);
   }

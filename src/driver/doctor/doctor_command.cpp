@@ -32,8 +32,9 @@ constexpr std::size_t kHidden = 1;  // the last of them
 std::vector<OwnOption> own_options(DoctorOptions& o) {
   using Text = std::string_view;
   std::vector<OwnOption> own{
-      {"local", "", "this node alone, without MPI, in a job too", [&](Text) { o.local = true; }},
-      {"merge", "", "join the reports of nodes, FILE.json ..., instead of looking", [&](Text) { o.merge = true; }},
+      {"local", "", "this node alone, without MPI, even in a job", [&](Text) { o.local = true; }},
+      {"merge", "", "join reports of nodes, FILE.json ..., instead of checking this one",
+       [&](Text) { o.merge = true; }},
       {"diff", "OLD.json", "also say what changed since that report, with the counters that moved",
        [&](Text t) { o.diff = t; }},
       {"verbose", "", "print every row, not only what is not OK", [&](Text) { o.verbose = true; }, 'v'},
@@ -76,7 +77,7 @@ std::string doctor_help() {
   return help_of("doctor", std::span(own).first(own.size() - kHidden));
 }
 
-/// --junit and the like. Looking takes seconds, so that they are opened only here.
+/// Writes --junit and the like. The checks take seconds, so the files are opened only here.
 void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
   AcceptResult result = result_of_doctor(nodes, verdict);
   result.version = BUSBAR_VERSION;
@@ -103,7 +104,7 @@ DoctorDifference difference(const std::string& file, const std::vector<NodeRepor
           .added = missing_hosts(nodes, old)};
 }
 
-/// The nodes with what their counters did since: that counts like any other finding. Harmless ones go to `d`.
+/// The nodes with what their counters did since, which counts like any other finding. Harmless ones go to `d`.
 std::vector<NodeReport> with_moved(const std::vector<NodeReport>& old, std::vector<NodeReport> nodes,
                                    DoctorDifference& d) {
   for (NodeReport& moved : moved_on_nodes(old, nodes)) {
@@ -177,7 +178,7 @@ int doctor(const DoctorOptions& options) {
 int run_doctor(int argc, char** argv) {
   const Launch launch = detect_launch();
   bool needs_ranks = false;
-  // Each node's own rank speaks with --local: their files and exit codes are what was asked for.
+  // With --local each node's own rank reports: its file and exit code were requested.
   const int code = run_before_session(launch, [&] {
     const DoctorOptions options = read_doctor_options(argc, argv);
     needs_ranks = launch.launched() && options.needs_ranks();
@@ -185,7 +186,7 @@ int run_doctor(int argc, char** argv) {
     return needs_ranks || !is_root ? 0 : doctor(options);
   });
   if (code != 0 || !needs_ranks) return code;
-  const int failed = become_ranks_program(argc, argv);  // comes back only where MPI does not start
+  const int failed = become_ranks_program(argc, argv);  // comes back only if MPI does not start
   if (launch.rank <= 0) {
     say("without MPI: busbar doctor --local -J NODE.json on each node, then --merge *.json");
   }

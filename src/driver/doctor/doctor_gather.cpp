@@ -82,7 +82,7 @@ double wall_clock_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// How far this process's clock is from process 0's, at most [s]: what a barrier takes is in it, so the least of a few.
+/// How far this process's clock is from process 0's, at most [s]: that includes a barrier, so the least of a few.
 double clock_offset_s(const Comm& world) {
   constexpr int kTries = 5;
   double least = std::numeric_limits<double>::infinity();
@@ -104,8 +104,8 @@ void check_clock(double offset_s, const CheckRows& check) {
   check.warn(fmt::format("{:+.3f} s from the first rank's clock", offset_s), "clocks-differ");
 }
 
-/// What hwloc sees, which reads more than sysfs (the firmware's distances, saved topologies): only where MPI is, which
-/// brings it. Nothing where no GPU and no card are visible.
+/// What hwloc sees, which reads more than sysfs (the firmware's distances, saved topologies): only with MPI, which
+/// brings it. Nothing if no GPU and no card are visible.
 void add_hwloc_row(Rows& rows) {
   const CheckRows check(rows, "locality.hwloc");
   try {
@@ -184,7 +184,7 @@ std::vector<DoctorRow> SearchCounters::moved() const {
 int run_doctor_job(int argc, char** argv) {
   const Launch launch = detect_launch();
   DoctorOptions options;
-  // busbar has read them before it became this program: they are good.
+  // busbar has read them before it became this program: they are valid.
   if (const int code = run_before_session(launch,
                                           [&] {
                                             options = read_doctor_options(argc, argv);

@@ -21,7 +21,7 @@ NodeReport look_at_node(const Probe& probe);
 /// nodes' lowest ranks, on process 0; empty elsewhere. Collective; throws AgreedError.
 std::vector<NodeReport> gather_doctor(const Comm& world);
 
-/// Error counters and XIDs of all hosts over a run, to name the port, the quota or the GPU behind a slow host.
+/// Error counters and XIDs of all hosts over a run, to name the port, the quota or the GPU that made a host slow.
 class SearchCounters {
  public:
   /// Reads them, on the lowest process of each host, and listens from now on. Collective over `world`, which must

@@ -109,7 +109,7 @@ std::string values_text(const DoctorVerdict::Unequal& unequal) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i < unequal.values.size(); ++i) {
     const auto& [value, places] = unequal.values[i];
-    // The many need no names; where it is even, nobody knows who is odd.
+    // The majority needs no names; if there is none, nobody knows which is odd.
     const bool many = i == 0 && places.size() > 2 && places.size() > unequal.values[1].places.size();
     words.push_back(fmt::format("{} on {}", value, many ? counted(places.size(), "node") : compress_hosts(places)));
   }
@@ -134,7 +134,7 @@ std::string nodes_title(const std::vector<std::string>& hosts, std::size_t nodes
   return without_controls(fmt::format("{} of {} nodes: {}", hosts.size(), nodes, compress_hosts(hosts)));
 }
 
-/// Findings of the same nodes stand together, those with the worst first; skips are told apart.
+/// Findings of the same nodes are together, those with the worst first; skips are separate.
 std::string lines_text(const DoctorVerdict& verdict, bool skips) {
   std::vector<std::vector<std::string>> order;
   std::map<std::vector<std::string>, std::string> blocks;
@@ -146,7 +146,7 @@ std::string lines_text(const DoctorVerdict& verdict, bool skips) {
   }
   std::string text;
   for (const std::vector<std::string>& hosts : order) {
-    text += fmt::format("\n{}{}\n{}", skips ? "not looked at, " : "", nodes_title(hosts, verdict.nodes), blocks[hosts]);
+    text += fmt::format("\n{}{}\n{}", skips ? "not checked, " : "", nodes_title(hosts, verdict.nodes), blocks[hosts]);
   }
   return text;
 }

@@ -70,8 +70,8 @@ struct NodeRows {
   std::set<std::string> skipped;                      // checks, and families of checks
   std::set<Key> ailing;                               // family and subject of what is not OK here
 
-  /// Whether it says something that it lacks the value. Not where the thing itself is known to be sick: a port that is
-  /// down has no rate either.
+  /// Whether it says that it lacks the value. False if the thing itself is known to be sick: a port that is down has no
+  /// rate either.
   bool lacks(const Key& key) const {
     return looked_for(key.first) && !ailing.contains({family_of(key.first), key.second});
   }
@@ -104,17 +104,17 @@ std::string place_of(const std::string& host, const std::vector<int>& ranks) {
 
 struct Places {
   std::vector<std::string> names;
-  double nodes = 0;      ///< part of a node for some of its ranks
-  bool all_told = true;  ///< by rows that are not OK by themselves
+  double nodes = 0;          ///< part of a node for some of its ranks
+  bool all_reported = true;  ///< by rows that are not OK by themselves
 };
 using Values = std::map<std::string, Places>;
 
 void add_value(Values& values, const std::string& value, const NodeReport& node, const std::vector<int>& ranks,
-               bool told) {
+               bool reported) {
   Places& places = values[value];
   places.nodes += ranks.empty() ? 1 : static_cast<double>(ranks.size()) / static_cast<double>(node.ranks.size());
   places.names.push_back(ranks.empty() ? node.host : place_of(node.host, ranks));
-  places.all_told = places.all_told && told;
+  places.all_reported = places.all_reported && reported;
 }
 
 /// Adds what one node says of `key`.
@@ -127,8 +127,8 @@ void add_values(const NodeRows& index, const Key& key, Values& values) {
   }
   std::set<int> without(node.ranks.begin(), node.ranks.end());
   for (const DoctorRow* row : found->second) {
-    const bool told = row->outcome == Outcome::warn || row->outcome == Outcome::fail;
-    add_value(values, row->value, node, row->ranks, told);
+    const bool reported = row->outcome == Outcome::warn || row->outcome == Outcome::fail;
+    add_value(values, row->value, node, row->ranks, reported);
     for (const int rank : row->ranks) without.erase(rank);
     if (row->ranks.empty()) without.clear();
   }
@@ -142,12 +142,12 @@ Outcome outcome_of(const DoctorRow& row, const Values& values) {
   return only_absent ? std::min(row.if_differs, Outcome::warn) : row.if_differs;
 }
 
-/// Whether the odd values stand among the findings of their nodes anyway.
-bool told_already(const Values& values) {
+/// Whether the odd values are among the findings of their nodes anyway.
+bool reported_already(const Values& values) {
   const auto most =
       std::ranges::max_element(values, [](const auto& a, const auto& b) { return a.second.nodes < b.second.nodes; });
   return std::ranges::all_of(values,
-                             [&](const auto& item) { return item.first == most->first || item.second.all_told; });
+                             [&](const auto& item) { return item.first == most->first || item.second.all_reported; });
 }
 
 std::vector<Unequal::Value> most_common_first(const Values& values) {
@@ -156,8 +156,8 @@ std::vector<Unequal::Value> most_common_first(const Values& values) {
   return mapped(order, [](const auto& item) { return Unequal::Value{item.first, item.second.names}; });
 }
 
-/// Findings that differ in their subject alone as one: eight ports with the same trouble are about "mlx5_[0-7]".
-/// `key_of` tells what they have in common, `join` is called with the one that stays and each that goes.
+/// Joins findings that differ in their subject alone: eight ports with the same trouble are about "mlx5_[0-7]".
+/// `key_of` returns what they have in common, `join` is called with the one that stays and each that goes.
 template <class Found>
 std::vector<Found> join_subjects(const std::vector<Found>& all, auto key_of, auto subject_of, auto join) {
   std::vector<Found> joined;
@@ -189,7 +189,7 @@ std::vector<Unequal> find_unequal(const std::vector<NodeReport>& nodes) {
   for (const Key& key : order) {
     Values values;
     for (const NodeRows& index : indexes) add_values(index, key, values);
-    if (values.size() < 2 || told_already(values)) continue;
+    if (values.size() < 2 || reported_already(values)) continue;
     const DoctorRow& row = *first[key];
     const Outcome outcome = outcome_of(row, values);
     unequal.push_back({key.first, key.second, outcome, row.remedy, most_common_first(values)});

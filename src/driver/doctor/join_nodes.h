@@ -8,35 +8,35 @@
 
 namespace busbar {
 
-/// The reports of nodes as one: findings that several share stand once, and what must agree over the nodes (and over
+/// The reports of nodes as one: findings that several share appear once, and what must agree over the nodes (and over
 /// the ranks of one node) is compared, the worst first. A node that lacks what others have counts as "none", which is a
 /// warning (but for settings of the environment), unless it says with a SKIP row of that check, or of its family
-/// ("rdma" for "rdma.rate"), that it could not look, or with a finding about that subject that it is sick. Not told
-/// again: odd values that are not OK by themselves. Subjects that differ alike stand in one. Pure.
+/// ("rdma" for "rdma.rate"), that it could not look, or with a finding about that subject that it is sick. Odd values
+/// that are not OK by themselves are not repeated. Subjects that differ alike are one. Pure.
 DoctorVerdict join_nodes(const std::vector<NodeReport>& nodes);
 
-/// Several processes of one node as one report: a row that all of them have stands once, without ranks. Each part has
+/// Several processes of one node as one report: a row that all of them have appears once, without ranks. Each part has
 /// one rank; host and time are the first's. Pure.
 NodeReport merge_ranks(const std::vector<NodeReport>& parts);
 
 // Against older ones, and as text. ------------------------------------------------------------------------------------
 
-/// A check that ends otherwise than it did, or whose value must agree and is another one.
+/// A check with another outcome than before, or whose value must agree and is another one.
 struct ChangedRow {
   std::string host;
   std::optional<DoctorRow> before;  ///< nothing: the row is new
   std::optional<DoctorRow> after;   ///< nothing: the row is gone
 };
 
-/// What is otherwise on the nodes that both reports have. Values that always move (free space, load) do not count; rows
-/// that were OK and are gone, or are new and OK, only count where their value must agree. Pure.
+/// What differs on the nodes that both reports have. Values that always move (free space, load) do not count; rows
+/// that were OK and are gone, or are new and OK, only count if their value must agree. Pure.
 std::vector<ChangedRow> changed_rows(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after);
 
 /// Nodes of `one` that `other` does not have.
 std::vector<std::string> missing_hosts(const std::vector<NodeReport>& one, const std::vector<NodeReport>& other);
 
-/// The counters of `before` against those of each node of `after`, judged: as rows of that node, to be joined like any
-/// others. Nodes that only one of them has are left out. Pure.
+/// Compares the counters of `before` with those of each node of `after`, judged: as rows of that node, to be joined
+/// like any others. Nodes that only one of them has are left out. Pure.
 std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after);
 
 /// The verdict in one line, then what must agree and does not, then the findings by the nodes that have them, each with
@@ -46,10 +46,10 @@ std::string doctor_text(const DoctorVerdict& verdict);
 /// Every row of every node: --verbose.
 std::string doctor_rows_text(const std::vector<NodeReport>& nodes);
 
-/// Two reports against each other.
+/// Two reports compared.
 struct DoctorDifference {
   std::string before;  ///< the older report's file
-  double seconds = 0;  ///< between them; 0: not told
+  double seconds = 0;  ///< between them; 0: not known
   std::vector<ChangedRow> changes;
   std::vector<DoctorRow> counters;  ///< that moved and harm nothing; the others are among the findings
   std::vector<std::string> gone;    ///< nodes that only the older one has

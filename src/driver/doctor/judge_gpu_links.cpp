@@ -62,7 +62,7 @@ bool in_one_clique(const GpuFacts& a, const GpuFacts& b) {
          a.fabric->cluster == b.fabric->cluster;
 }
 
-/// The first GPU of the clique that most are in: the odd one is to blame, though it be the first.
+/// The first GPU of the clique that most are in: the odd one is to blame, even if it is the first.
 const GpuFacts& of_usual_clique(const HostGpus& host) {
   return *std::ranges::max_element(host.gpus, {}, [&](const GpuFacts& gpu) {
     return std::ranges::count_if(host.gpus, [&](const GpuFacts& other) { return in_one_clique(gpu, other); });
@@ -86,7 +86,7 @@ void judge_fabric(const HostGpus& host, const GpuFacts& gpu, const CheckRows& ch
 
 /// What NCCL needs to reduce inside NVSwitch (NVLS).
 void judge_abilities(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
-  // A divided GPU has neither, and is told; a lone one has nobody to reduce with.
+  // A divided GPU has neither, which is reported elsewhere; a lone one has no other to reduce with.
   const bool on_switch = on_fabric(gpu) && host.gpus.size() > 1 && !gpu.mig.value_or(false);
   const auto judge = [&](const char* what, const std::optional<bool>& able, const char* name) {
     const CheckRows check(rows, what, subject);

@@ -124,11 +124,11 @@ void judge_users(const HostGpus& host, const GpuFacts& gpu, const std::string& s
   memory.warn(value, "memory-in-use", usual >> 20);
 }
 
-/// "8 x 700 W", or where GPUs differ "7 x 700 W, 1 x 500 W (GPU 3)": equal on equal hosts. Empty: no GPU tells.
+/// "8 x 700 W", or if GPUs differ "7 x 700 W, 1 x 500 W (GPU 3)": equal on equal hosts. Empty: no GPU reports it.
 std::string summary(const std::vector<GpuFacts>& gpus, const std::function<std::string(const GpuFacts&)>& of) {
   std::map<std::string, std::vector<int>> values;
   for (const GpuFacts& gpu : gpus) {
-    // One that is lost does not answer, which is told as that.
+    // One that is lost does not answer, which is reported as that.
     if (const std::string value = gpu.lost ? "" : of(gpu); !value.empty()) values[value].push_back(gpu.index);
   }
   std::size_t most = 0;

@@ -106,7 +106,7 @@ bool is_one_of(std::string_view word, const ValueWords& words) {
   return std::ranges::any_of(words, [&](const std::string& one) { return lower_case(one) == lower_case(word); });
 }
 
-/// Which of the words it was meant to be; empty where none is near.
+/// Which of the words it was meant to be; empty if none is near.
 std::string nearest_word(std::string_view word, const ValueWords& words) {
   ValueWords small;
   for (const std::string& one : words) small.push_back(lower_case(one));
@@ -139,7 +139,7 @@ Remark judge_choices(std::string_view value, const ValueWords& words) {
   return {};
 }
 
-/// A list of which newer versions may have words that are not here: only slips are told.
+/// A list for which newer versions may have words that are not here: only slips are reported.
 Remark judge_slips(std::string_view value, const ValueWords& words) {
   if (value.starts_with('^')) value.remove_prefix(1);
   for (const std::string_view word : split_list(value, ',')) {
@@ -163,7 +163,7 @@ Remark judge_level(std::string_view value, const ValueWords& levels) {
   return judge_word(value, levels);
 }
 
-/// Whether NCCL reads a number with strtoll, which takes what stands in front and leaves the rest.
+/// Whether NCCL reads a number with strtoll, which takes what comes first and ignores the rest.
 bool is_number_name(std::string_view name) {
   return std::ranges::any_of(setting_rules().number_ends, [&](std::string_view end) { return name.ends_with(end); });
 }

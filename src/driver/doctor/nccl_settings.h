@@ -12,7 +12,7 @@
 
 namespace busbar {
 
-// What NCCL is told by the environment and by its files. --------------------------------------------------------------
+// NCCL's settings in the environment and in its files. ----------------------------------------------------------------
 
 /// A line of a file of NCCL's settings.
 struct ConfLine {
@@ -31,7 +31,7 @@ struct NcclSetting {
   std::string origin;  ///< the file that set it; empty: the environment
 };
 
-/// One of the files, where it exists.
+/// One of the files, if it exists.
 struct ConfFile {
   std::string path;
   std::vector<ConfLine> lines;
@@ -43,13 +43,13 @@ std::vector<ConfFile> nccl_conf_files(const Probe& probe);
 /// All NCCL_* of the environment and of the files; what is set first stays.
 std::map<std::string, NcclSetting> nccl_settings(const Probe& probe, const std::vector<ConfFile>& files);
 
-// What is to be said of a setting. ------------------------------------------------------------------------------------
+// Remarks on a setting. ----------------------------------------------------------------------------------------------
 
-/// What is to be said of a set variable whose name begins with NCCL_: a slip, PyTorch's, removed, deprecated, internal.
-/// `version` is that of the NCCL in use, 0 where it is not known. Pure.
+/// The remark on a set variable whose name begins with NCCL_: a slip, PyTorch's, removed, deprecated, internal.
+/// `version` is that of the NCCL in use, 0 if it is not known. Pure.
 Remark judge_nccl_name(std::string_view name, int version);
 
-/// How many processes the job has, as its launcher tells in the environment; nothing: not told.
+/// How many processes the job has, as its launcher sets in the environment; nothing: not set.
 struct JobShape {
   std::optional<int> on_host;
   std::optional<int> in_all;
@@ -62,7 +62,7 @@ JobShape job_shape(const std::map<std::string, std::string>& environment);
 /// nearest one, numbers that NCCL does not read as they are meant. `version` as for judge_nccl_name. Pure.
 Remark judge_nccl_value(std::string_view name, std::string_view value, int version, const JobShape& job);
 
-/// What a value takes away from NCCL's speed or safety; passes where it is nothing. CUDA's variables too. Pure.
+/// What a value takes away from NCCL's speed or safety; passes if it is nothing. CUDA's variables too. Pure.
 Remark judge_slow_setting(std::string_view name, std::string_view value);
 
 /// Of `names`, those that a list of NCCL's takes (list_takes). Pure.
