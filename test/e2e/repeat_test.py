@@ -68,7 +68,7 @@ class Repeat(Case):
             running.send_signal(signal.SIGTERM)
             _, err = running.communicate(timeout=60)
         self.assertEqual(running.returncode, -signal.SIGTERM)
-        self.assertIn(f"busbar: interrupted (SIGTERM): kept 1 of 3 launches in {kept}; the same command goes on\n", err)
+        self.assertIn(f"busbar: interrupted (SIGTERM): kept 1 of 3 launches in {kept}; the same command continues\n", err)
         # One more, which is not the first again.
         result = self.ok(self.repeat("-n", "2", "--keep", kept))
         self.assertEqual([line for line in result.errors() if "launch" in line], ["busbar: launch 2 of at most 2"])

@@ -83,8 +83,8 @@ TEST_CASE("Launches near in time are warned of", "[merge][unit]") {
   for (std::size_t i = 0; i < near.size(); ++i) near[i].start_time = fmt::format("2026-07-04 10:00:{:02}", 3 * i);
   CHECK(merge_runs(near, 2).warnings ==
         std::vector<std::string>{
-            "6 launches began within 15 s: they saw hardly more than 1 state of the machine, and the "
-            "interval is of that time; leave 180 s between launches"});
+            "6 launches began within 15 s and saw only 1 state of the machine, so the interval misses slow "
+            "drift; leave 180 s between launches (busbar repeat --spaced)"});
   near[0].start_time = "";  // another program's, or an old one
   CHECK(merge_runs(near, 2).warnings.empty());
 }

@@ -108,7 +108,7 @@ TEST_CASE("An odd launch is named, with what was recorded of it", "[repeat][unit
   CHECK(repeated.odd[1].reasons.empty());
   const std::string text = repeated_text(repeated);
   CHECK_THAT(text, Catch::Contains("launch 3 (2026-07-04 10:20:30) is odd: +29 % of time") &&
-                       Catch::Contains("nothing that was recorded tells why"));
+                       Catch::Contains("nothing recorded explains it"));
 }
 
 TEST_CASE("Healthy launches are hardly ever called odd", "[repeat][unit][slow]") {

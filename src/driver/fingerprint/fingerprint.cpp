@@ -34,7 +34,7 @@ std::vector<std::string> names(CollectiveId id, const std::vector<OmpiChoice>& c
   return mapped(choices, [&](const OmpiChoice& choice) { return describe(id, choice); });
 }
 
-/// The other algorithms that send the same as this one, in words.
+/// The other algorithms that send the same as this one, as text.
 std::string alike(CollectiveId id, const KnownFingerprint& one, const std::vector<KnownFingerprint>& all) {
   std::vector<std::string> others;
   for (const KnownFingerprint& other : all) {
@@ -140,15 +140,15 @@ struct Arguments {
 std::vector<OwnOption> own_options(Arguments& a) {
   using Text = std::string_view;
   return {
-      {"launch", "COMMAND", "how to start the ranks; mpirun -n 4 as a rule. {cmd}: where the program goes",
+      {"launch", "COMMAND", "how to start the ranks (default: mpirun -n 4). {cmd}: where the program goes",
        into(a.run.launch)},
-      {"algorithm", "NAME", "force this algorithm instead of looking at what is in force (all)",
+      {"algorithm", "NAME", "force this algorithm (default: all, which checks the one in force)",
        [&](Text t) { a.algorithm = t == "all" ? Text{} : t; }},
       {"segmentsize", "BYTES", "with --algorithm: its segment size", into(a.segment_bytes, parse_bytes)},
-      {"rules", "FILE", "start with this rules file, and without it beside", into(a.rules_file)},
-      {"tmp", "DIR", "folder for the ranks' counts; where ranks run on several hosts, all must see it",
-       into(a.run.tmp)},
-      {"launch-timeout", "TIME", "of one launch; 60 s as a rule", into(a.run.launch_timeout_s, parse_duration)},
+      {"rules", "FILE", "start with this rules file, and again without it", into(a.rules_file)},
+      {"tmp", "DIR", "folder for the ranks' counts; if ranks run on several hosts, all must see it", into(a.run.tmp)},
+      {"launch-timeout", "TIME", "end a launch that takes longer (default: 60 s)",
+       into(a.run.launch_timeout_s, parse_duration)},
       {"probe", "CALLS", "for the launched ranks: be the probe",
        [&](Text t) { a.probe_calls = parse_int(t, 0, 1000000); }},
   };

@@ -142,7 +142,7 @@ std::vector<std::string> probe_command(const FingerprintCase& c, const Fingerpri
   return words;
 }
 
-/// A call that Open MPI refuses would end the probe; one that it replaces by another may be looked at.
+/// A call that Open MPI refuses would end the probe; one that it replaces by another may be measured.
 void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
   const OmpiCollective* collective = ompi_collective(c.collective->id);
   if (collective == nullptr) return;
@@ -167,7 +167,7 @@ void Fingerprinter::read_greeting(const ChildResult& result, const std::string& 
     std::getline(words, library_);
   }
   if (at == std::string::npos || nranks_ < 1) {
-    throw Error(ExitCode::not_possible, fmt::format("the launch `{}` said nothing of its ranks", command));
+    throw Error(ExitCode::not_possible, fmt::format("the launch `{}` reported nothing about its ranks", command));
   }
 }
 
@@ -293,7 +293,7 @@ int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& c, const
                           int calls) {
   if (forced) prepare_ompi_variation();
   return run_session(argc, argv, detect_launch(), {}, [&](Job& job) {
-    job.watchdog().rest();  // whoever launched the probe has a limit for it
+    job.watchdog().rest();  // the launching busbar has a limit for it
     return probe(job, c, forced.value_or(OmpiChoice{}), calls);
   });
 }

@@ -21,20 +21,20 @@ struct Sent {
   auto operator<=>(const Sent&) const = default;
 };
 
-/// Who sends what to whom: [rank][peer].
+/// Which rank sends what to which: [rank][peer].
 using SentMatrix = std::vector<std::vector<Sent>>;
 
 /// One rank's row from the file that Open MPI's pml monitoring writes at the end (lines "I rank peer N bytes M msgs
 /// sent ..." of the library's own messages, "E" of the program's). Throws Error(backend) for what is not such a file.
 std::vector<Sent> parse_monitoring(std::string_view text, int rank, int nranks);
 
-/// (with - without) / calls. Throws Error(inconclusive) where it does not divide: the calls did not all send the same.
+/// (with - without) / calls. Throws Error(inconclusive) if it does not divide: the calls did not all send the same.
 SentMatrix per_call(const SentMatrix& with, const SentMatrix& without, int calls);
 
 /// What a rank sends in all.
 Sent total(const std::vector<Sent>& row);
 
-/// "6 messages, 96 KiB per rank", or where ranks differ "r0 3/192 KiB, others 1/64 KiB" (messages/bytes); ranks that
+/// "6 messages, 96 KiB per rank", or if ranks differ "r0 3/192 KiB, others 1/64 KiB" (messages/bytes); ranks that
 /// send alike are put together, the first of the largest groups last as "others".
 std::string describe(const SentMatrix& sent);
 
@@ -47,7 +47,7 @@ struct FingerprintCase {
   const Collective* collective = nullptr;
   std::uint64_t nbytes = 65536;
   DType dtype = DType::float32;
-  std::optional<Op> op;  ///< has a value exactly where the collective has one
+  std::optional<Op> op;  ///< has a value exactly if the collective has one
   int root = 0;
 };
 
@@ -64,14 +64,14 @@ struct FingerprintOptions {
   double launch_timeout_s = 60;        ///< of one launch
 };
 
-/// Runs probes. Throws Error(not_possible) where this Open MPI has no monitoring, is none, or wrote its files
-/// elsewhere, Error(inconclusive) where calls differ, Error(backend) with the probe's own words where it fails,
+/// Runs probes. Throws Error(not_possible) if this Open MPI has no monitoring, is none, or wrote its files
+/// elsewhere, Error(inconclusive) if calls differ, Error(backend) with the probe's own words if it fails,
 /// Interrupted.
 class Fingerprinter {
  public:
   explicit Fingerprinter(FingerprintOptions options) : options_(std::move(options)), folder_(options_.tmp) {}
 
-  /// What each rank sends to each in one call: one launch, and one without a call where the setting is new.
+  /// What each rank sends to each in one call: one launch, and one without a call if the setting is new.
   SentMatrix measure(const FingerprintCase& fingerprint_case, const FingerprintSetting& setting);
 
   int nranks() const { return nranks_; }
@@ -110,19 +110,19 @@ std::vector<OmpiChoice> consistent(const SentMatrix& sent, const std::vector<Kno
 /// The problem that the case is on so many ranks.
 Problem problem_of(const FingerprintCase& fingerprint_case, int nranks);
 
-/// The probe's side: `calls` operations on MPI_COMM_WORLD. `forced` turns dynamic rules on, also where its algorithm is
+/// The probe's side: `calls` operations on MPI_COMM_WORLD. `forced` turns dynamic rules on, also if its algorithm is
 /// 0. The whole of the process; returns the exit code.
 int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& fingerprint_case,
                           const std::optional<OmpiChoice>& forced, int calls);
 
-// What is said of it (fingerprint.cpp).
+// Results as text and JSON (fingerprint.cpp).
 
 /// One case as it was found.
 struct FingerprintResult {
   FingerprintCase fingerprint_case;
   std::string setting;  ///< "in force", "rules file (says ring)", "forced ring"
   SentMatrix sent;
-  std::optional<SentMatrix> without_rules;  ///< where a rules file was given
+  std::optional<SentMatrix> without_rules;  ///< if a rules file was given
   std::vector<KnownFingerprint> known;
   int nranks = 0;
   std::string library;

@@ -20,7 +20,7 @@
 namespace busbar {
 namespace {
 
-/// What to do about it; empty where SQLite's words say all.
+/// What to do about it; empty if SQLite's words say all.
 const char* remedy(int result) {
   constexpr const char* kDisk = "; the disk may be full, or its file system has no locks: name a file on a local disk";
   constexpr std::array<std::pair<int, const char*>, 9> kRemedies{{
@@ -30,7 +30,7 @@ const char* remedy(int result) {
       {SQLITE_READONLY,
        "; rank 0 must be allowed to write the file and its directory (where SQLite keeps its journal)"},
       {SQLITE_FULL, "; the disk is full"},
-      {SQLITE_BUSY, "; another process holds it: try again, or look who does (fuser)"},
+      {SQLITE_BUSY, "; another process holds it: try again, or find it with fuser"},
       {SQLITE_IOERR, kDisk},
       {SQLITE_NOLFS, kDisk},
       {SQLITE_PROTOCOL, kDisk},
@@ -39,7 +39,7 @@ const char* remedy(int result) {
   return found == kRemedies.end() ? "" : found->second;
 }
 
-/// SQLite calls it while another process holds the file. Not sqlite3_busy_timeout: that begins anew with each attempt,
+/// SQLite calls it while another process holds the file. Not sqlite3_busy_timeout: that begins again with each attempt,
 /// and preparing a statement alone makes three.
 int wait_a_little(void* patience_s, int) {
   double& left_s = *static_cast<double*>(patience_s);
@@ -52,7 +52,7 @@ int wait_a_little(void* patience_s, int) {
 
 }  // namespace
 
-/// An SQLite file. Every failure throws Error(bad_config) with the file's name, SQLite's words and, where one is known,
+/// An SQLite file. Every failure throws Error(bad_config) with the file's name, SQLite's words and, if one is known,
 /// what to do. For one thread of one process; other processes may use the file at the same time.
 class Database {
  public:
@@ -140,7 +140,7 @@ class Statement {
     statement_.reset(statement);
   }
 
-  /// A number, a text (what is no UTF-8 in it is mended) or an optional one.
+  /// A number, a string (what is no UTF-8 in it is replaced) or an optional one.
   template <class Value>
   void bind(const Value& value) {
     sqlite3_stmt* const it = statement_.get();
@@ -265,7 +265,7 @@ Outcome outcome_of(const std::string& text) { return from_word<Outcome>(text).va
 
 Criterion criterion_of(const std::string& text) {
   const auto criterion = from_word<Criterion>(text);
-  if (!criterion) throw_bad_config(fmt::format("a history tells of {}, which is not a criterion", in_quotes(text)));
+  if (!criterion) throw_bad_config(fmt::format("the history has {}, which is not a criterion", in_quotes(text)));
   return *criterion;
 }
 
@@ -306,13 +306,13 @@ std::vector<Cell> next_cells(Statement& select) {
   return cells;
 }
 
-/// Whether nobody has put anything into it yet.
+/// Whether it is still empty.
 bool blank(Database& database) {
   return number(database, "SELECT count(*) FROM sqlite_master") == 0 && number(database, "PRAGMA user_version") == 0 &&
          number(database, "PRAGMA application_id") == 0;
 }
 
-/// Makes a history of a blank file. Of runs that begin at once one does it, while the others wait.
+/// Makes a history of an empty file. Of runs that begin at once one does it, while the others wait.
 void create(Database& database) {
   Transaction taken(database);
   if (!blank(database)) return;

@@ -36,7 +36,7 @@ class History {
   /// Every run, oldest first, without cells and criteria.
   std::vector<HistoryRun> runs();
 
-  /// Reads the cells of these runs, without their epochs, the last run first; of one collective only where one is
+  /// Reads the cells of these runs, without their epochs, the last run first; of one collective only if one is
   /// named. Calls `visit` for each run, which may drop what it no longer needs. Writers wait meanwhile.
   void read_cells(std::span<HistoryRun> runs, std::string_view collective = {},
                   const std::function<void(HistoryRun&)>& visit = {});
@@ -50,7 +50,7 @@ class History {
 /// Error(bad_config) naming --history. Process 0 only.
 void check_history(const std::string& path);
 
-/// At its end: adds the run. What fails then is said on stderr in one line, and the run's result and exit code stand;
+/// At its end: adds the run. A failure is reported on stderr in one line, and the run's result and exit code stand;
 /// returns false.
 bool add_to_history(const std::string& path, const HistoryRun& run);
 

@@ -53,9 +53,9 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
        }},
       {"last", "N", "only the last N runs",
        [&](std::string_view text) { options.last = static_cast<std::size_t>(parse_int(text, 1)); }},
-      {"delta", "X%", "compare: slower by no more than this is not a change; 5% as a rule",
+      {"delta", "X%", "compare: slower by no more than this is not a change (default: 5 %)",
        into(options.delta, parse_fraction)},
-      {"days", "N", "compare RUN: against the runs of so many days before it; 30 as a rule",
+      {"days", "N", "compare RUN: with the runs of so many days before it (default: 30)",
        [&](std::string_view text) { options.days = parse_int(text, 1, 36500); }}};
 }
 
@@ -143,7 +143,7 @@ int show(History& history, const HistoryOptions& options) {
   return 0;
 }
 
-/// "all_reduce 1 KiB to 4 KiB, broadcast 8 B to 1 MiB": of all runs, whatever was asked for.
+/// "all_reduce 1 KiB to 4 KiB, broadcast 8 B to 1 MiB": of all runs, whatever was requested.
 std::string what_there_is(History& history, std::vector<HistoryRun> runs) {
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> sizes;
   history.read_cells(runs, {}, [&](HistoryRun& run) {
@@ -181,7 +181,7 @@ int trend(History& history, const HistoryOptions& options) {
   return 0;
 }
 
-/// Runs measured as `after` was in the days before it; those of its library where there are any.
+/// Runs measured as `after` was in the days before it; those of its library if there are any.
 std::vector<HistoryRun> recent_runs(const std::vector<HistoryRun>& runs, const HistoryRun& after, int days) {
   const auto end = parse_local_timestamp(after.time);
   std::vector<HistoryRun> recent;
@@ -206,7 +206,7 @@ void check_alike(const HistoryRun& before, const HistoryRun& after) {
 int compare(History& history, const HistoryOptions& options) {
   const std::size_t named = options.words.size() - 1;
   if (named < 1 || named > 2) {
-    throw_bad_config("history compare needs two RUNs, or one to hold against the days before it");
+    throw_bad_config("history compare needs two RUNs, or one to compare with the days before it");
   }
   const std::vector<HistoryRun> runs = chosen_runs(history, options);
   HistoryRun after = find_run(runs, options.words.back());
@@ -234,7 +234,7 @@ int compare(History& history, const HistoryOptions& options) {
   return static_cast<int>(comparison.outcome == Outcome::pass ? ExitCode::good : ExitCode::inconclusive);
 }
 
-/// What benchmarks call that hold no database themselves: `init` before they measure, `add RUN.json` afterwards.
+/// For benchmarks, which hold no database themselves: `init` before they measure, `add RUN.json` afterwards.
 int write(const std::string& action, const HistoryOptions& options) {
   if (options.words.size() != (action == "add" ? 2 : 1)) {
     throw_bad_config(action == "add" ? "history add needs one file, as a benchmark's --history writes it"

@@ -106,7 +106,7 @@ namespace {
 using Verdict = CellAgainstHistory::Verdict;
 
 /// Per run, oldest first, the number of its burst, 0, 1, ...: runs that began within an hour of a burst's first saw one
-/// state of the machine, and are one observation. Where a time (parse_local_timestamp) cannot be read each run is a
+/// state of the machine, and are one observation. If a time (parse_local_timestamp) cannot be read each run is a
 /// burst.
 std::vector<std::size_t> burst_numbers(std::span<const std::optional<std::int64_t>> times) {
   constexpr double kHour = 3600;  // a machine's state with a correlation time of ten minutes is forgotten
@@ -129,7 +129,7 @@ constexpr double kHalfWidthZ = 1.96;  // of the 95 % intervals that runs have of
 /// A run's cells by what they are: a run of accept on hundreds of hosts has ten thousand.
 struct IndexedRun {
   std::optional<std::int64_t> time;
-  std::string alike;  // equal for runs that nothing known of tells apart
+  std::string alike;  // equal for runs that nothing known tells apart
   std::map<CellIdentity, const Cell*> cells;
 
   explicit IndexedRun(const HistoryRun& of) : time(parse_local_timestamp(of.time)), alike(setup(of)) {
@@ -151,7 +151,7 @@ struct Variation {
 };
 
 /// ln(time) of a cell in runs of one burst, which are one observation: taken for several they would say that launches
-/// hardly differ.
+/// barely differ.
 struct Burst {
   std::size_t first = 0;  ///< index of its first run
   std::vector<double> logs;
@@ -181,9 +181,9 @@ struct Series {
   }
 };
 
-/// From the differences of neighbours in time (von Neumann 1941): a level that changed once for good, which is what
+/// From the differences of neighbors in time (von Neumann 1941): a level that changed once for good, which is what
 /// people compare two runs for, counts as one difference and not as noise in all of them. It has as many degrees of
-/// freedom as its variance for normal values tells.
+/// freedom as its variance for normal values says.
 Variation variation(const std::vector<IndexedRun>& pool, const CellIdentity& key) {
   std::map<std::string, Series> groups;
   for (const IndexedRun& run : pool) {
@@ -213,7 +213,7 @@ double own_variance(const Cell& cell) {
   return deviation * deviation;
 }
 
-/// The runs that a cell is held against.
+/// The runs that a cell is compared with.
 struct Before {
   Series series;
   double own_variance = 0;  // of the last

@@ -16,7 +16,7 @@
 
 namespace busbar {
 
-/// What must be alike for two runs' times to mean the same thing, in words: backend, device, ranks, hosts, what a time
+/// What must be alike for two runs' times to mean the same thing, as text: backend, device, ranks, hosts, what a time
 /// is. Names of hosts, versions and settings are not part of it.
 std::string measured_alike(const HistoryRun& run);
 
@@ -33,14 +33,14 @@ const HistoryRun& find_run(std::span<const HistoryRun> runs, std::string_view wo
 /// "run 12 (2026-07-04 10:20:30)".
 std::string run_words(const HistoryRun& run);
 
-/// How one cell of a run stands to earlier runs.
+/// How one cell of a run compares with earlier runs.
 struct CellAgainstHistory {
   enum class Verdict : std::uint8_t { wrong, slower, undecided, equivalent, faster };
   Cell cell;              ///< of the later run
   double before_s = 0;    ///< median over the earlier runs
   Ratio ratio;            ///< later time over earlier, with its 95 % interval
   double deviation = 0;   ///< of ln(time) from launch to launch
-  bool assumed = false;   ///< too few runs tell it
+  bool assumed = false;   ///< too few runs show it
   double adjusted_p = 1;  ///< of "not slower than 1 + delta", over all cells (Holm)
   Verdict verdict = Verdict::undecided;
 };
@@ -49,7 +49,7 @@ constexpr EnumWords<5> words_of(CellAgainstHistory::Verdict) {
   return {"WRONG", "slower", "undecided", "equivalent", "faster"};
 }
 
-/// A run held against one earlier run or several.
+/// A run compared with one earlier run or several.
 struct HistoryComparison {
   std::vector<CellAgainstHistory> cells;
   std::size_t only_before = 0;  ///< cells that the later run does not have
@@ -58,13 +58,13 @@ struct HistoryComparison {
   Outcome outcome = Outcome::inconclusive;  ///< FAIL: a cell is slower beyond delta, or wrong; PASS: none can be
 };
 
-/// Holds `after` against `before` (one run, or several for their median). How much launches differ is estimated from
-/// `before`, where it is several, and where these are fewer than 4 also from `others`: runs measured alike, neither
-/// `after` nor of `before`. Only runs of one setup(), with the same hosts and environment, are compared for it, each
-/// with the next in time, so that neither an upgrade nor a change for good counts as noise. With fewer than 4 such runs
-/// a deviation of 10 % is assumed, which is what launches on a virtual machine show. A cell is slower where Holm's
-/// adjusted one-sided p of "ratio <= 1 + delta" (Student's t) is at most 0.025, equivalent or faster where its 95 %
-/// interval ends below 1 + delta. Pure.
+/// Compares `after` with `before` (one run, or several for their median). How much launches differ is estimated from
+/// `before`, if it is several, and if these are fewer than 4 also from `others`: runs measured alike, neither `after`
+/// nor of `before`. Only runs of one setup(), with the same hosts and environment, are compared for it, each with the
+/// next in time, so that neither an upgrade nor a change for good counts as noise. With fewer than 4 such runs a
+/// deviation of 10 % is assumed, which is what launches on a virtual machine show. A cell is slower if Holm's adjusted
+/// one-sided p of "ratio <= 1 + delta" (Student's t) is at most 0.025, equivalent or faster if its 95 % interval ends
+/// below 1 + delta. Pure.
 HistoryComparison compare_with_history(const HistoryRun& after, std::span<const HistoryRun> before,
                                        std::span<const HistoryRun> others, double delta);
 
@@ -81,7 +81,7 @@ struct CellTrend {
   std::vector<Point> points;
   std::size_t bursts = 0;          ///< runs that began within an hour count as one observation
   std::size_t latest_burst = 0;    ///< index of the first point of the latest
-  double earlier_median_s = 0;     ///< of all but the latest burst, or where it is alone of its other runs; 0: one run
+  double earlier_median_s = 0;     ///< of all but the latest burst, or if it is alone of its other runs; 0: one run
   std::optional<double> distance;  ///< of the latest's ln(time) from the earlier, in robust deviations (5 of them)
   double latest_p = 1;             ///< of "the latest is like the earlier", however the runs are correlated
   std::optional<double>
@@ -109,7 +109,7 @@ class TrendBook {
   std::map<std::pair<std::string, CellIdentity>, CellTrend*> index_;  ///< by the cell of the trend itself
 };
 
-/// Values as a line of at most `width` signs, the last ones, from the least to the largest: blocks, or where `ascii`
+/// Values as a line of at most `width` signs, the last ones, from the least to the largest: blocks, or if `ascii`
 /// digits 0 to 7. Equal values are all in the middle.
 std::string sparkline(std::span<const double> values, std::size_t width, bool ascii);
 

@@ -31,7 +31,7 @@ std::string cell_titles() {
   return fmt::format("#{:>13} {:>12} {:>9} {:>6} {:>5}", "collective", "size", "type", "redop", "place");
 }
 
-/// Of accept's cells whose they are; nothing where that is clear.
+/// The host or stage of accept's cells; nothing if that is clear.
 std::string whose(const Cell& c) {
   if (!c.stage && (c.scope == "all" || c.scope.empty())) return "";
   std::string text = !c.stage ? printable(c.scope) : name(*c.stage);
@@ -70,7 +70,7 @@ std::string trend_line(const CellTrend& t, bool ascii) {
                      sparkline(busbw, kSparkWidth, ascii), suffix_of(t.cell));
 }
 
-/// What stands out of one cell; empty for nothing.
+/// Remarks on what stands out in one cell; empty for nothing.
 std::string trend_remarks(const CellTrend& t) {
   const std::string what = cell_words(t.cell);
   std::string text;
@@ -119,8 +119,8 @@ std::string verdict_text(const HistoryComparison& comparison, double delta) {
       return fmt::format("# verdict: PASS: none of {} cells is slower by more than {:.3g} %\n", n, band);
     default:
       return fmt::format(
-          "# verdict: INCONCLUSIVE: {} of {} cells may be slower by more than {:.3g} % or not: more "
-          "launches can tell\n",
+          "# verdict: INCONCLUSIVE: for {} of {} cells the data cannot tell whether they are more than {:.3g} % "
+          "slower; add launches\n",
           count(V::undecided), n, band);
   }
 }
@@ -207,8 +207,7 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
   }
   std::string text;
   if (setups.size() > 1) {
-    text +=
-        fmt::format("# {} setups: their times say nothing of one another, each is shown by itself\n", setups.size());
+    text += fmt::format("# {} setups: their times cannot be compared, each is shown by itself\n", setups.size());
   }
   std::string remarks;
   for (const std::string& of : setups) {
@@ -245,8 +244,8 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
   const bool assumed = std::ranges::any_of(comparison.cells, [](const auto& c) { return c.assumed; });
   if (assumed) {
     text +=
-        "# sd with *: assumed, fewer than 4 other runs of this setup tell how launches differ; more runs, more to "
-        "tell\n";
+        "# sd with *: assumed, fewer than 4 other runs of this setup show how launches differ; more runs show "
+        "more\n";
   }
   text += fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7}   {}\n", cell_titles(), "before us", "after us",
                       "ratio", "from", "to", "sd %", "verdict");

@@ -60,7 +60,7 @@ void check(const std::vector<RunFile>& runs) {
   }
 }
 
-/// "Open MPI 4.1.4 (a.json), Open MPI 4.1.5 (b.json, c.json)"; empty where all are alike.
+/// "Open MPI 4.1.4 (a.json), Open MPI 4.1.5 (b.json, c.json)"; empty if all are alike.
 template <class Of>
 std::string differing(const std::vector<RunFile>& runs, Of of) {
   const auto values = grouped(runs, of);
@@ -94,7 +94,7 @@ void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, s
     std::ranges::move(odd, std::back_inserter(warnings));
     return;
   }
-  // Where most are odd, none is.
+  // If most are odd, none is.
   std::vector<double> all_s;
   for (const RunFile& run : runs) {
     if (run.*took_s) all_s.push_back(*(run.*took_s));
@@ -104,7 +104,7 @@ void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, s
                                  what, 1e6 * least, 1e6 * most));
 }
 
-/// Launches near in time see one state of the machine, and their interval is of that.
+/// Launches close in time see one state of the machine, and their interval covers only that.
 std::string near_in_time(const std::vector<RunFile>& runs) {
   std::vector<double> starts_s;
   for (const RunFile& run : runs) {
@@ -116,8 +116,8 @@ std::string near_in_time(const std::vector<RunFile>& runs) {
   const std::size_t apart = bursts(starts_s, kApart).back() + 1;
   if (2 * apart > runs.size() + 1) return {};
   return fmt::format(
-      "{} launches began within {:.0f} s: they saw hardly more than {} of the machine, and the interval is of that "
-      "time; leave {:.0f} s between launches",
+      "{} launches began within {:.0f} s and saw only {} of the machine, so the interval misses slow drift; leave "
+      "{:.0f} s between launches (busbar repeat --spaced)",
       runs.size(), starts_s.back() - starts_s.front(), counted(apart, "state"), kApart);
 }
 
@@ -135,8 +135,9 @@ void tell_disturbances(const std::vector<RunFile>& runs, std::vector<std::string
     const auto [first, text] = *alike.front();
     const auto launches = mapped(alike, &Flag::launch);
     const std::size_t others = std::set<std::size_t>(launches.begin(), launches.end()).size() - 1;
-    const std::string told = fmt::format("launch {} ({}) was disturbed: {}", first + 1, runs[first].name, text);
-    warnings.push_back(others == 0 ? told : fmt::format("{}; {} more of {} by {}", told, others, runs.size(), kind));
+    const std::string warning = fmt::format("launch {} ({}) was disturbed: {}", first + 1, runs[first].name, text);
+    warnings.push_back(others == 0 ? warning
+                                   : fmt::format("{}; {} more of {} by {}", warning, others, runs.size(), kind));
   }
 }
 
@@ -284,10 +285,9 @@ std::string merged_text(const MergedRuns& merged) {
   std::string text = launches_line("merge", merged.runs);
   text += fmt::format("# cadence: {}; a time is {}\n", first.cadence, first.estimand);
   text +=
-      "# median: of the launches' medians; interval: 95 %, between launches; few launches (below 6): by bootstrap, "
-      "and\n"
-      "# too narrow. sd between launches (without what their epochs explain) and of epochs within one, of the median;\n"
-      "# epochs: per launch, for the most precision in the time.\n#\n";
+      "# median: of the launches' medians; interval: 95 %, between launches; few launches (below 6): by\n"
+      "# bootstrap, and too narrow. sd between launches (without what their epochs explain) and of epochs\n"
+      "# within one, of the median; epochs: per launch, for the most precision in the time.\n#\n";
   text += fmt::format("#{:>11} {:>9} {:>7} {:>5} {:>5} {:>9} {:>11} {:>11} {:>11} {:>7} {:>9} {:>8} {:>7}\n", "size",
                       "type", "redop", "root", "place", "launches", "median us", "from", "to", "+-%", "between %",
                       "within %", "epochs");
@@ -321,7 +321,7 @@ std::string merged_json(const MergedRuns& merged) {
 namespace {
 
 std::vector<OwnOption> own_options(double& launch_cost_s) {
-  return {{"launch-cost", "SECONDS", "what a launch costs beside measuring, for the best number of epochs; 2 as a rule",
+  return {{"launch-cost", "SECONDS", "cost of a launch besides measuring, for the best number of epochs (default: 2)",
            into(launch_cost_s, parse_duration)}};
 }
 

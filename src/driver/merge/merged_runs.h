@@ -32,7 +32,7 @@ std::string launches_line(std::string_view command, const std::vector<RunFile>& 
 /// The columns that name a cell.
 std::string launches_columns(const Cell& cell);
 
-/// What a launch's canary took by the median of the others', and that; nothing where either is not known.
+/// What a launch's canary took by the median of the others', and that; nothing if either is not known.
 struct CanaryRatio {
   double ratio = 1;
   double usual_s = 0;
@@ -48,8 +48,8 @@ struct MergedRuns {
 };
 
 /// Combines launches: per cell the median of their medians with the interval of merge_launches, which is of the
-/// launches, never of their epochs. `launch_cost_s`: what a launch costs beside measuring, for best_epochs. Throws
-/// Error(bad_config) naming the files where there are fewer than two, one is there twice, one did not end or has no
+/// launches, never of their epochs. `launch_cost_s`: what a launch costs besides measuring, for best_epochs. Throws
+/// Error(bad_config) naming the files if there are fewer than two, one is there twice, one did not end or has no
 /// --stat, or they did not measure the same thing (collective, ranks, backend, cadence, estimand, rows).
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s);
 

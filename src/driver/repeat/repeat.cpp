@@ -44,16 +44,14 @@ struct RepeatOptions {
 
 std::vector<OwnOption> own_options(RepeatOptions& o) {
   using Text = std::string_view;
-  return {
-      {"launches", "N", "launches at most; 10 as a rule", [&](Text t) { o.launches = parse_int(t, 2, 1000); }, 'n'},
-      {"spaced", "TIME", "from one start to the next at least so long, as 60s: launches in a row share what drifts",
-       into(o.spaced_s, parse_duration)},
-      {"rel-ci", "X%", "stop after 6, 8 or 10 launches where every row's interval is +-X % or narrower",
-       into(o.rel_ci, parse_fraction)},
-      {"keep", "DIR", "leave each launch's -J in DIR; the same command with the same DIR goes on where it was ended",
-       into(o.keep)},
-      {"launch-timeout", "TIME", "a launch that takes longer is ended, and the series with it; 1h as a rule",
-       into(o.timeout_s, parse_duration)}};
+  return {{"launches", "N", "launches at most (default: 10)", [&](Text t) { o.launches = parse_int(t, 2, 1000); }, 'n'},
+          {"spaced", "TIME", "least time from one start to the next, such as 60s: launches in a row share drift",
+           into(o.spaced_s, parse_duration)},
+          {"rel-ci", "X%", "stop after 6, 8 or 10 launches if every row's interval is +-X % or narrower",
+           into(o.rel_ci, parse_fraction)},
+          {"keep", "DIR", "keep each launch's -J in DIR; the same command with the same DIR continues", into(o.keep)},
+          {"launch-timeout", "TIME", "end a launch that takes longer, and the series with it (default: 1h)",
+           into(o.timeout_s, parse_duration)}};
 }
 
 RepeatOptions read_options(int argc, char** argv) {
@@ -66,7 +64,7 @@ RepeatOptions read_options(int argc, char** argv) {
   options.output_file = only_output_file(line, "repeat");
   if (!line.words.empty() || options.command.empty()) {
     throw_bad_config(
-        "what to repeat stands behind --: busbar repeat -n 10 -- mpirun -n 16 all_reduce_perf -b 1M -e 8G");
+        "give the command to repeat after --: busbar repeat -n 10 -- mpirun -n 16 all_reduce_perf -b 1M -e 8G");
   }
   const auto own_file = [](const std::string& word) {
     return word == "-J" || word == "--output_file" || word.starts_with("--output_file=");
@@ -136,7 +134,7 @@ class Series {
     const bool narrow = is_narrow();
     const bool complete = show(!failed.why_not.empty() ? failed.why_not
                                : narrow ? fmt::format("every row is within +-{:g} %", 100 * options_.rel_ci)
-                                        : "as many as -n asks for");
+                                        : "the number of -n");
     if (!failed.why_not.empty()) throw Error(failed.code, failed.why_not);
     if (options_.rel_ci > 0 && !narrow) {
       say("note: not every row is within +-{:g} %; -n with more launches, or more time between them (--spaced)",
@@ -152,7 +150,7 @@ class Series {
       folder_.emplace();
       return;
     }
-    // What is there must be of the same command: else two things would count as one.
+    // DIR must hold launches of the same command: else two things would count as one.
     const std::string command = join_for_shell(options_.command) + "\n";
     const std::string note = options_.keep + "/command.txt";
     std::error_code error;
@@ -219,7 +217,7 @@ class Series {
     if (runs_.size() >= 2) json_.write([&] { return repeated_json(result(why)); });
   }
 
-  /// False where the output is not complete.
+  /// False if the output is not complete.
   bool show(const std::string& why) {
     if (runs_.size() < 2) return true;
     const RepeatedRuns repeated = result(why);
@@ -230,7 +228,7 @@ class Series {
 
   std::string kept() const {
     const std::string what = fmt::format("{} of {} launches", runs_.size(), options_.launches);
-    if (!options_.keep.empty()) return kept_text(what, {options_.keep}) + "; the same command goes on";
+    if (!options_.keep.empty()) return kept_text(what, {options_.keep}) + "; the same command continues";
     if (!json_.is_there() || runs_.size() < 2) return fmt::format("{}; --keep DIR keeps launches", kNothingKept);
     return kept_text(what, {json_.path()}) + "; start again for the others";
   }

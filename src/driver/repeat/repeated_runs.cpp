@@ -39,8 +39,8 @@ LogMoments moments(const std::vector<double>& logs) {
   return m;
 }
 
-/// As merge takes it: without --stat a launch tells one time per row, which is then its only epoch. Named by its start:
-/// its file is none that anybody knows.
+/// As merge takes it: without --stat a launch has one time per row, which is then its only epoch. Named by its start:
+/// nobody knows the name of its file.
 RunFile for_merge(RunFile run) {
   if (!run.start_time.empty()) run.name = run.start_time;
   if (run.stat) return run;
@@ -82,7 +82,7 @@ LaunchMean launch_mean(const std::vector<double>& medians_s, double level) {
 namespace {
 
 constexpr double kOddLevel = 0.01;       // over the launches of a series
-constexpr std::size_t kLeastOthers = 5;  // fewer do not tell what is usual
+constexpr std::size_t kLeastOthers = 5;  // fewer do not show what is usual
 constexpr double kCanaryBand = 0.05;     // healthy canaries of one machine stay within it
 
 /// The median over the rows of ln(a launch's time / the others').
@@ -160,7 +160,7 @@ std::vector<OddLaunch> find_odd_launches(const std::vector<RunFile>& runs, const
   std::iota(left.begin(), left.end(), std::size_t{0});
   std::vector<OddLaunch> removed;
   std::size_t odd = 0;
-  // Two odd ones hide each other: all that may be are taken out, and the last that is no chance decides.
+  // Two odd ones hide each other: take out all candidates; the last one that is no chance decides.
   while (left.size() > kLeastOthers && removed.size() < runs.size() / 3) {
     const Deviation most = most_deviating(cells, left);
     std::erase(left, most.launch);
@@ -211,7 +211,7 @@ std::string odd_text(const OddLaunch& odd, const std::vector<RunFile>& runs) {
   const std::string when = run.start_time.empty() ? "" : fmt::format(" ({})", run.start_time);
   return remark_lines(fmt::format(
       "launch {}{} is odd: {:+.0f} % of time, median over the rows; {}", odd.launch + 1, when, 100 * (odd.ratio - 1),
-      odd.reasons.empty() ? "nothing that was recorded tells why" : joined_words(odd.reasons, "; ")));
+      odd.reasons.empty() ? "nothing recorded explains it" : joined_words(odd.reasons, "; ")));
 }
 
 Json cell_json(const MergedCell& of, const LaunchMean& mean) {

@@ -9,7 +9,7 @@
 
 namespace busbar {
 
-/// After how many launches a series may stop, at most `launches` of them: 6, 8 and 10 where it waits for a width, and
+/// After how many launches a series may stop, at most `launches` of them: 6, 8 and 10 if it waits for a width, and
 /// always the last.
 std::vector<int> looks_of(int launches, bool waits_for_width);
 
@@ -47,7 +47,7 @@ struct RepeatedRuns {
   bool within(double relative_half_width) const;
 };
 
-/// Throws Error(bad_config) where the launches did not measure the same thing, as merge_runs, or there are fewer than
+/// Throws Error(bad_config) if the launches did not measure the same thing, as merge_runs, or there are fewer than
 /// two. Runs without --stat count with their one time per row.
 RepeatedRuns repeat_runs(std::vector<RunFile> runs, double level);
 
