@@ -431,8 +431,8 @@ matching: 2-9 5-6 1-8 0-3 7-10 4-11
 confirmation: 0-7 2-4 5-8 3-9 1-10 6-11
 confirmation: 0-7 2-4 8-10 3-11 1-9 5-6
 confirmation: 0-7 5-9 6-10 2-11 1-4 3-8
-INCONCLUSIVE: the same pair varies by 12 %: only what is below 0.56 of the median can be told
-reason: the same pair varies by 12 %: only what is below 0.56 of the median can be told
+INCONCLUSIVE: the same pair varies by 12 %: only what is below 0.56 of the median can be detected
+reason: the same pair varies by 12 %: only what is below 0.56 of the median can be detected
 10 rounds: 3 of calibration, 0 alone, 0 later; noise 0.117, threshold 0.556, 9.03 GB/s
 slow 0.062, by chance 2.1e-06
 )");

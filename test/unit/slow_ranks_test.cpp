@@ -187,7 +187,7 @@ TEST_CASE("a rank that comes last most times is late", "[locate][ranks]") {
   CHECK(found.slow[0].late_s == Approx(0.5e-3).epsilon(0.1));
   CHECK_FALSE(found.slow[0].confirmed);
   CHECK(describe(found.slow[0]) ==
-        "rank 3 on node0: last in 149 of 200 arrivals, 0.49 ms behind the median rank; without it the operation is no "
+        "rank 3 on node0: last in 149 of 200 arrivals, 0.49 ms after the median rank; without it the operation is no "
         "faster");
 
   // Who costs nothing is a remark.

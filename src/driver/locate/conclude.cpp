@@ -13,7 +13,7 @@
 namespace busbar {
 namespace {
 
-/// Whom the measurements of one kind blame, and how many could not be told from chance.
+/// Which ends the measurements of one kind blame, and how many could not be told from chance.
 struct Suspects {
   std::vector<Culprit> units;
   std::vector<int> ends;  ///< of `units`
@@ -43,7 +43,7 @@ bool recovers_alone(double ratio, double alone_ratio, double threshold) {
   return alone_ratio > 0 && alone_ratio >= std::max(threshold, (1 + ratio) / 2);
 }
 
-/// In how many looks it was slow before the first in which it was not: each time, or where it comes and goes, mostly.
+/// In how many looks it was slow before the first in which it was not: each time, or if it comes and goes, mostly.
 int looks_in_a_row(const LaterLooks& later, const SearchRecord& record, bool intermittent) {
   int looks = 1;
   while (looks < record.looks) {
@@ -54,7 +54,7 @@ int looks_in_a_row(const LaterLooks& later, const SearchRecord& record, bool int
   return looks;
 }
 
-/// In how many it was tested: only what failed so far is, and what is a WARN beside it was not busy for a while.
+/// In how many looks it was tested: only what failed so far is tested again.
 int looks_at(const LaterLooks& later) {
   return 1 + static_cast<int>(std::ranges::count_if(later, [](const SlowCount& look) { return look.measured > 0; }));
 }
@@ -141,7 +141,7 @@ Suspects suspects_of(const PairEvidence& evidence, const SearchRecord& record) {
   return suspects;
 }
 
-/// A FAIL takes all looks: of fewer it is a WARN, whether time was too short or it was slow for a while alone.
+/// A FAIL needs all looks: with fewer it is a WARN, because time was too short or it was slow only for a while.
 void demand_looks(std::vector<Culprit>& culprits, const SearchRecord& record) {
   const int wanted = std::min(record.options.looks, kMostLooks);
   for (Culprit& culprit : culprits) {
@@ -220,7 +220,7 @@ double share_of_chance(double p, int matchings, int confirmations) {
   return std::pow(p, matchings) * binomial_cdf(static_cast<std::size_t>(confirmations), 1 - p, confirmations - most);
 }
 
-/// Two units: one pair, which has nothing to be held against but what is expected, and its two directions.
+/// Two units: one pair, which can only be compared with what is expected, and its two directions.
 void conclude_two(const SearchRecord& record, LocateVerdict& verdict) {
   std::vector<double> there;
   std::vector<double> back;
@@ -258,7 +258,7 @@ void conclude_two(const SearchRecord& record, LocateVerdict& verdict) {
     verdict.reason = fmt::format("the same pair varies by {:.0f} %", 100 * record.noise);
   } else if (expected <= 0) {
     verdict.outcome = Outcome::skip;
-    verdict.reason = "two units make one pair: its two directions agree, its speed has nothing to be held against";
+    verdict.reason = "two units make one pair: its two directions agree, its speed cannot be compared with anything";
   }
   if (!verdict.culprits.empty()) verdict.outcome = verdict.culprits.front().outcome;
 }
@@ -277,7 +277,7 @@ std::string doubts(const SearchRecord& record, const PairEvidence& both, const S
   if (both.screen.faster_share >= 0.125 && both.screen.faster_share * record.nunits >= 1.5) {
     return fmt::format(
         "{:.0f} % of the units are faster than the others by more than the noise: two groups, and "
-        "which of them is as it should be cannot be told",
+        "the data cannot tell which one is normal",
         100 * both.screen.faster_share);
   }
   constexpr double kTwoGroups = 0.25;
@@ -289,7 +289,7 @@ std::string doubts(const SearchRecord& record, const PairEvidence& both, const S
         100 * both.slow_share);
   }
   if (record.noise > kTooNoisy) {
-    return fmt::format("the same pair varies by {:.0f} %: only what is below {:.2f} of the median can be told",
+    return fmt::format("the same pair varies by {:.0f} %: only what is below {:.2f} of the median can be detected",
                        100 * record.noise, std::max(record.threshold, 0.0));
   }
   if (suspects.undecided + one_way.undecided > 0) {
@@ -301,7 +301,7 @@ std::string doubts(const SearchRecord& record, const PairEvidence& both, const S
   return "";
 }
 
-/// More than a third cannot be held against the rest: what is normal?
+/// If more than a third is slow, nobody knows what is normal.
 bool too_many(const Suspects& suspects, int nunits) {
   return static_cast<int>(suspects.units.size()) > std::max(1, nunits / 3);
 }
@@ -350,8 +350,8 @@ LocateVerdict conclude(const SearchRecord& record) {
   if (too_many(suspects, record.nunits) || too_many(one_way, 2 * record.nunits)) {
     const std::size_t most = std::max(suspects.units.size(), one_way.units.size());
     verdict.reason = fmt::format(
-        "{} of {} units are slower than the rest by more than the noise: two groups, and which "
-        "of them is as it should be cannot be told",
+        "{} of {} units are slower than the rest by more than the noise: two groups, and the "
+        "data cannot tell which one is normal",
         most, record.nunits);
     suspects.units.clear();
     one_way.units.clear();

@@ -106,7 +106,7 @@ std::vector<Operation> operations_of(const LocateRound& round, bool in_turns, co
   return {operation_of(kBroadcast, 0, nranks, nbytes), operation_of(kBroadcast, pair ? 1 : 0, nranks, nbytes)};
 }
 
-/// A measurement is agreed as numbers that are 0 where a process knows nothing of it.
+/// A measurement is agreed as numbers that are 0 if a process knows nothing of it.
 constexpr std::size_t kFields = 6;
 
 void put(std::span<double> at, GroupMeasurement m) {
@@ -121,7 +121,7 @@ GroupMeasurement get(std::span<const double> at) {
   return m;
 }
 
-/// Of each repetition that was made the operation that took longest.
+/// Of each repetition that was made, the operation that took longest.
 std::vector<double> slowest_of_each(std::span<const double> times_s, std::size_t operations) {
   std::vector<double> slowest;
   for (std::size_t at = 0; at < times_s.size() && times_s[at] > 0; at += operations) {
@@ -179,7 +179,7 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
   const auto watched = watchdog_.attach(*backend);
 
   const std::vector<Operation> ops = operations_of(round, in_turns_, seat, link.size(), waits ? 0 : shape.nbytes);
-  // What is written down is the same for all: groups of a round are not to look like ranks that disagree.
+  // What is written down is the same for all: groups of a round must not look like ranks that disagree.
   const CalledOperation called =
       called_operation(operation_of(*ops[0].collective, 0, 2, shape.nbytes), shape.nbytes, 1);
   const int repetitions = kSettle + shape.repetitions;
@@ -218,7 +218,7 @@ std::vector<double> GroupProbe::repeat(Backend& backend, const Comm& group, std:
         const double spent_s = group.max(seconds(now_() - begin));
         over = patience_s > 0 && i >= kLeast && o == 0 && spent_s > patience_s;
       }
-      // All groups count as many operations: who has fewer than the others would be taken for late where a job hangs.
+      // All groups count as many operations: one with fewer would be taken for late if a job hangs.
       if (over) op.problem.count = 1;
       const Clock::time_point start = now_();
       backend.launch(0, op, {&buffers, 1});
@@ -235,13 +235,13 @@ GroupShape choose_shape(GroupProbe& probe, const LocateUnits& units, std::uint64
   for (int unit = 0; unit + 1 < units.count(); unit += 2) neighbours.groups.push_back({unit, unit + 1});
   const std::vector<int> links = links_of(neighbours, units);
   constexpr std::uint64_t kFirst = 256 << 10;
-  // Below, bursts that a network lets pass at once are much of the message: shares of the median would be too good.
+  // Below this, bursts that a network passes at once are much of the message: shares of the median would be too good.
   constexpr std::uint64_t kLeastBytes = 1 << 20;
   constexpr double kLong = 8;  // times what is wanted: however small the message
   GroupShape shape{.nbytes = nbytes != 0 ? nbytes : std::min(most_bytes, kFirst), .repetitions = 5};
   while (true) {
     const auto measured = probe.measure(neighbours, shape, fmt::format("choosing the message, {} B", shape.nbytes));
-    // The fastest pair is a healthy one, and was kept from its cores the least.
+    // The fastest pair is a healthy one, and waited for its cores the least.
     double message_s = std::numeric_limits<double>::infinity();
     for (std::size_t g = 0; g < measured.size(); ++g) {
       message_s = std::min(message_s, static_cast<double>(shape.nbytes) * links[g] / measured[g].bandwidth);
@@ -249,7 +249,7 @@ GroupShape choose_shape(GroupProbe& probe, const LocateUnits& units, std::uint64
     shape.repetition_s = (probe.in_turns() ? 2 : 1) * message_s;
     const bool large_enough = shape.nbytes >= kLeastBytes || message_s >= kLong * wanted_s;
     if (nbytes != 0 || (message_s >= wanted_s && large_enough) || shape.nbytes * 2 > most_bytes) break;
-    // In steps: how long a message of another size takes is known only nearby.
+    // In steps: how long a message of another size takes is known only for similar sizes.
     const double factor = std::clamp(std::exp2(std::ceil(std::log2(wanted_s / message_s))), 2.0, 8.0);
     shape.nbytes = std::min(most_bytes, shape.nbytes * static_cast<std::uint64_t>(factor));
   }

@@ -17,13 +17,13 @@
 
 namespace busbar {
 
-/// `--unit`: what may be slow. Automatic: hosts where there are two of them, else ranks.
+/// `--unit`: what may be slow. Automatic: hosts if there are two of them, else ranks.
 enum class UnitChoice : std::uint8_t { automatic, host, rank };
 
-/// Whom a search looks at: the processes of each unit, numbered by their local index. The same on all processes.
+/// What a search tests: the processes of each unit, numbered by their local index. The same on all processes.
 struct LocateUnits {
   bool hosts = true;                         ///< else ranks
-  std::vector<std::string> names;            ///< "node3", or "rank 3"; two hosts of one name tell their first rank
+  std::vector<std::string> names;            ///< "node3", or "rank 3"; two hosts of one name show their first rank
   std::vector<std::vector<int>> processes;   ///< of each unit, ascending
   std::vector<std::string> host_of_process;  ///< by process
 
@@ -54,17 +54,17 @@ std::vector<int> links_of(const LocateRound& round, const LocateUnits& units);
 
 /// How the groups of a round are measured; the same on all processes.
 struct GroupShape {
-  std::uint64_t nbytes = 0;  ///< one message: what each link carries, each way where it is not one way [bytes]
+  std::uint64_t nbytes = 0;  ///< one message: what each link carries, each way if it is not one way [bytes]
   int repetitions = 0;
   double repetition_s = 0;  ///< what a healthy one takes, both ways; 0: not known yet
 };
 
-/// Puts something around a group's communicator: --inject, and the tests' way of breaking it. May be null.
+/// Wraps a group's communicator: for --inject, and for tests that break it. May be null.
 using WrapGroup = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>)>;
 
 /// Measures the groups of a round, all at the same time. Units exchange messages in a ring (two: with each other), or
 /// the first of a pair sends to the second; each local index does so in a communicator of its own, so that all NICs of
-/// a host are loaded together. Repetitions begin together in a group, and nobody waits for another group: what they
+/// a host are loaded together. Repetitions begin together in a group, and no group waits for another: what they
 /// take is what the slowest link of the group takes.
 /// Pairs exchange both ways at once on GPUs. On host memory first one way, then the other, and the slower counts: Open
 /// MPI over TCP serves both ways at once now at full and now at half speed (measured: 60 and 30 MB/s on one link),
@@ -72,7 +72,7 @@ using WrapGroup = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend
 class GroupProbe {
  public:
   /// `baseline` owns the buffers, of `capacity` bytes each, and must drive one rank per process. Everything must
-  /// outlive the probe. `now` tells this process's time. Collective.
+  /// outlive the probe. `now` returns this process's time. Collective.
   GroupProbe(const Comm& world, const LocateUnits& units, Backend& baseline, const Config& config, std::size_t capacity,
              Watchdog& watchdog, WrapGroup wrap, std::function<Clock::time_point()> now = Clock::now);
 
@@ -104,8 +104,8 @@ class GroupProbe {
 /// A group's repetitions as one measurement: `nbytes` over the median of `times_s`, and how steady they were. Pure.
 GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes);
 
-/// Message and repetitions so that a round takes about `round_s`: what the user asked for (0: to be chosen), else the
-/// smallest power of two up to `most_bytes` that takes `wanted_s` one way with the fastest pair of neighbours, though
+/// Message and repetitions so that a round takes about `round_s`: what the user requested (0: choose), else the
+/// smallest power of two up to `most_bytes` that takes `wanted_s` one way with the fastest pair of neighbors, though
 /// no less than 1 MiB unless that takes long. Collective.
 GroupShape choose_shape(GroupProbe& probe, const LocateUnits& units, std::uint64_t nbytes, int repetitions,
                         double round_s, std::uint64_t most_bytes, double wanted_s);

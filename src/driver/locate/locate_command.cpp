@@ -66,27 +66,29 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
       {"full", "", "every pair once, suspect pairs again: finds a single bad link", [&](Text) { search.full = true; }},
       {"direction", "", "also one way at a time: does it send or receive slowly?",
        [&](Text) { search.direction = true; }},
-      {"rail", "[=N]", "also each local rank by itself, of suspects: which NIC? the first N only",
+      {"rail", "[=N]", "also each local rank of suspects by itself: which NIC? (=N: the first N only)",
        [&](Text t) { search.rails = t.empty() ? -1 : parse_int(t, 1, 1024); }},
-      {"halving", "", "from 8 hosts on screen by halves: faults that only large groups show",
+      {"halving", "", "from 8 hosts on, screen by halves: finds faults that only large groups show",
        [&](Text) { search.halving = true; }},
-      {"soak", "TIME", "repeat matchings for so long: faults that come and go; 15min",
+      {"soak", "TIME", "repeat matchings for so long, such as 15min: finds faults that come and go",
        into(search.soak_s, parse_duration)},
-      {"matchings", "N", "random matchings, 4 as a rule", [&](Text t) { search.matchings = parse_int(t, 1, 1000); }},
-      {"confirmations", "N", "of each suspect, with partners that were good; 3 as a rule",
+      {"matchings", "N", "random matchings (default: 4)", [&](Text t) { search.matchings = parse_int(t, 1, 1000); }},
+      {"confirmations", "N", "tests of each suspect with partners that were good (default: 3)",
        [&](Text t) { search.confirmations = parse_int(t, 1, 100); }},
-      {"looks", "N", "at who would FAIL: who is busy for a while is a WARN; 3 as a rule, 1: at once",
+      {"looks", "N", "tests of a unit that would FAIL; one that was busy WARNs (default: 3; 1: at once)",
        [&](Text t) { search.looks = parse_int(t, 1, kMostLooks); }},
-      {"looks-apart", "TIME", "before the second look, twice that before the third; 60 s",
+      {"looks-apart", "TIME", "time before the second look, twice that before the third (default: 60 s)",
        into(search.looks_apart_s, parse_duration)},
-      {"warn", "SHARE", "slower than this share of the median is a WARN; 0.9", into(search.warn, parse_share)},
-      {"fail", "SHARE", "slower than this share of the median is a FAIL; 0.8", into(search.fail, parse_share)},
-      {"expected", "GB/S", "what a healthy pair reaches: then two units can be compared",
+      {"warn", "SHARE", "slower than this share of the median is a WARN (default: 0.9)",
+       into(search.warn, parse_share)},
+      {"fail", "SHARE", "slower than this share of the median is a FAIL (default: 0.8)",
+       into(search.fail, parse_share)},
+      {"expected", "GB/S", "what a healthy pair reaches: with it two units can be judged",
        into(search.expected_bandwidth, parse_bandwidth)},
-      {"unit", "host|rank", "what may be slow; hosts as a rule, ranks where there is one host",
+      {"unit", "host|rank", "what may be slow (default: host; rank if there is one host)",
        into(a.options.unit, parse_unit)},
-      {"round-time", "TIME", "of the measurement in each round; 1 s", into(a.options.round_s, parse_duration)},
-      {"repetitions", "N", "of each pair's exchange in a round, instead of --round-time",
+      {"round-time", "TIME", "time to measure in each round (default: 1 s)", into(a.options.round_s, parse_duration)},
+      {"repetitions", "N", "exchanges of each pair in a round, instead of --round-time",
        [&](Text t) { a.options.repetitions = parse_int(t, 3, 100000); }},
       {"no-rank-probes", "", "leave out the search for ranks that are slow by themselves",
        [&](Text) { a.options.rank_probes = false; }},
@@ -125,7 +127,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   const std::vector<YamlKey> keys = own_file_keys(own);
   Config defaults;
   defaults.stat = true;           // --seed goes with it
-  defaults.maxbytes = kMaxBytes;  // -e has no meaning here, and -b must not be held against it
+  defaults.maxbytes = kMaxBytes;  // -e has no meaning here, and must not limit -b
   a.configured = configure(a.line, file, environment, defaults, keys);
   (void)scan_arguments(argc, argv, own);
   refuse_meaningless(a.configured);
@@ -167,7 +169,7 @@ std::string dry_run_text(const LocateRun& run, const LocateUnits& units) {
   return fmt::format("# {} {}s, {} process{} of each at a time; about {} rounds of {} and about {} in all{}\n",
                      units.count(), name(units.kind()), units.rails(), units.rails() == 1 ? "" : "es",
                      search.planned_rounds(), format_duration(run.options.round_s), format_duration(seconds),
-                     looks > 1 ? fmt::format(", {} more where somebody looks slow", format_duration(later_s)) : "");
+                     looks > 1 ? fmt::format(", {} more if any looks slow", format_duration(later_s)) : "");
 }
 
 ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, Job& job) {

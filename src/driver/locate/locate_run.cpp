@@ -100,7 +100,7 @@ void agree_on_repeats(const Comm& world, Work& work) {
   world.broadcast(&work.repeats, sizeof work.repeats, 0);
 }
 
-/// The best of each set: what the rank can do, not what it was kept from.
+/// The best of each set: what the rank can do, whatever kept it from that.
 void probe_alone(const Comm& world, Work& work, ProbedRank& times) {
   constexpr int kTries = 7;
   for (std::size_t s = 0; s < kSoloSets; ++s) {
@@ -188,7 +188,7 @@ bool recovers_without(int rank, double gap_s, double with_s, const Comm& world, 
 }
 
 /// Looks for ranks that are slow by themselves: solo probes (no communication), shares of a core while all spin,
-/// arrivals at a small all_reduce after equal work, and for those who are late the same without them. About two
+/// arrivals at a small all_reduce after equal work, and again without the ranks that were late. About two
 /// seconds, and half a second per doubling of the hosts for the common clock. The finding is complete on process 0, its
 /// outcome the same everywhere. One rank per process. Collective; a failure inside must end the job.
 SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& config, const Arena& arena, double warn,
@@ -240,7 +240,7 @@ SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& 
   return verdict;
 }
 
-// Progress in lines fills no pipe: an ending launcher reads nothing for a second, and a last word waits behind them.
+// Few progress lines fill no pipe: an ending launcher reads nothing for a second, and last words come after them.
 constexpr std::chrono::milliseconds kTellEvery{500};
 constexpr std::uint64_t kMostBytes = 64 << 20;
 constexpr double kHostMessage = 25e-3;              // [s]: long against a meeting of two hosts, short enough for dozens
@@ -260,7 +260,7 @@ std::uint64_t capacity_for(const Comm& world, const Backend& baseline, const Loc
   return options.nbytes;
 }
 
-/// The bandwidths of a round in words: "4 pairs, median 61.9 MB/s, slowest 0.11 of it".
+/// The bandwidths of a round as text: "4 pairs, median 61.9 MB/s, slowest 0.11 of it".
 std::string round_words(const MeasuredRound& m) {
   std::vector<double> bandwidths;
   for (const GroupMeasurement& g : m.measured) {
@@ -273,7 +273,7 @@ std::string round_words(const MeasuredRound& m) {
                      bandwidth_text(middle), *std::ranges::min_element(bandwidths) / middle);
 }
 
-/// Time between two looks at who is slow.
+/// Time between two looks at slow units.
 class LookWait {
  public:
   LookWait(Job& job, const TellLocate& tell) : job_(job), tell_(tell) {}
@@ -282,23 +282,23 @@ class LookWait {
   void wait(double seconds, const std::vector<std::string>& who, int look, int looks) {
     begin_ = std::min(begin_, Clock::now());
     if (job_.is_root()) {
-      // Also where nobody asked for progress: who sees nothing for minutes takes it for a hang.
-      say("{} look{} slow: asked again in {} to tell a busy spell from a fault (look {} of {})", compress_hosts(who),
+      // Even if nobody requested progress: minutes of silence look like a hang.
+      say("{} look{} slow: testing again in {} to tell a busy spell from a fault (look {} of {})", compress_hosts(who),
           who.size() == 1 ? "s" : "", format_duration(seconds), look, looks);
     }
     const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
-    Clock::time_point next_told = Clock::now() + kTellWait;
+    Clock::time_point next_line = Clock::now() + kTellWait;
     for (Clock::time_point now = Clock::now(); now < end; now = Clock::now()) {
-      // Each slice is a step of its own: a wait is no hang, however short the limit is that was asked for.
+      // Each slice is a step of its own: a wait is no hang, however short the requested limit is.
       job_.begin(Phase::agreeing, "waiting for another look");
       std::this_thread::sleep_for(std::min<Clock::duration>(kSlice, end - now));
-      if (!tell_ || !job_.is_root() || Clock::now() < next_told) continue;
-      next_told += kTellWait;
-      tell_(fmt::format("asked again in {:.0f} s", std::max(0.0, Seconds(end - Clock::now()).count())));
+      if (!tell_ || !job_.is_root() || Clock::now() < next_line) continue;
+      next_line += kTellWait;
+      tell_(fmt::format("testing again in {:.0f} s", std::max(0.0, Seconds(end - Clock::now()).count())));
     }
   }
 
-  /// Since the first of them began [s]; 0: nobody had to be asked again.
+  /// Since the first of them began [s]; 0: nothing had to be tested again.
   double elapsed_s() const { return std::max(0.0, Seconds(Clock::now() - begin_).count()); }
 
  private:
@@ -349,7 +349,7 @@ struct SearchJob {
   const TellLocate& tell;
   RankLooks& ranks;
   LookWait& wait;
-  Clock::time_point next_told = {};
+  Clock::time_point next_line = {};
   std::size_t kept = 0;
 
   void go() {
@@ -407,8 +407,8 @@ struct SearchJob {
 
   void tell_round(const MeasuredRound& result, int number, int planned) {
     const Clock::time_point now = Clock::now();
-    if (now < next_told) return;
-    next_told = now + kTellEvery;
+    if (now < next_line) return;
+    next_line = now + kTellEvery;
     const std::string of = number <= planned ? fmt::format(" of about {}", planned) : "";
     tell(fmt::format("round {}{}, {}: {}", number, of, name(result.round.kind), round_words(result)));
   }
@@ -423,7 +423,7 @@ struct SearchJob {
   }
 };
 
-/// Ranks that take turns on cores: who is slow among them is the scheduler's choice. Hosts have their cores to
+/// Whether ranks take turns on cores: the scheduler then chooses which of them is slow. Hosts have their cores to
 /// themselves. Collective.
 bool scheduler_chooses(const Comm& world, UnitKind unit) {
   const Comm host = world.split_by_host();
@@ -434,7 +434,7 @@ void doubt_shared_cores(AcceptResult::Located& located) {
   LocateVerdict& verdict = located.finding;
   if (verdict.culprits.empty()) return;
   verdict.outcome = Outcome::inconclusive;
-  verdict.reason = fmt::format("more ranks than cores on this host, so that it may be the scheduler's choice: {}",
+  verdict.reason = fmt::format("more ranks than cores on this host, so it may be the scheduler's choice: {}",
                                describe(verdict.culprits.front(), located.units));
   verdict.culprits.clear();
 }
@@ -479,7 +479,7 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   SearchOptions& search = run.options.search;
   search.looks = std::min(search.looks, kMostLooks);
   const int looks = search.may_wait ? search.looks : 1;
-  search.may_wait = search.may_wait && !by_scheduler;  // who is slow there is not named
+  search.may_wait = search.may_wait && !by_scheduler;  // no slow unit is named then
   const auto probe_all_ranks = [&] {
     job.set_step("looking for slow ranks");
     if (tell && job.is_root()) tell(job.step());
@@ -495,7 +495,7 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   job.watchdog().begin(Phase::agreeing, "the verdict");
   run.counters = counters.moved();
   run.outcome = worse(run.located.finding.outcome, run.ranks.outcome);  // process 0's
-  // A port whose counter moved too far is at fault also where bandwidth does not show it (acceptance.md 4.3 (d)): a
+  // A port whose counter moved too far is at fault even if bandwidth does not show it (acceptance.md 4.3 (d)): a
   // link that was down for a second between two measurements.
   for (const DoctorRow& row : run.counters) run.outcome = worse(run.outcome, row.outcome);
   world.broadcast(&run.outcome, sizeof run.outcome, 0);

@@ -19,7 +19,7 @@
 
 namespace busbar {
 
-/// What `locate` is asked for.
+/// The options of `locate`.
 struct LocateOptions {
   SearchOptions search;  ///< rails: -1 for all that every unit has
   UnitChoice unit = UnitChoice::automatic;
@@ -41,7 +41,7 @@ struct LocateRun {
   LocateOptions options;
   AcceptResult::Located located;
   GroupShape shape;
-  int links = 1;  ///< of a pair, where all units have as many
+  int links = 1;  ///< of a pair, if all units have as many
   std::vector<MeasuredRound> rounds;
   std::size_t rounds_left_out = 0;  ///< measured, but too many to keep
   SlowRankVerdict ranks;
@@ -50,7 +50,7 @@ struct LocateRun {
   Outcome outcome = Outcome::inconclusive;  ///< of all; the same on every process
 };
 
-/// What is under way, for a person's eyes; called on process 0. May be null.
+/// What is under way, for people; called on process 0. May be null.
 using TellLocate = std::function<void(const std::string& text)>;
 
 /// Why a search cannot be made with this backend; nothing if it can. The same on all processes.
@@ -59,11 +59,11 @@ std::optional<std::string> why_no_search(const Backend& baseline);
 /// Searches for the slow host, link, direction or rank, from the choice of the message to the verdict. `baseline`: a
 /// communicator of all ranks, which owns the memory.
 /// Process 0 decides and tells the others round by round; complete on it, the outcome the same everywhere. Throws
-/// AgreedError where all processes fail alike; anything else must end the job. Collective.
+/// AgreedError if all processes fail alike; anything else must end the job. Collective.
 LocateRun run_search(Job& job, Backend& baseline, const Config& config, const LocateOptions& options,
                      const TellLocate& tell);
 
-/// What was found as accept and doctor tell it, for the files that all three write.
+/// What was found, as accept and doctor report it, for the files that all three write.
 AcceptResult result_of_run(const RunInfo& info, const LocateRun& run);
 
 /// "61.9 MB/s", "412 GB/s", in powers of 1000.

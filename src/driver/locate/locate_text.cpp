@@ -160,7 +160,7 @@ std::size_t name_width(const std::vector<std::string>& names) {
   return std::min<std::size_t>(width, 24);
 }
 
-/// A line per row; `cell_of(share, is_own)`: a cell of it, without a share where nothing was measured.
+/// A line per row; `cell_of(share, is_own)`: a cell of it, without a share if nothing was measured.
 template <class CellOf>
 std::string rows_text(const Shares& shares, const std::vector<std::string>& names, std::string_view gap,
                       CellOf cell_of) {
@@ -191,7 +191,7 @@ std::string numbers(const Shares& shares, const std::vector<std::string>& names)
          });
 }
 
-/// A point where all is well, the tenth where it is not.
+/// A point if all is well, else the tenth.
 std::string heat_map(const Shares& shares, const std::vector<std::string>& names) {
   return rows_text(shares, names, "  ", [](std::optional<double> share, bool is_own) -> std::string {
     if (!share) return is_own ? "\\ " : "  ";
@@ -246,7 +246,7 @@ std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
     return text + " (# below 80, * below 90, . not measured)\n" + numbers(shares, located.units);
   }
   if (located.units.size() <= kMapUpTo) {
-    return text + " (. 90 and more, else the tens; blank: not measured)\n" + heat_map(shares, located.units);
+    return text + " (. 90 and more, else the tens; space: not measured)\n" + heat_map(shares, located.units);
   }
   return text + fmt::format("; the suspects with their partners, then how many {} pairs\n", name(located.unit)) +
          suspect_rows(shares, located) + histogram(shares);

@@ -27,8 +27,8 @@ std::pair<int, int> in_order(int a, int b) { return {std::min(a, b), std::max(a,
 int round_robin_rounds(int n) { return n < 2 ? 0 : n - 1 + n % 2; }
 
 Pairs round_robin(int n, int round) {
-  // One unit stands still, the others walk around the circle; opposite places meet. Where n is odd the one that stands
-  // still is not there, and who would meet it sits out.
+  // One unit stands still, the others walk around the circle; opposite places meet. If n is odd, nobody is in the place
+  // that stands still, and the unit that would meet it sits out.
   const int circle = round_robin_rounds(n);
   Pairs pairs;
   if (n < 2) return pairs;
@@ -142,7 +142,7 @@ class Table {
     random_.shuffle(std::span(order_));
     for (const EndEvidence& end : evidence.ends) wanted_.insert(unit(end.end));
     for (const LinkEvidence& link : evidence.links) wanted_.insert({unit(link.a), unit(link.b)});
-    // Those that are to be tested themselves are the last that others may take.
+    // Units that must be tested themselves are the last that others may take.
     std::stable_partition(order_.begin(), order_.end(), [&](int u) { return wanted_.count(u) == 0; });
   }
 
@@ -219,7 +219,7 @@ std::vector<int> ends_in_random_order(std::span<const EndEvidence> ends, Random&
   return order;
 }
 
-/// Whom each end that is tested has met.
+/// Which units each tested end has met.
 using Met = std::map<int, std::set<int>>;
 
 Met partners_of(std::span<const EndEvidence> ends, std::span<const PairResult> results, bool one_way, int nunits) {

@@ -9,16 +9,16 @@
 
 namespace busbar {
 
-// Units are what may be slow: hosts, or ranks where all are on one host. They are numbered 0 .. nunits-1.
+// Units are what may be slow: hosts, or ranks if all are on one host. They are numbered 0 .. nunits-1.
 
-/// Looks at most at who is slow: the first, and others a minute later.
+/// Looks at slow units, at most: the first, and others a minute later.
 inline constexpr int kMostLooks = 3;
 
 /// What runs at the same time: disjoint groups of units. A group of two is a pair.
 struct LocateRound {
   enum class Kind : std::uint8_t {
     calibration,   ///< the same pairs again, to know the noise
-    matching,      ///< a random perfect matching (one sits out where the number is odd)
+    matching,      ///< a random perfect matching (one sits out if the number is odd)
     confirmation,  ///< suspects with partners that were good
     full,          ///< one round of the round robin
     retest,        ///< suspect pairs of the round robin again, as many at once as are disjoint
@@ -31,9 +31,9 @@ struct LocateRound {
   std::vector<std::vector<int>> groups = {};
   bool one_way = false;
   int rail = -1;                ///< -1: all ranks of a unit
-  double wait_s = 0;            ///< before it, where it begins a further look
+  double wait_s = 0;            ///< before it, if it begins a further look
   int look = 0;                 ///< 0: the first
-  std::vector<int> again = {};  ///< units that look slow so far, where it begins a further look
+  std::vector<int> again = {};  ///< units that look slow so far, if it begins a further look
 };
 
 constexpr EnumWords<9> words_of(LocateRound::Kind) {
@@ -50,7 +50,7 @@ struct GroupMeasurement {
   double variation = 0;        ///< standard deviation over mean of the repetitions
   double p99_over_median = 1;  ///< p99 (or the largest of fewer) over median of the times
   int dips = 0;                ///< repetitions below 0.8 of the group's median
-  double sustained = 1;  ///< what all repetitions together reach, of the median one: 0.5 where half of the time is lost
+  double sustained = 1;  ///< what all repetitions together reach, of the median one: 0.5 if half of the time is lost
   int repetitions = 0;
 };
 
@@ -61,16 +61,16 @@ void visit_fields(auto&& visit, GroupMeasurement& m) {
 // Who meets whom. Pure functions of their arguments; equal seeds give equal answers on every machine.
 using Pairs = std::vector<std::pair<int, int>>;
 
-/// Round `round` of the round robin over n units by the circle method: n-1 rounds (n where n is odd: one sits out) in
+/// Round `round` of the round robin over n units by the circle method: n-1 rounds (n if n is odd: one sits out) in
 /// which every pair meets exactly once and no unit twice in a round. Pairs are (lower, higher).
 Pairs round_robin(int n, int round);
 int round_robin_rounds(int n);
 
-/// A random perfect matching; where n is odd one unit sits out.
+/// A random perfect matching; if n is odd one unit sits out.
 Pairs random_matching(int n, std::uint64_t seed);
 
 /// Matchings no two of which share a pair: rounds of the round robin over units renumbered at random. Round `i` of them
-/// is drawn when asked for, so that thousands cost no memory.
+/// is drawn when needed, so that thousands cost no memory.
 class DisjointMatchings {
  public:
   DisjointMatchings(int n, std::uint64_t seed);
@@ -83,12 +83,12 @@ class DisjointMatchings {
   std::vector<int> order_;  ///< of its rounds
 };
 
-/// The pairs in as few rounds as a greedy choice finds (at most one more than needed where no unit is in more than
+/// The pairs in as few rounds as a greedy choice finds (at most one more than needed if no unit is in more than
 /// two): in each, no unit is in two. Holds the index of each pair.
 std::vector<std::vector<int>> pack_disjoint(const Pairs& pairs);
 
 /// All units in groups of at most half the size from level to level, at random: two groups first, pairs (or threes)
-/// last. Levels: ceil(log2 n), one less where halves meet threes.
+/// last. Levels: ceil(log2 n), one less if halves meet threes.
 std::vector<std::vector<std::vector<int>>> halving_levels(int n, std::uint64_t seed);
 
 }  // namespace busbar

@@ -26,7 +26,7 @@ std::vector<double> scores(std::span<const MeasuredPair> pairs, int nends) {
       score.push_back(std::numeric_limits<double>::quiet_NaN());
       continue;
     }
-    // Of many pairs the best is the luckiest: the one that an eighth of them reaches.
+    // Of many pairs the best is the luckiest: take the one that an eighth of them reaches.
     const auto place = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 8);
     std::nth_element(values.begin(), place, values.end(), std::greater<>());
     score.push_back(*place);
@@ -68,8 +68,8 @@ Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double thres
   screen.state.assign(static_cast<std::size_t>(nends), Screen::State::unknown);
   if (pairs.empty()) return screen;
   const auto both_good = [&](const MeasuredPair& pair) { return screen.good(pair.a) && screen.good(pair.b); };
-  // First who is good against a rough idea of normal, then normal from those who are good; scores are the best of
-  // several and a little high, and so is a rough idea made of them.
+  // First find good ends by a rough idea of normal, then normal from the good ends; scores are the best of several and
+  // a little high, and so is a rough idea built from them.
   screen.reference = few ? best_quartile(pairs) : median_score(screen.score);
   for (int pass = 0; pass < 2; ++pass) {
     screen.state = states(screen.score, threshold * screen.reference);
@@ -93,7 +93,7 @@ Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double thres
 namespace {
 
 /// The screen's pairs, two-way or one-way, each once: the median of its measurements, each divided by the factor of its
-/// round (1 where there is none).
+/// round (1 if there is none).
 std::vector<MeasuredPair> pairs_of_screen(std::span<const PairResult> results, bool one_way, int nunits,
                                           std::span<const double> round_factor) {
   std::vector<MeasuredPair> all;
@@ -118,8 +118,8 @@ std::vector<MeasuredPair> pairs_of_screen(std::span<const PairResult> results, b
   return pairs;
 }
 
-/// What each round did to all pairs of good ends, where there are 8 or more: their median over the reference. A minute
-/// in which the whole cluster was slow makes nobody suspect.
+/// What each round did to all pairs of good ends, if there are 8 or more: their median over the reference. A minute
+/// in which the whole cluster was slow makes no end suspect.
 std::vector<double> round_factors(std::span<const PairResult> results, bool one_way, int nunits, const Screen& screen) {
   constexpr std::size_t kEnough = 8;
   std::vector<std::vector<double>> of_round;
@@ -137,7 +137,7 @@ std::vector<double> round_factors(std::span<const PairResult> results, bool one_
   return factors;
 }
 
-/// P(at least `slow` of `measured`) at the rate `share`. Through the lower tail, which stays exact where it is tiny.
+/// P(at least `slow` of `measured`) at the rate `share`. Through the lower tail, which stays exact if it is tiny.
 double tail(int slow, int measured, double share) {
   if (slow <= 0) return 1;
   return binomial_cdf(static_cast<std::size_t>(measured), 1 - share, measured - slow);
@@ -224,7 +224,7 @@ class PairScoring {
     }
   }
 
-  /// The end that dips most, of those that are good and not yet `known`, where chance is excluded; else -1.
+  /// The end that dips most, of those that are good and not yet `known`, if chance is excluded; else -1.
   int worst_dips(const std::vector<char>& known) const {
     int worst = -1;
     Dips all;
@@ -243,7 +243,7 @@ class PairScoring {
     return nends_ * tail(own.slow, own.measured, others) <= kFalseAlarms ? worst : -1;
   }
 
-  /// The suspects, and ends that are slow or dip so often that it is worth three more rounds, which cost nothing where
+  /// The suspects, and ends that are slow or dip so often that it is worth three more rounds, which cost nothing if
   /// there are others in them anyway.
   void choose_ends() {
     long slow_pairs = 0;
@@ -262,7 +262,7 @@ class PairScoring {
       const SlowCount& own = pairs_[at(end)];
       const Dips& dips = dips_[at(end)];
       const bool suspect = evidence_.screen.state[at(end)] == Screen::State::suspect;
-      // Its own are taken out of what is normal, for in a small cluster they are a good part of it.
+      // Its own are left out of what is normal: in a small cluster they are a good part of it.
       const auto stands_out = [&](const auto& mine, long all_slow, long all) {
         if (!good(end) || mine.slow < 2) return false;
         const auto others_slow = static_cast<double>(std::max(0L, all_slow - 2L * mine.slow));
@@ -287,7 +287,7 @@ class PairScoring {
     }
   }
 
-  /// How often pairs are slow that nothing is wrong with.
+  /// How often pairs are slow although nothing is wrong with them.
   void count_share() {
     const auto beyond_suspicion = [&](int end) { return good(end) && index_.count(end) == 0; };
     SlowCount all;
@@ -354,7 +354,7 @@ class PairScoring {
       entry.pairs = pairs_[at(entry.end)];
       entry.dipped = dips_[at(entry.end)].slow;
       entry.measured = dips_[at(entry.end)].measured;
-      // Where it is slow alone too, that speaks against it; where it is not, it is about the load: no word for it.
+      // If it is slow alone too, that speaks against it; if not, it is about the load: no evidence for it.
       const int alone = entry.alone.slow;
       entry.chance = nends_ * tail(entry.pairs.slow + entry.confirmations.slow + alone,
                                    entry.pairs.measured + entry.confirmations.measured + alone, evidence_.slow_share);

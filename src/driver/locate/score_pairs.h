@@ -9,22 +9,22 @@
 
 namespace busbar {
 
-// Ends of a pair. Both ways at once an end is a unit; one way, unit u is the end u where it sends and nunits + u where
-// it receives, so that the same counting reads rows (a sender), columns (a receiver) and cells (a path) of the directed
+// Ends of a pair. Both ways at once an end is a unit; one way, unit u is the end u as a sender and nunits + u as a
+// receiver, so that the same counting reads rows (a sender), columns (a receiver) and cells (a path) of the directed
 // matrix, as C4 does (arXiv 2406.04594).
 
-/// A pair of ends and what it achieved, the median where it was measured more than once. No pair appears twice.
+/// A pair of ends and what it achieved, the median if it was measured more than once. No pair appears twice.
 struct MeasuredPair {
   int a = 0;
   int b = 0;
   double bandwidth = 0;  ///< [B/s], above 0
 };
 
-/// Who is good and who is suspect, from pairs that are measured once each.
+/// Which ends are good and which are suspect, from pairs that are measured once each.
 struct Screen {
   enum class State : std::uint8_t { unknown, good, suspect };
   double reference = 0;         ///< [B/s] median of the pairs whose ends are both good
-  std::vector<double> score;    ///< per end: its best pair; from 8 pairs on the upper eighth; NaN where there is none
+  std::vector<double> score;    ///< per end: its best pair; from 8 pairs on the upper eighth; NaN if there is none
   std::vector<State> state;     ///< per end
   std::vector<int> slow_pairs;  ///< indices of pairs below the threshold whose ends are both good
   double faster_share = 0;      ///< ends whose score is so far above the reference as a slow one is below
@@ -33,13 +33,13 @@ struct Screen {
 };
 
 /// `threshold`: of the reference, below which a pair is slow. An end is suspect when even its best pairs are slow: a
-/// slow partner or a passing dip spoils one of its pairs, not all. `few`: fewer than 8 units, where one slow unit
+/// slow partner or a passing dip spoils one of its pairs, not all. `few`: fewer than 8 units: one slow unit
 /// spoils so many pairs that only the best quartile of them can be what is normal (acceptance.md 4.3).
 Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double threshold, bool few);
 
 /// One measured pair of one round, small: `--full` over 4096 units keeps 8 million of them.
 struct PairResult {
-  static constexpr std::int32_t kNothing = -1;  ///< part of the screen, or load beside what is tested
+  static constexpr std::int32_t kNothing = -1;  ///< part of the screen, or load next to what is tested
   static constexpr std::int32_t kThePair = -2;  ///< a slow pair again
   std::int32_t a = 0;
   std::int32_t b = 0;  ///< one way: a sends
@@ -65,14 +65,14 @@ inline bool of_screen(const PairResult& result) {
          result.kind == Kind::direction || result.kind == Kind::halving;
 }
 
-/// The most units blamed by chance that a search may expect: one is blamed only where (how many there are) x
+/// The most units blamed by chance that a search may expect: one is blamed only if (how many there are) x
 /// (probability of so many slow measurements at the rate at which good pairs are slow) stays below.
 constexpr double kFalseSuspects = 0.01;
-/// The same of what fewer measurements speak for, and what a dip more looks like: a unit that is slow only at times,
+/// The same for findings with fewer measurements, which one more dip would imitate: a unit that is slow only at times,
 /// which --soak shows better, and a single pair, which --full does.
 constexpr double kFalseAlarms = 1e-4;
 
-/// The same of what dips alone must have to be a failure and not a warning.
+/// The same for dips that alone make a failure and not a warning.
 constexpr double kFalseFailures = 1e-6;
 
 /// Slow measurements and their mean.

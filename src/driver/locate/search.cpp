@@ -22,7 +22,7 @@ namespace {
 constexpr double kHopeless = 0.25;
 /// A pair that is slow each time is measured again until chance is excluded, but not for ever.
 constexpr int kMostRetests = 7;
-/// How often groups are measured again that were slow although none of their halves was.
+/// How often slow groups are measured again although none of their halves was slow.
 constexpr int kGroupRetests = 3;
 
 using Kind = LocateRound::Kind;
@@ -34,7 +34,7 @@ bool was_measured(const GroupMeasurement& group) {
 
 }  // namespace
 
-/// Of a Search: what is to be run next and what was found so far.
+/// Of a Search: what runs next and what was found so far.
 struct Search::Impl {
   /// How often the two directions of a single pair are measured.
   static constexpr int kDirectionsOfOnePair = 3;
@@ -124,7 +124,7 @@ struct Search::Impl {
   }
 
   void plan_retest() {
-    // With few units or all pairs it is the pairs that are asked about; after four matchings only what fits in between.
+    // With few units or all pairs, pairs are the question; after four matchings only what fits in between.
     if (!record.few() && !record.options.full) return;
     for (const bool one_way : {false, true}) {
       const PairEvidence evidence = record.score(one_way);
@@ -178,8 +178,8 @@ struct Search::Impl {
     push(plan_rails(record.score(false), units, rails, record.nunits, random));
   }
 
-  /// Who fails is tested again a minute later, and once more after two: a spell of other work makes all rounds of one
-  /// look slow, and of 64 hosts one that was busy for both minutes is in every fiftieth search.
+  /// A unit that FAILs is tested again a minute later, and once more after two: a spell of other work makes all rounds
+  /// of one look slow, and in every fiftieth search one of 64 hosts is busy for both minutes.
   void plan_again() {
     const SearchOptions& options = record.options;
     if (!options.may_wait || record.looks >= std::min(options.looks, kMostLooks)) return;
@@ -218,7 +218,7 @@ struct Search::Impl {
     for (PlannedRound& round : rounds) planned.push_back(std::move(round));
   }
 
-  /// A few repeats tell the noise to a third of it. All pairs of good units tell more: they spread by the noise and by
+  /// A few repeats show the noise to a third of it. All pairs of good units show more: they spread by the noise and by
   /// what differs between them, so the noise is the less of the two.
   void sharpen_noise() {
     const Screen screen = record.score(false).screen;

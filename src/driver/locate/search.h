@@ -22,13 +22,13 @@ struct SearchOptions {
   double fail = 0.80;
   std::uint64_t seed = 1;
   double soak_s = 0;              ///< > 0: repeat matchings for so long, for faults that come and go
-  int looks = 3;                  ///< at who fails, at most kMostLooks: a host that is busy is not slow
+  int looks = 3;                  ///< at a unit that fails, at most kMostLooks: a busy host is not slow
   double looks_apart_s = 60;      ///< before the second of them; twice that before the third
-  bool may_wait = true;           ///< false: no time for further looks, so that who fails is a WARN
+  bool may_wait = true;           ///< false: no time for further looks, so that a failure is a WARN
   double expected_bandwidth = 0;  ///< [B/s] of a healthy pair; > 0: two units can be judged, and all being slow seen
 };
 
-/// The search as a machine without a clock or a network: ask for a round, measure it, tell the result. Used by
+/// The search as a machine without a clock or a network: ask for a round, measure it, add the result. Used by
 /// `locate`, by accept's pairs, and by the simulator of its tests. Equal seeds and equal measurements give equal
 /// rounds.
 class Search {

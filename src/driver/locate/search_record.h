@@ -16,7 +16,7 @@ namespace busbar {
 /// Coefficient of variation of what is measured again: `repeats` holds for each pair its measurements, one per round,
 /// in the order of the rounds; values that are not above 0 are left out. From the median of the differences of
 /// logarithms within a pair (that of two normal values is 0.954 of their deviation), so that a few dips do not count.
-/// With 8 pairs or more what a whole round has in common is taken off first. NaN where no pair was measured twice.
+/// With 8 pairs or more what a whole round has in common is taken off first. NaN if no pair was measured twice.
 double noise_of_repeats(std::span<const std::vector<double>> repeats);
 
 /// The spread of different pairs: noise and what differs between them, so never less than the noise, and known better
@@ -27,13 +27,13 @@ double spread_of_pairs(std::span<const double> bandwidths);
 /// with 16.
 int calibration_repeats(int npairs);
 
-/// Below which share of the median a measurement is slow: `warn`, or 1 - 4 CV where noise needs it; from 10 % on, where
+/// Below which share of the median a measurement is slow: `warn`, or 1 - 4 CV if noise needs it; from 10 % on, where
 /// that would come to nothing, exp(-5 CV), because the noise is that of logarithms. (acceptance.md 4.2
 /// has max() of the two, by which a noisier machine would have to be more even: 2 % of healthy measurements are below
 /// 0.9 at a CV of 5 %. docs/evidence/locate_method.md)
 double slow_threshold(double noise, double warn);
 
-/// Above which nothing but gross faults can be told.
+/// Above this nothing but gross faults can be detected.
 constexpr double kTooNoisy = 0.10;
 
 /// A unit that is slow again and again while matchings are repeated.
@@ -106,7 +106,7 @@ struct SearchRecord {
 /// The evidence, of its ends and links only those that fail so far and were slow in each look.
 PairEvidence failing(const SearchRecord& record, bool one_way);
 
-/// The rails on which `unit` is slow each time, against other units on the same rail, or where nobody else ran on it,
+/// The rails on which `unit` is slow each time, against other units on the same rail, or if nobody else ran on it,
 /// against its own best.
 std::vector<int> slow_rails(const SearchRecord& record, int unit);
 
@@ -122,7 +122,7 @@ std::vector<SlowGroup> slow_groups(const SearchRecord& record);
 /// The conclusion. Pure.
 LocateVerdict conclude(const SearchRecord& record);
 
-/// A round that is to be run, and what each of its pairs tests (PairResult::tested).
+/// A round to run, and what each of its pairs tests (PairResult::tested).
 struct PlannedRound : LocateRound {  ///< groups: of `halving`, those of others are made of their pairs
   Pairs pairs = {};
   std::vector<std::int32_t> tested = {};  ///< per pair; empty: nothing

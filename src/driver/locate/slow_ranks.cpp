@@ -162,7 +162,7 @@ SlowRankVerdict judge_core(std::span<const ProbedRank> ranks, double warn, doubl
   const bool turns = take_turns || spinning_takes_turns(ranks);
   if (turns && !kernel_tells_waiting(ranks)) {
     verdict.skipped.emplace_back(
-        "core share: ranks take turns on their cores, and the kernel does not tell how long each waited "
+        "core share: ranks take turns on their cores, and the kernel does not say how long each waited "
         "(/proc/PID/schedstat)");
     return verdict;
   }
@@ -172,7 +172,7 @@ SlowRankVerdict judge_core(std::span<const ProbedRank> ranks, double warn, doubl
   for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) continue;  // judge_solo says so
     verdict.outcome = worse(verdict.outcome, Outcome::pass);
-    // Without turns, others that want the core for a moment are not a fault.
+    // Without turns, others that want the core for a moment are no fault.
     judge_probe(ranks, equal, all, turns ? SlowBy::core_share_in_turns : SlowBy::core_share,
                 turns ? kSetsNeeded : static_cast<int>(kSoloSets), warn, fail, verdict);
   }
@@ -190,7 +190,8 @@ SlowRankVerdict judge_arrival(std::span<const ProbedRank> ranks, double clock_er
     return verdict;
   }
   if (take_turns || cores_are_shared(ranks)) {
-    verdict.skipped.emplace_back("arrival: ranks take turns on their cores, so the scheduler decides who is late");
+    verdict.skipped.emplace_back(
+        "arrival: ranks take turns on their cores, so the scheduler decides which one is late");
     return verdict;
   }
   verdict.outcome = Outcome::pass;
@@ -290,7 +291,7 @@ std::string what_was_seen(const SlowRank& slow) {
     return fmt::format("{}: {} at {:.2f} of the median, in {} of {} sets", who, name(slow.probe), slow.ratio,
                        slow.slow_sets, kSoloSets);
   }
-  return fmt::format("{}: last in {} of {} arrivals, {:.2f} ms behind the median rank; without it the operation is {}",
+  return fmt::format("{}: last in {} of {} arrivals, {:.2f} ms after the median rank; without it the operation is {}",
                      who, slow.times_last, slow.iterations, 1e3 * slow.late_s,
                      slow.confirmed ? "as fast as it should be" : "no faster");
 }
