@@ -17,7 +17,7 @@
 namespace busbar {
 namespace {
 
-/// More are told apart with difficulty.
+/// More are hard to tell apart.
 constexpr std::size_t kMostLines = 8;
 
 using Lines = std::vector<const ReportSeries*>;
@@ -26,7 +26,7 @@ using ChartPart = std::string ReportSeries::*;
 /// In the order in which charts are divided; `source` never divides one: runs are compared within a chart.
 constexpr std::array<ChartPart, 5> kDividers{&ReportSeries::collective, &ReportSeries::type, &ReportSeries::scope,
                                              &ReportSeries::placement, &ReportSeries::variant};
-/// In the order in which they stand in a label.
+/// In the order in which they appear in a label.
 constexpr std::array<ChartPart, 6> kLabel{&ReportSeries::source,    &ReportSeries::collective, &ReportSeries::type,
                                           &ReportSeries::placement, &ReportSeries::variant,    &ReportSeries::scope};
 
@@ -117,7 +117,7 @@ Json line_json(const ReportChart::Line& line) {
           {"points", json_list(line.series->points, point_json)}};
 }
 
-/// Two digits to the base of 64 per square: its share of the median in thousandths, 0 where nothing was measured. A
+/// Two digits to the base of 64 per square: its share of the median in thousandths, 0 if nothing was measured. A
 /// list of numbers would take three times the room at 512 units.
 std::string grid_of(const ReportMatrix& matrix, int side, int per_square) {
   constexpr int kMost = 4095;

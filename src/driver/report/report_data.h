@@ -18,23 +18,23 @@ namespace busbar {
 struct ReportPoint {
   std::uint64_t nbytes = 0;
   std::optional<double> busbw;             ///< [1e9 B/s]
-  std::optional<Interval> busbw_interval;  ///< 95 % as a rule; of hosts: lowest and highest
+  std::optional<Interval> busbw_interval;  ///< usually 95 %; of hosts: lowest and highest
   std::optional<double> time_s;
   std::optional<Interval> time_interval_s;
   std::optional<std::int64_t> wrong;  ///< nothing: not checked
   std::string note;                   ///< "RING", "noisy"
 };
 
-/// One line of the charts. Its name in the legend is made of the parts below in which the lines of a chart differ; what
-/// they share stands in the chart's caption.
+/// One line of the charts. Its name in the legend is built from the parts below in which the lines of a chart differ;
+/// what they share is in the chart's caption.
 struct ReportSeries {
-  std::string source;               ///< the file, where there are several
-  std::string collective;           ///< charts are by collective where one would be too full
+  std::string source;               ///< the file, if there are several
+  std::string collective;           ///< charts are by collective if one would be too full
   std::string type;                 ///< "float sum"
   std::string placement;            ///< "out of place"
   std::string scope;                ///< "16 ranks on 2 hosts", "node1"
   std::string variant;              ///< "NCCL_ALGO=Ring", "root 3"
-  bool expected = false;            ///< what is asked, not what was measured: dashed, without marks
+  bool expected = false;            ///< what is required, not measured: dashed, without marks
   std::vector<ReportPoint> points;  ///< in rising order of size
 };
 
@@ -44,7 +44,7 @@ struct ReportMatrix {
   std::string unit;                ///< "host" or "rank"
   std::vector<std::string> units;  ///< names
   std::vector<PairCell> cells;
-  double median_bandwidth = 0;  ///< [B/s] the colours' reference
+  double median_bandwidth = 0;  ///< [B/s] the colors' reference
   double threshold = 0;         ///< share of it below which a cell is slow; 0: not known
   std::vector<int> blamed;      ///< units
 };
@@ -56,7 +56,7 @@ struct ReportSkew {
   std::optional<int> straggler;  ///< rank that the statistics name
 };
 
-/// Rows of text; with an outcome each where they were judged.
+/// Rows of text; with an outcome each if they were judged.
 struct ReportTable {
   std::string title;
   std::string caption = {};  ///< a sentence; also counts of what is not shown
@@ -81,13 +81,13 @@ struct ReportRun {
 struct ReportData {
   std::string title;
   std::optional<Outcome> outcome;    ///< nothing: nothing was judged
-  std::string headline;              ///< one sentence beside it
+  std::string headline;              ///< one sentence next to it
   std::vector<std::string> verdict;  ///< the lines below it
   std::vector<ReportTable> judged;   ///< before the charts: failures, culprits, criteria, changes
   std::vector<ReportSeries> series;
   std::vector<ReportMatrix> matrices;
   std::vector<ReportSkew> skews;
-  std::vector<ReportTable> details;  ///< behind the charts: doctor, counters
+  std::vector<ReportTable> details;  ///< after the charts: doctor, counters
   std::vector<ReportRun> runs;
   std::set<std::string> disturbed;  ///< sources whose runs say that they were: no change is claimed of them
 };

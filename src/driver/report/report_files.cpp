@@ -111,7 +111,7 @@ void add_file(ReportData& data, const ResultFile& file, const std::string& sourc
   fail_unknown(it("is JSON of another kind"));
 }
 
-/// How often which of a pair of files was faster.
+/// How often which file of a pair was faster.
 struct Count {
   bool disturbed = false;  ///< one of the files: nothing is claimed
   std::size_t faster = 0;
@@ -164,7 +164,7 @@ std::string words(const Count& count, const std::string& other, const std::strin
   }
   if (count.faster + count.slower + count.equal == 0) {
     return fmt::format(
-        "{} against {}: {} sizes without intervals, from which nothing follows (--stat gives them, and more time where "
+        "{} against {}: {} sizes without intervals, so no verdict (--stat gives them, and more time if "
         "it was too short)",
         other, first, count.unknown);
   }
@@ -174,7 +174,7 @@ std::string words(const Count& count, const std::string& other, const std::strin
 
 std::string last_part(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-/// The files' names without folders; with them where they would not tell the files apart.
+/// The files' names without folders; with them if they would not tell the files apart.
 std::vector<std::string> short_names(const std::vector<ResultFile>& files) {
   std::set<std::string> different;
   for (const ResultFile& file : files) different.insert(last_part(file.name));
@@ -221,12 +221,12 @@ void add_changes(ReportData& data) {
     if (table.rows.empty()) continue;
     table.caption =
         "Before is the first file. Slower or faster: the two intervals do not overlap, which chance alone does once in "
-        "about 180 times. Of one launch each that says nothing of what launches differ by anyhow; busbar merge and "
+        "about 180 times. One launch of each says nothing about normal launch-to-launch variation; busbar merge and "
         "busbar history do.";
     const std::string said = words(count, sources[i], sources[0]);
     if (data.outcome || i > 1) {
       data.verdict.push_back(said);
-    } else {  // nothing was judged: this is what several files are asked for
+    } else {  // nothing was judged: the comparison is the result
       data.verdict.insert(data.verdict.begin(), std::exchange(data.headline, said));
     }
     data.judged.push_back(std::move(table));
@@ -257,7 +257,7 @@ struct ReportOptions {
 
 std::vector<OwnOption> own_options(ReportOptions& options) {
   return {{"output", "OUT.html",
-           "the file to write, - for stdout; report.html as a rule. An existing file is\n"
+           "the file to write, - for stdout (default: report.html). An existing file is\n"
            "                                      kept, OUT.html.0 is written",
            into(options.output), 'o'},
           {"title", "TEXT", "the report's heading", into(options.title)}};
@@ -271,7 +271,7 @@ ReportOptions read_options(int argc, char** argv) {
   refuse_shared_options(line, "report");
   if (options.output.empty()) throw_bad_config("--output: an empty name");
   if (!options.help && options.files.empty()) {
-    throw_bad_config("report: of which result files? `busbar report --help` tells more");
+    throw_bad_config("report: name the result files; `busbar report --help` shows how");
   }
   return options;
 }

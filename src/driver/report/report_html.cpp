@@ -25,7 +25,7 @@ bool like_a_number(std::string_view text) {
   return !text.empty() && text[0] >= '0' && text[0] <= '9';
 }
 
-/// "number", "short" or "text", per column: the same for all its cells; "empty" where none has a text.
+/// "number", "short" or "text", per column: the same for all its cells; "empty" if none has a text.
 std::vector<std::string_view> column_classes(const ReportTable& table) {
   std::vector<std::string_view> classes;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
@@ -45,7 +45,7 @@ std::string open_tag(std::string_view tag, std::string_view style, std::string_v
   return style.empty() ? fmt::format("<{}{}>", tag, more) : fmt::format("<{} class=\"{}\"{}>", tag, style, more);
 }
 
-/// "FAIL" in the colours of its kind.
+/// "FAIL" in the colors of its kind.
 std::string html_outcome(Outcome outcome) {
   return fmt::format("<span class=\"outcome {}\">{}</span>", lower_case(name(outcome)), name(outcome));
 }
@@ -122,7 +122,7 @@ std::string html_table(const ReportTable& table, std::size_t most) {
 
 namespace {
 
-/// Mail servers and ticket systems take it.
+/// Mail servers and ticket systems accept it.
 constexpr std::size_t kMostBytes = 1'900'000;
 
 /// How much of everything is shown.
@@ -193,7 +193,7 @@ ReportTable slowest_pairs(const ReportMatrix& matrix) {
   return table;
 }
 
-/// The latest ranks; where no clock sees lateness, those with the longest times.
+/// The latest ranks; if no clock sees lateness, those with the longest times.
 ReportTable worst_ranks(const ReportSkew& skew) {
   ReportTable table{.title = skew.title, .columns = {"rank", "host", "own time", "late by", "last in"}};
   std::vector<std::size_t> order(skew.ranks.size());
@@ -395,7 +395,7 @@ std::string page(const ReportData& data, const Charts& charts, const Room& room)
         html_text(part.title), part.text);
   }
   const std::string title = html_text(data.title.empty() ? "busbar report" : data.title, 300);
-  // The page's policy holds whatever a text may smuggle in: nothing is ever fetched.
+  // The page's policy holds whatever a text contains: nothing is ever fetched.
   return fill("page.html", fmt::arg("version", BUSBAR_VERSION), fmt::arg("title", title),
               fmt::arg("style", embedded_text(embedded_report(), "report.css")),
               fmt::arg("verdict", verdict_section(data, room.lines)), fmt::arg("links", links),

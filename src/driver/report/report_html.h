@@ -15,7 +15,7 @@ std::string report_html(const ReportData& data);
 
 // What pages are made of.
 
-/// Foreign text for HTML, between tags or in a quoted attribute: &, <, >, " and ' escaped; bytes that are no UTF-8,
+/// Untrusted text for HTML, between tags or in a quoted attribute: &, <, >, " and ' escaped; bytes that are no UTF-8,
 /// control characters and those that reverse the direction of writing replaced; cut with an ellipsis after `most`
 /// bytes.
 std::string html_text(std::string_view text, std::size_t most = 2000);
@@ -27,7 +27,7 @@ std::string time_words(double time_s);
 std::string three_digits(double value);
 
 /// The table with its caption, in a box that scrolls by itself and can be reached by keyboard; at most `most` rows, the
-/// rest counted. Columns whose cells all begin like numbers stand to the right.
+/// rest counted. Columns whose cells all begin like numbers are aligned right.
 std::string html_table(const ReportTable& table, std::size_t most = 400);
 
 // What its charts are.
@@ -43,15 +43,15 @@ struct ReportChart {
   std::vector<Line> lines;
 };
 
-/// Divides the lines into charts that an eye can read: one where few lines come from one file; else by collective and,
-/// where that is still too full, by type, scope, placement and variant. Expected lines stay with theirs. The lines
+/// Divides the lines into charts that an eye can read: one if few lines come from one file; else by collective and,
+/// if that is still too full, by type, scope, placement and variant. Expected lines stay with theirs. The lines
 /// point into `series`. Pure.
 std::vector<ReportChart> group_charts(const std::vector<ReportSeries>& series);
 
 /// The chart's values as a table, a row per line and size.
 ReportTable values_of(const ReportChart& chart);
 
-/// What the report's script draws, as JSON that may stand inside a script element whatever the names are. At most
+/// What the report's script draws, as JSON that may be inside a script element whatever the names are. At most
 /// `most_squares` squares a side of a matrix: of larger ones each square is several units, and the slowest pair in it.
 std::string charts_json(const std::vector<ReportChart>& charts, const std::vector<ReportMatrix>& matrices,
                         const std::vector<ReportSkew>& skews, int most_squares = 512);

@@ -186,8 +186,7 @@ ReportTable blamed(const AcceptResult::Located& located, const std::string& sour
                               verdict.rounds, 100 * verdict.noise, verdict.expected_false, name(located.unit));
   if (!verdict.reason.empty()) table.caption += " " + verdict.reason + ".";
   for (const std::string& note : located.notes) table.caption += " " + note + ".";
-  if (verdict.culprits.empty() && located.slow_ranks.empty())
-    table.caption = "Nobody that can be named; " + table.caption;
+  if (verdict.culprits.empty() && located.slow_ranks.empty()) table.caption = "No unit can be named: " + table.caption;
   table.columns = {"who", "why"};
   for (const Culprit& culprit : verdict.culprits) {
     table.rows.push_back({culprit.outcome, {who(culprit, located.units), describe(culprit, located.units)}});
@@ -287,7 +286,7 @@ std::map<Key, Hosts> lines_of(const AcceptResult& result, Stage stage, const std
   return joined;
 }
 
-/// What was wanted of the busbw, once where it is the same for both placements and all hosts.
+/// What was wanted of the busbw, once if it is the same for both placements and all hosts.
 void add_expected(ReportData& data, const AcceptResult& result, const std::string& source) {
   std::map<std::pair<std::string, Stage>, std::map<std::uint64_t, double>> wanted;
   for (const CriterionResult& c : result.criteria) {

@@ -29,7 +29,7 @@ struct LineBook {
   std::vector<ReportSeries> lines;
   std::map<std::array<std::string, 3>, std::size_t> index;
 
-  /// The line on which cells as this one stand; a new one where there is none.
+  /// The line for cells like this one; a new one if there is none.
   ReportSeries& like(const ReportSeries& series) {
     const auto [known, is_new] = index.try_emplace({series.type, series.placement, series.variant}, lines.size());
     return is_new ? lines.emplace_back(series) : lines[known->second];
@@ -60,7 +60,7 @@ ReportRun how(const JsonPlace& file, const std::string& name) {
   return run;
 }
 
-/// "slower than default"; of the default itself, and where nobody knows, the bare word.
+/// "slower than default"; for the default itself, and if nobody knows, the bare word.
 std::string difference_words(const JsonPlace& value, const std::string& label) {
   const auto difference = from_word<Difference>(value.text());
   if (!difference) value.fail(fmt::format("is none of {}", fmt::join(words_of(Difference{}), ", ")));
@@ -79,10 +79,9 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   common.type = type_words(c.at("dtype").text(), c.at("op").text());
   common.placement = placement_words(c.at("in_place").truth());
   common.scope = ranks_words(nranks_of(c), static_cast<std::size_t>(c.at("nnodes").whole(1, kMostRanks)));
-  ReportTable table{
-      .title = titled(source, "Fastest settings of " + common.collective),
-      .caption = "A winner is faster than the library's own choice beyond doubt, and none is faster than it.",
-      .columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"}};
+  ReportTable table{.title = titled(source, "Fastest settings of " + common.collective),
+                    .caption = "Winner: confidently faster than the default, and no other setting beats it.",
+                    .columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"}};
   LineBook book;
   c.at("sizes").each([&](const JsonPlace& size) {
     const auto nbytes = static_cast<std::uint64_t>(size.at("nbytes").whole(0));
@@ -146,9 +145,9 @@ std::vector<std::string> placement_lines(const std::vector<RunDevice>& devices) 
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < devices.size();) {
     const RunDevice& first = devices[i];
-    const auto alike = [&](const RunDevice& d, std::size_t behind) {
+    const auto alike = [&](const RunDevice& d, std::size_t after) {
       return d.host == first.host && d.place == first.place &&
-             d.rank - std::int64_t{first.rank} == static_cast<std::int64_t>(behind);
+             d.rank - std::int64_t{first.rank} == static_cast<std::int64_t>(after);
     };
     std::size_t count = 1;
     while (i + count < devices.size() && alike(devices[i + count], count)) ++count;
@@ -327,7 +326,7 @@ void add_locate(ReportData& data, const JsonPlace& file, const std::string& name
             slow.at("text").text());
   });
   table.caption =
-      fmt::format("{}{} rounds.", table.rows.empty() ? "Nobody that can be named; " : "", found.at("rounds").whole(0));
+      fmt::format("{}{} rounds.", table.rows.empty() ? "No unit can be named: " : "", found.at("rounds").whole(0));
   for (const bool one_way : {false, true}) {
     found.at(one_way ? "matrix_one_way" : "matrix").each([&](const JsonPlace& cell) {
       std::vector<double> n;

@@ -54,7 +54,7 @@ std::string titled(const std::string& source, const std::string& title) {
 
 void add_verdict(ReportData& data, std::optional<Outcome> outcome, const std::string& headline,
                  const std::vector<std::string>& lines, const std::string& source) {
-  // What was not judged stands behind all that was.
+  // What was not judged comes after all that was.
   const auto badness = [](const std::optional<Outcome>& o) { return o ? static_cast<int>(*o) : -1; };
   const std::string own = titled(source, headline);
   if (data.headline.empty()) {

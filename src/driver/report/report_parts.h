@@ -21,13 +21,13 @@ void add_verdict(ReportData& data, std::optional<Outcome> outcome, const std::st
 /// "16 ranks on 2 hosts".
 std::string ranks_words(int nranks, std::size_t nhosts);
 
-/// "float sum"; without the operation where nothing is reduced.
+/// "float sum"; without the operation if nothing is reduced.
 std::string type_words(const std::string& dtype, const std::string& op);
 
 /// The cell's line without its scope and variant, and without points.
 ReportSeries series_of(const CellIdentity& cell, const std::string& source);
 
-/// The cell on its line. `note`: what to say of it, beside why it stopped.
+/// The cell on its line. `note`: what to say of it, besides why it stopped.
 ReportPoint point_of(const Cell& cell, std::string note);
 
 /// The cell's ranks; `what`: its name.
@@ -50,13 +50,13 @@ void join_repeated(ReportSeries& series);
 void add_busbw(ReportSeries& series, int nranks);
 
 /// The pairs as one matrix, and those of one way as another: an exchange both ways and one way have each its own
-/// median. That of `pairs` is of both ways, 0 where it is not known.
+/// median. That of `pairs` is of both ways, 0 if it is not known.
 void add_matrices(ReportData& data, ReportMatrix pairs);
 
 /// Findings of doctor as a table; `what` is its title.
 ReportTable doctor_table(const DoctorVerdict& verdict, const std::string& what);
 
-/// "run.json: " before a title, where there are several files.
+/// "run.json: " before a title, if there are several files.
 std::string titled(const std::string& source, const std::string& title);
 
 /// Adds a fact unless it is empty.
@@ -64,9 +64,9 @@ void add_fact(ReportRun& run, std::string_view name, const std::string& line);
 void add_fact(ReportRun& run, std::string_view name, std::vector<std::string> lines);
 
 // Result files that are read for the report alone. Each throws Error(bad_config) that names the file and what is
-// missing or of another type in it; `source` names the file in the report where there are several, else it is empty.
+// missing or of another type in it; `source` names the file in the report if there are several, else it is empty.
 
-/// Adds what a benchmark wrote with -J; `source` names its file where there are several, else it is empty. With --stat
+/// Adds what a benchmark wrote with -J; `source` names its file if there are several, else it is empty. With --stat
 /// the lines are the medians with their intervals. Wrong data is a FAIL; beyond that a benchmark judges nothing. Pure.
 void add_run(ReportData& data, const RunFile& run, const std::string& source);
 
@@ -79,7 +79,7 @@ void add_merged(ReportData& data, const JsonPlace& file, const std::string& name
 /// `locate -J`: who is slow, and the heat map.
 void add_locate(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source);
 
-/// Adds what a run of `accept` found; `source` names its file where there are several, else it is empty. The outcome
+/// Adds what a run of `accept` found; `source` names its file if there are several, else it is empty. The outcome
 /// and the verdict's lines become those of the worst run that was added. Pure.
 void add_accept(ReportData& data, const AcceptResult& result, const std::string& source = "");
 
@@ -91,11 +91,11 @@ struct ResultFile {
 
 /// One report of one or several result files, told apart by their content: a benchmark's -J, compare's, merge's,
 /// accept's, locate's, doctor's. Several files with equal cells are compared with the first of them. Throws
-/// Error(bad_config) that names the file and, where it is none of these, what is taken. Pure.
+/// Error(bad_config) that names the file and, if it is none of these, what is taken. Pure.
 ReportData read_report_files(const std::vector<ResultFile>& files);
 
-/// Where lines of several files are of the same cells: each against the first file's, size by size, as a table and a
-/// line of the verdict. Two values differ only where their intervals do not overlap; without intervals nothing is
+/// If lines of several files are of the same cells: each against the first file's, size by size, as a table and a
+/// line of the verdict. Two values differ only if their intervals do not overlap; without intervals nothing is
 /// claimed. Pure.
 void add_changes(ReportData& data);
 

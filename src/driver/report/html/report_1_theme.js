@@ -1,14 +1,14 @@
-// What the parts share: the data, the style's colours, marks, words for numbers.
+// What the parts share: the data, the style's colors, marks, words for numbers.
 "use strict";
 const busbar = {
   data: JSON.parse(document.getElementById("data").textContent),
-  redraws: [],  // called when the colours change
+  redraws: [],  // called when the colors change
   printing: false,
 };
 
 busbar.colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
-// Line i: colours repeat after 7, marks after 6, dashes change with each round of colours.
+// Line i: colors repeat after 7, marks after 6, dashes change with each round of colors.
 busbar.marks = ["circle", "rect", "triangle", "rectRot", "crossRot", "star"];
 busbar.dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 busbar.look = (series, i) => series.expected
@@ -22,7 +22,7 @@ busbar.element = (tag, text, attributes) => {
   return node;
 };
 
-// A piece of the line with its mark, for legend and tooltip; its colours follow the style by themselves.
+// A piece of the line with its mark, for legend and tooltip; its colors follow the style by themselves.
 busbar.swatch = (look) => {
   const shapes = {
     circle: "M15 4a3 3 0 1 0 .01 0z", rect: "M12 4h6v6h-6z", triangle: "M15 3l4 7h-8z", rectRot: "M15 3l4 4-4 4-4-4z",
@@ -78,7 +78,7 @@ busbar.time = (us) => us >= 1e6 ? digits(us / 1e6) + " s" : us >= 1000 ? digits(
 // Charts on paper are drawn smaller than on a screen.
 busbar.fontSize = () => (busbar.printing ? 16 : 12);
 
-// Everything is drawn anew when the style changes: dark, light, paper.
+// Everything is drawn again when the style changes: dark, light, paper.
 busbar.redraw = () => busbar.redraws.forEach((draw) => draw());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", busbar.redraw);
 addEventListener("beforeprint", () => {
@@ -94,7 +94,7 @@ addEventListener("afterprint", () => {
   busbar.redraw();
 });
 
-// A box beside the pointer, kept inside its figure.
+// A box next to the pointer, kept inside its figure.
 busbar.tip = (figure) => {
   const box = busbar.element("div", null, { class: "tip", role: "tooltip" });
   box.hidden = true;
@@ -114,7 +114,7 @@ busbar.tip = (figure) => {
       box.hidden = false;
       const right = x + 14, left = x - 14 - box.offsetWidth, fits = right + box.offsetWidth <= figure.clientWidth;
       box.style.left = (fits ? right : Math.max(0, left)) + "px";
-      // Below the pointer where there is no room beside it: not over what it tells of.
+      // Below the pointer if there is no room next to it: not over what it describes.
       box.style.top = (fits || left >= 0 ? Math.max(0, y - box.offsetHeight / 2) : y + 18) + "px";
     },
   };

@@ -1,7 +1,7 @@
 // Bandwidth and latency over size: two charts of the same lines, one legend, one pointer.
 "use strict";
 (() => {
-  // A point of the data: [bytes, busbw, low, high, time in us, low, high, wrong, note]; null where not known.
+  // A point of the data: [bytes, busbw, low, high, time in us, low, high, wrong, note]; null if not known.
   const kinds = {
     bandwidth: { at: 1, words: busbar.bandwidth, interval: busbar.bandwidths, label: "bus bandwidth" },
     latency: { at: 4, words: busbar.time, interval: busbar.times, label: "time" },

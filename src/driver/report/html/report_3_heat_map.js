@@ -1,4 +1,4 @@
-// Who with whom: each square a pair, darker the slower.
+// Pairs: each square is one, darker the slower.
 "use strict";
 (() => {
   const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
@@ -9,7 +9,7 @@
     return [n >> 16, (n >> 8) & 255, n & 255];
   };
   const mix = (a, b, share) => a.map((v, i) => Math.round(v + (b[i] - v) * share));
-  // Share of the median to colour: good at 1, slow at 0.5, worst at 0, another hue above 1.
+  // Share of the median to color: good at 1, slow at 0.5, worst at 0, another hue above 1.
   const painter = () => {
     const [good, slow, worst, fast] = ["good", "slow", "worst", "fast"].map((c) => rgb(busbar.colour("heat-" + c)));
     return (share) => {
@@ -32,7 +32,7 @@
     const font = "12px system-ui, 'DejaVu Sans', sans-serif";
     let margin = 0, ratio = 1, current = null;
 
-    // All but the pointer's frame: 512 x 512 squares take too long to be drawn anew where the pointer moves.
+    // All but the pointer's frame: 512 x 512 squares take too long to be drawn again when the pointer moves.
     const picture = document.createElement("canvas");
     const paint = () => {
       ratio = busbar.printing ? 3 : Math.max(window.devicePixelRatio || 1, 1);
@@ -56,7 +56,7 @@
           context.fillStyle = `rgb(${c})`;
           context.fillRect(x, y, cell - gap, cell - gap);
           if (cell < 9 || !(map.threshold > 0) || of >= map.threshold) continue;
-          // Not by colour alone.
+          // Not by color alone.
           context.strokeStyle = c[0] + c[1] + c[2] > 380 ? "#000000" : "#ffffff";
           context.lineWidth = 1.5;
           context.beginPath();
@@ -69,7 +69,7 @@
       context.strokeRect(margin - 0.5, margin - 0.5, n * cell + 1, n * cell + 1);
       const blamed = new Set(map.blamed);
       for (let i = 0; i < n; ++i) {
-        // A name to blame pushes its neighbours' names aside.
+        // A name to blame pushes its neighbors' names aside.
         const beside = map.blamed.some((b) => b !== i && Math.abs(b - i) < every);
         if ((i % every !== 0 || beside) && !blamed.has(i)) continue;
         context.fillStyle = busbar.colour(blamed.has(i) ? "fail" : "faint");
