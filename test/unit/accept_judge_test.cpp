@@ -398,7 +398,7 @@ FAIL | +14.6 % over 9 repetitions (trend p = 2.3e-06) |  |
 PASS | +0.0 % over 12 repetitions (trend p = 0.91) |  | 
 PASS | +1.5 % over 12 repetitions (trend p = 0.00013) |  | 
 FAIL | +14.2 % over 12 repetitions (trend p = 3.8e-10) |  | 
-INCONCLUSIVE | 1 ms [990 us, 1.01 ms] | the interval contains the bound: too noisy to tell; its time was over before it was precise, raise cell-time or max-time | 
+INCONCLUSIVE | 1 ms [990 us, 1.01 ms] | the interval contains the bound: too noisy to tell; time ran out before it was precise: raise cell-time or max-time | 
 FAIL | 2 ms [1.98 ms, 2.02 ms] | 1 of 5 repetitions, the first is number 3 | 
 )");
 }

@@ -231,7 +231,7 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
     estimates.push_back(asked.estimate(*m));
     verdicts.push_back(judge_bound(estimates.back(), asked.bound, asked.larger_is_better));
     if (m->stop == StopReason::time && verdicts.back().outcome == Outcome::inconclusive) {
-      verdicts.back().reason += "; its time was over before it was precise, raise cell-time or max-time";
+      verdicts.back().reason += "; time ran out before it was precise: raise cell-time or max-time";
     }
     if (asked.of_likes) verdicts.back() = doubt_turns(std::move(verdicts.back()), m->core_wait.value_or(0));
   }

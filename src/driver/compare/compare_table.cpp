@@ -183,8 +183,8 @@ std::string fit_lines(const Comparison& comparison) {
     if (!fits[v]) continue;
     if (text.empty()) {
       text =
-          "#\n# time = latency + bytes / bandwidth, fitted to relative errors over all sizes; the residual says how "
-          "far to trust it\n";
+          "#\n# time = latency + bytes / bandwidth, fitted to relative errors over all sizes; the residual says\n"
+          "# how far to trust it\n";
       text += fmt::format("# {:<26} {:>12} {:>10} {:>17}\n", "fit", "latency us", "GB/s", "worst residual %");
     }
     const std::string rate = std::isfinite(fits[v]->bandwidth) ? fmt::format("{:.3g}", fits[v]->bandwidth / 1e9) : "-";

@@ -95,7 +95,7 @@ class CheckRows {
   std::string subject_;
 };
 
-// Checks: a function per kind of thing to look at. Each appends its rows, OK ones too, and a SKIP with its reason if
+// Checks: a function per kind of thing. Each appends its rows, OK ones too, and a SKIP with its reason if
 // it cannot look. Pure in the probe: nothing is ever changed or deleted. ----------------------------------------------
 
 // Of the node: one process per host runs them.

@@ -243,9 +243,7 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
                                   : "";
   const bool assumed = std::ranges::any_of(comparison.cells, [](const auto& c) { return c.assumed; });
   if (assumed) {
-    text +=
-        "# sd with *: assumed, fewer than 4 other runs of this setup show how launches differ; more runs show "
-        "more\n";
+    text += "# sd with *: assumed; fewer than 4 other runs of this setup show how launches differ\n";
   }
   text += fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7}   {}\n", cell_titles(), "before us", "after us",
                       "ratio", "from", "to", "sd %", "verdict");

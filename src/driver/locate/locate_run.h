@@ -58,7 +58,7 @@ std::optional<std::string> why_no_search(const Backend& baseline);
 
 /// Searches for the slow host, link, direction or rank, from the choice of the message to the verdict. `baseline`: a
 /// communicator of all ranks, which owns the memory.
-/// Process 0 decides and tells the others round by round; complete on it, the outcome the same everywhere. Throws
+/// Process 0 decides and sends each round to the others; complete on it, the outcome the same everywhere. Throws
 /// AgreedError if all processes fail alike; anything else must end the job. Collective.
 LocateRun run_search(Job& job, Backend& baseline, const Config& config, const LocateOptions& options,
                      const TellLocate& tell);

@@ -314,8 +314,7 @@ std::string runs_text(const std::vector<ReportRun>& runs, const Room& room) {
   std::string text;
   for (std::size_t i = 0; i < shown; ++i) text += run_section(runs[i], room.lines);
   if (shown == runs.size()) return text;
-  return text +
-         fmt::format("<p class=\"caption\">And {} more files, which say it themselves.</p>\n", runs.size() - shown);
+  return text + fmt::format("<p class=\"caption\">And {} more files are not listed.</p>\n", runs.size() - shown);
 }
 
 /// All that there is to draw, and its values: the same in all tries to make the page small enough.

@@ -186,7 +186,10 @@ ReportTable blamed(const AcceptResult::Located& located, const std::string& sour
                               verdict.rounds, 100 * verdict.noise, verdict.expected_false, name(located.unit));
   if (!verdict.reason.empty()) table.caption += " " + verdict.reason + ".";
   for (const std::string& note : located.notes) table.caption += " " + note + ".";
-  if (verdict.culprits.empty() && located.slow_ranks.empty()) table.caption = "No unit can be named: " + table.caption;
+  if (verdict.culprits.empty() && located.slow_ranks.empty()) {
+    const bool searched = verdict.rounds > 0 || verdict.reason.empty() || !located.notes.empty();
+    table.caption = searched ? "No unit can be named: " + table.caption : "Not measured: " + verdict.reason + ".";
+  }
   table.columns = {"who", "why"};
   for (const Culprit& culprit : verdict.culprits) {
     table.rows.push_back({culprit.outcome, {who(culprit, located.units), describe(culprit, located.units)}});
