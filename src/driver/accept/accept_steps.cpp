@@ -37,7 +37,7 @@ std::string settings_text(const EnvironmentSettings& settings) {
 
 std::string describe(const AcceptPlan& plan, const AcceptStep& step) {
   if (step.cell < 0) {
-    return step.stage == Stage::doctor ? "every node looked at" : "hosts two by two, all pairs of a round at once";
+    return step.stage == Stage::doctor ? "every node checked" : "hosts two by two, all pairs of a round at once";
   }
   const PlanCell& cell = cell_of(plan, step);
   const std::vector<std::uint64_t> sizes = sweep_sizes(cell.config, cell.config.maxbytes);

@@ -31,7 +31,7 @@ int run_repeat(int argc, char** argv);
 int run_report(int argc, char** argv);
 /// This node, or what other nodes wrote. In a job it becomes busbar-ranks, unless --local or --merge asks for no ranks.
 int run_doctor(int argc, char** argv);
-/// The same for the ranks of a job: every node is looked at.
+/// The same for the ranks of a job: every node is checked.
 int run_doctor_job(int argc, char** argv);
 /// In a job, or with --launch by jobs of its own.
 int run_accept(int argc, char** argv);

@@ -13,7 +13,7 @@ namespace busbar {
 namespace {
 
 /// Error of the whole comparison, shared among its cells by Holm: 5 %, of which each look may spend its part. Launches
-/// are looked at once.
+/// have one look.
 double whole_error(bool between_launches) { return between_launches ? 0.05 : kLookLevel; }
 
 bool comparable(const VariantCell& cell) { return cell.usable() && cell.ratio.has_value(); }

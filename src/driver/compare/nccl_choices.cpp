@@ -34,7 +34,7 @@ std::string find_name(std::string_view text, std::span<const std::string_view> n
                                did_you_mean(bare, {names.begin(), names.end()}), fmt::join(names, " ")));
 }
 
-/// Empty: the collective is made of sends and receives.
+/// Empty: the collective is built from sends and receives.
 std::span<const std::string_view> algorithms_of(CollectiveId id) {
   switch (id) {
     case CollectiveId::all_reduce:

@@ -11,7 +11,7 @@
 
 namespace busbar {
 
-/// This node alone, without MPI: what `doctor --local` looks at. Seconds at most.
+/// This node alone, without MPI: what `doctor --local` checks. Seconds at most.
 NodeReport look_at_this_node();
 
 /// The same for a machine that a probe shows, GPUs left out: they are not in files.

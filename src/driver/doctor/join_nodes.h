@@ -40,7 +40,7 @@ std::vector<std::string> missing_hosts(const std::vector<NodeReport>& one, const
 std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after);
 
 /// The verdict in one line, then what must agree and does not, then the findings by the nodes that have them, each with
-/// its remedy, then what could not be looked at.
+/// its remedy, then what could not be checked.
 std::string doctor_text(const DoctorVerdict& verdict);
 
 /// Every row of every node: --verbose.

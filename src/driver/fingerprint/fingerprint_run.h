@@ -42,7 +42,7 @@ std::string describe(const SentMatrix& sent);
 // algorithm that does not depend on time. Nothing here calls MPI; use it from a process that no launcher started, or
 // from one rank.
 
-/// One operation to look at; the size as on the command line [bytes].
+/// One operation to test; the size as on the command line [bytes].
 struct FingerprintCase {
   const Collective* collective = nullptr;
   std::uint64_t nbytes = 65536;

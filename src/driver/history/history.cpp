@@ -300,7 +300,7 @@ std::vector<Cell> next_cells(Statement& select) {
                 c.median_s, low, high, c.busbw, c.wrong);
     c.stage = from_word<Stage>(stage);
     if (low && high && *low > 0 && *low <= *high && std::isfinite(*high)) c.interval_s = Interval{*low, *high};
-    // Nothing can be said of a time that is none, and statistics refuse it.
+    // A time that is none says nothing, and statistics refuse it.
     if (std::isnormal(c.median_s) && c.median_s > 0) cells.push_back(std::move(c));
   }
   return cells;

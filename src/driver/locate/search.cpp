@@ -20,7 +20,7 @@ namespace {
 
 /// Above this share of slow pairs between good units none of them is a fault of its own.
 constexpr double kHopeless = 0.25;
-/// A pair that is slow each time is measured again until chance is excluded, but not for ever.
+/// A pair that is slow each time is measured again until chance is excluded, but not forever.
 constexpr int kMostRetests = 7;
 /// How often slow groups are measured again although none of their halves was slow.
 constexpr int kGroupRetests = 3;

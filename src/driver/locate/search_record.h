@@ -123,7 +123,7 @@ std::vector<SlowGroup> slow_groups(const SearchRecord& record);
 LocateVerdict conclude(const SearchRecord& record);
 
 /// A round to run, and what each of its pairs tests (PairResult::tested).
-struct PlannedRound : LocateRound {  ///< groups: of `halving`, those of others are made of their pairs
+struct PlannedRound : LocateRound {  ///< groups: of `halving`, those of others are built from their pairs
   Pairs pairs = {};
   std::vector<std::int32_t> tested = {};  ///< per pair; empty: nothing
   int matching = -1;                      ///< pairs are those of this matching, made when the round comes

@@ -29,7 +29,7 @@ namespace {
 
 [[noreturn]] void fail_unknown(const std::string& what) {
   throw_bad_config(
-      fmt::format("{}; a report is made of JSON files that busbar wrote: a benchmark's -J (all_reduce_perf, "
+      fmt::format("{}; a report is built from JSON files that busbar wrote: a benchmark's -J (all_reduce_perf, "
                   "...), or that of `busbar accept`, `compare`, `doctor`, `locate`, `merge`",
                   what));
 }
@@ -73,7 +73,7 @@ void add_doctor(ReportData& data, const ResultFile& file, const std::string& sou
   const auto bad = std::count_if(verdict.lines.begin(), verdict.lines.end(),
                                  [](const auto& line) { return line.row.outcome > Outcome::pass; }) +
                    static_cast<std::ptrdiff_t>(verdict.unequal.size());
-  add_verdict(data, verdict.outcome, fmt::format("{} looked at: {} checks OK, {} not", looked, verdict.ok, bad),
+  add_verdict(data, verdict.outcome, fmt::format("{} checked: {} checks OK, {} not", looked, verdict.ok, bad),
               doctor_lines(verdict), source);
   data.judged.push_back(doctor_table(verdict, titled(source, "Doctor")));
   ReportRun run;

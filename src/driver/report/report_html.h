@@ -13,7 +13,7 @@ namespace busbar {
 /// charts and the heat map. Kept below 2 MB however much was measured: what is left out is counted in the text. Pure.
 std::string report_html(const ReportData& data);
 
-// What pages are made of.
+// What pages are built from.
 
 /// Untrusted text for HTML, between tags or in a quoted attribute: &, <, >, " and ' escaped; bytes that are no UTF-8,
 /// control characters and those that reverse the direction of writing replaced; cut with an ellipsis after `most`

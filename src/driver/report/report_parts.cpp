@@ -179,7 +179,7 @@ void add_matrices(ReportData& data, ReportMatrix pairs) {
 ReportTable doctor_table(const DoctorVerdict& verdict, const std::string& what) {
   ReportTable table{
       .title = what,
-      .caption = fmt::format("{} looked at, {} checks were OK.", counted(verdict.nodes, "node"), verdict.ok),
+      .caption = fmt::format("{} checked, {} checks were OK.", counted(verdict.nodes, "node"), verdict.ok),
       .columns = {"check", "about", "where", "found", "why", "what to do"}};
   for (const DoctorVerdict::Unequal& unequal : verdict.unequal) {
     for (const auto& value : unequal.values) {
