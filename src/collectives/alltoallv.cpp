@@ -5,7 +5,7 @@
 namespace busbar {
 namespace {
 
-/// Elements sent over distance (dst - src) mod nranks; generated traffic only (nccl-tests alltoallv.cu).
+/// Elements sent over distance (dst - src) mod nranks; only for generated traffic (nccl-tests alltoallv.cu).
 std::size_t generated_count(const Problem& p, int distance) {
   const std::size_t total_bytes = p.count * p.nranks * p.elem_size;
   if (p.nranks == 1) return total_bytes / 16 * 16 / p.elem_size;
@@ -51,7 +51,7 @@ std::vector<Block> expected(const Problem& p, int rank) {
     if (p.traffic->from_matrix()) {
       from = alltoallv_send_offset(p, src, rank);
     } else {
-      // Destinations 0 .. rank-1 lie at the distances from -src up, taken modulo nranks.
+      // Destinations 0 .. rank-1 are at the distances from -src up, taken modulo nranks.
       const int first = (p.nranks - src) % p.nranks;
       const int last = first + rank;
       from =

@@ -13,20 +13,20 @@
 
 namespace busbar {
 
-/// How the messages of pingpong follow one another. latency: one there, then one back; oneway: a window of them from
-/// the lower rank of a pair to the higher, which answers when it has all; both: windows both ways at once.
+/// How the messages of pingpong follow one another. latency: one message there, then one back. oneway: the lower rank
+/// of a pair sends a window of messages; the higher answers when it has all. both: windows both ways at once.
 enum class PingpongPattern : std::uint8_t { latency, oneway, both };
 
-/// Who sends how much to whom in the collectives whose ranks differ. Without a matrix: weighted by the distance (dst -
-/// src) mod nranks and blended with a uniform share by `spread` (0 uniform .. 1 fully weighted), as nccl-tests
-/// generates it. In pingpong `pattern` and `window`.
+/// How much each rank sends to each other rank, in collectives whose ranks differ. Without a matrix: weighted by the
+/// distance (dst - src) mod nranks and blended with a uniform share by `spread` (0 uniform .. 1 fully weighted), as
+/// nccl-tests generates it. pingpong uses `pattern` and `window`.
 struct Traffic {
   double spread = 1.0;
   int dim = 0;                       ///< rows of the matrix; 0: no matrix
   std::vector<std::uint64_t> bytes;  ///< dim x dim, row = source rank [bytes, multiples of 16]
 
   PingpongPattern pattern = PingpongPattern::latency;
-  int window = 64;  ///< messages under way at once; in latency it is one
+  int window = 64;  ///< messages under way at once; the pattern latency has one
 
   bool from_matrix() const { return dim > 0; }
 };
@@ -48,13 +48,13 @@ struct Problem {
   std::size_t count = 0;      ///< the `count` column [elements]
   std::size_t elem_size = 4;  ///< [bytes]
   int nranks = 1;
-  int root = 0;                      ///< meaningless where the collective has none; pingpong's round (pingpong_peer)
-  const Traffic* traffic = nullptr;  ///< non-owning; of pingpong and collectives that use traffic
+  int root = 0;                      ///< meaningless if the collective has none; pingpong's round (pingpong_peer)
+  const Traffic* traffic = nullptr;  ///< non-owning; for pingpong and collectives that use traffic
 
   bool operator==(const Problem&) const = default;
 };
 
-/// Elements that a rank sends and receives: the largest over all ranks where they differ.
+/// Elements that a rank sends and receives; if ranks differ, the largest over all.
 struct Extents {
   std::size_t send = 0;
   std::size_t recv = 0;
@@ -84,29 +84,29 @@ struct Block {
 struct Collective {
   CollectiveId id;
   std::string_view name;  ///< as in `<name>_perf`
-  bool has_op = false;    ///< reduces, so `-o` counts
-  bool has_root = false;  ///< `-r` counts, or in pingpong the round
+  bool has_op = false;    ///< reduces, so `-o` applies
+  bool has_root = false;  ///< `-r` applies; in pingpong it is the round
 
-  /// False of barrier: one row of size 0, whatever sizes and types are asked for, and nothing to check.
+  /// False for barrier: one row of size 0, whatever sizes and types are requested, and nothing to check.
   bool moves_data = true;
 
-  /// In place, what a rank receives replaces what it sent: a repetition sends other data, and a library that sends from
-  /// and receives into the buffer at once leaves nothing defined in it.
+  /// In place, what a rank receives replaces what it sent: a repetition sends other data, and a library that sends and
+  /// receives in one buffer at once leaves its contents undefined.
   bool replaces_input = false;
 
-  /// The count column from `elements` = floor(requested bytes / element size).
+  /// The count column; `elements` = floor(requested bytes / element size).
   std::size_t (*count)(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic);
 
   Extents (*extents)(const Problem&);
 
-  /// What one rank sends and receives, where sizes come from the traffic and ranks differ; null: `extents`.
+  /// What one rank sends and receives, if sizes come from the traffic and ranks differ; null: `extents`.
   Extents (*rank_extents)(const Problem&, int rank) = nullptr;
 
-  /// Elements of `rank`'s block, where every rank has one of its own size and they lie one after the other; null where
-  /// blocks are alike, and in alltoallv, which has one per pair of ranks.
+  /// Elements of `rank`'s block, if each rank has one of its own size and they follow one another. Null if blocks are
+  /// equal, and for alltoallv, which has one per pair of ranks.
   std::size_t (*block)(const Problem&, int rank) = nullptr;
 
-  /// Null where the collective has no in-place form.
+  /// Null if the collective has no in-place form.
   InPlaceOffsets (*in_place)(const Problem&, int rank) = nullptr;
 
   /// Bytes that count for algbw.
@@ -118,10 +118,10 @@ struct Collective {
   /// The blocks that `rank` receives, in ascending `at`; empty on ranks that receive nothing. O(nranks).
   std::vector<Block> (*expected)(const Problem&, int rank);
 
-  /// Null, or a sentence saying why it cannot run on so many ranks (empty: it can).
+  /// Null, or a sentence that says why it cannot run on so many ranks (empty: it can).
   std::string (*why_not)(const Problem&) = nullptr;
 
-  /// Null, or of how many successive messages a call consists: times are of one of them.
+  /// Null, or the number of successive messages in a call: times are per message.
   int (*messages_per_call)(const Problem&) = nullptr;
 };
 
@@ -134,7 +134,7 @@ const Collective& collective(CollectiveId id);
 /// The collective of that name, or null.
 const Collective* find_collective(std::string_view name);
 
-/// Calls times this are what times are divided by.
+/// Measured times are divided by the number of calls times this.
 inline int messages_per_call(const Collective& c, const Problem& p) {
   return c.messages_per_call != nullptr ? c.messages_per_call(p) : 1;
 }
@@ -142,7 +142,7 @@ inline int messages_per_call(const Collective& c, const Problem& p) {
 /// What the root column says: the root, pingpong's round, or -1.
 constexpr int shown_root(const Collective& c, int root) { return c.has_root ? root : -1; }
 
-/// The same behind a row's name, " root 3", " round 3", or nothing.
+/// The root column for a row's name: " root 3", " round 3", or nothing.
 std::string root_words(const Collective& c, int root);
 
 /// Whether its sizes come from Problem::traffic.
@@ -166,7 +166,7 @@ constexpr std::size_t aligned_chunk(std::size_t elements, int nranks, std::size_
   return elements / static_cast<std::size_t>(nranks) / align * align;
 }
 
-// What several collectives have as members: whole messages, or a block of `count` elements for each rank.
+// Shared members of several collectives: whole messages, or a block of `count` elements for each rank.
 inline std::size_t whole_count(std::size_t elements, int, std::size_t, const Traffic*) { return elements; }
 inline std::size_t chunk_count(std::size_t elements, int nranks, std::size_t elem_size, const Traffic*) {
   return aligned_chunk(elements, nranks, elem_size);
@@ -184,8 +184,8 @@ inline Problem with_root_0(Problem p) {
   return p;
 }
 
-/// The count column of a collective that uses traffic: a rank's share before the traffic divides anew; 0 with a matrix,
-/// as in nccl-tests, because the sizes are the file's.
+/// The count column of a collective that uses traffic: a rank's share before the traffic divides it; 0 with a matrix,
+/// as in nccl-tests, because the sizes come from the file.
 std::size_t traffic_count(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic);
 
 /// The why_not of a collective that uses traffic: a matrix must have a row for each rank.
@@ -199,21 +199,21 @@ std::size_t largest_block(const Collective&, const Problem&);
 /// Elements that `src` sends to `dst` in alltoallv.
 std::size_t alltoallv_count(const Problem&, int src, int dst);
 
-/// Whether every two ranks send each other as much in alltoallv: what MPI_IN_PLACE takes. O(nranks), with a matrix its
-/// square.
+/// Whether every two ranks send each other equal amounts in alltoallv, as MPI_IN_PLACE requires. O(nranks); with a
+/// matrix, its square.
 bool alltoallv_is_symmetric(const Problem&);
 
 /// Elements between the start of `src`'s send buffer and what it sends to `dst`. O(1) without a matrix, else O(nranks).
 std::size_t alltoallv_send_offset(const Problem&, int src, int dst);
 
-/// Root of the problem in which pingpong pairs rank i with i + nranks/2. Others, 0 to nranks - 2, are rounds of a
-/// tournament: in each every rank is in a pair, and in all together every rank meets every other once.
+/// The root at which pingpong pairs rank i with i + nranks/2. The others, 0 to nranks - 2, are rounds of a tournament:
+/// in each round every rank has a peer, and over all rounds every rank meets every other once.
 inline constexpr int kHalves = -1;
 
-/// Whom `rank` is paired with in pingpong. The number of ranks is even.
+/// The peer of `rank` in pingpong. The number of ranks is even.
 int pingpong_peer(const Problem&, int rank);
 
-/// "0-3 1-2": the pairs in which pingpong talks, of many the first few.
+/// The pairs of pingpong, "0-3 1-2"; of many, the first few.
 std::string pingpong_pairs(const Problem&);
 
 }  // namespace busbar

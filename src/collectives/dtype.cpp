@@ -11,7 +11,7 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
                     [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-/// Whether `text` is one of the words of a list with spaces between.
+/// Whether `text` is one of the words of a list separated by spaces.
 bool is_among(std::string_view words, std::string_view text) {
   std::istringstream list{std::string(words)};
   for (std::string word; list >> word;) {

@@ -31,11 +31,11 @@ enum class DType : std::uint8_t {
 /// How a floating-point dtype is laid out: sign, exponent, `precision` - 1 stored significand bits.
 struct FloatFormat {
   int precision = 0;     ///< significand bits, the hidden one included
-  int min_exponent = 0;  ///< of the smallest normal number, 2^min_exponent
+  int min_exponent = 0;  ///< the smallest normal number is 2^min_exponent
   int max_exponent = 0;  ///< of the largest finite number
   double max = 0;        ///< largest finite number
   int exponent_bits = 0;
-  std::uint64_t lone_nan = 0;  ///< not 0: the one NaN, of either sign; no infinity, the top exponent holds numbers
+  std::uint64_t lone_nan = 0;  ///< not 0: the only NaN, of either sign; the top exponent holds numbers, no infinity
 };
 
 enum class DTypeKind : std::uint8_t { signed_integer, unsigned_integer, floating };
@@ -44,13 +44,13 @@ enum class DTypeKind : std::uint8_t { signed_integer, unsigned_integer, floating
 struct ElementType {
   DType dtype;
   std::string_view name;     ///< in the `type` column, as nccl-tests prints it
-  std::string_view aliases;  ///< other names that -d takes, with spaces between
+  std::string_view aliases;  ///< other names that -d takes, separated by spaces
   std::size_t size;          ///< [bytes]
   DTypeKind kind;
   FloatFormat format = {};  ///< floating: what the bits are
 };
 
-// A plain array: a GPU may read its elements where they are constants, but not call std::array's functions.
+// A plain array: a GPU may read its constant elements, but not call std::array's functions.
 inline constexpr ElementType kElementTypes[] = {
     {DType::int8, "int8", "", 1, DTypeKind::signed_integer},
     {DType::uint8, "uint8", "", 1, DTypeKind::unsigned_integer},
@@ -79,17 +79,17 @@ inline constexpr auto kAllDTypes = [] {
 }();
 
 static_assert(std::all_of(kAllDTypes.begin(), kAllDTypes.end(), [](DType d) { return element_type(d).dtype == d; }),
-              "the constants stand in the order of the enumerators");
+              "the constants are in the order of the enumerators");
 
 /// Size of one element [bytes].
 constexpr std::size_t size_of(DType dtype) { return element_type(dtype).size; }
 
 constexpr bool is_float(DType dtype) { return element_type(dtype).kind == DTypeKind::floating; }
 
-/// Of an integer dtype: whether it has a sign.
+/// For an integer dtype: whether it has a sign.
 constexpr bool is_signed(DType dtype) { return element_type(dtype).kind == DTypeKind::signed_integer; }
 
-/// Of a floating-point dtype: narrower than float, so that libraries compute it by way of float or not at all.
+/// For a floating-point dtype: narrower than float, so that libraries compute it in float or not at all.
 constexpr bool is_narrow_float(DType dtype) { return is_float(dtype) && size_of(dtype) < sizeof(float); }
 
 constexpr bool is_fp8(DType dtype) { return is_float(dtype) && size_of(dtype) == 1; }
@@ -97,7 +97,7 @@ constexpr bool is_fp8(DType dtype) { return is_float(dtype) && size_of(dtype) ==
 /// The name in the `type` column, as nccl-tests prints it.
 constexpr std::string_view name(DType dtype) { return element_type(dtype).name; }
 
-/// The type of that name or alias (fp16, bf16, fp8, ...), in any case; nothing when there is none.
+/// The type of that name or alias (fp16, bf16, fp8, ...), in any case; null if there is none.
 std::optional<DType> parse_dtype(std::string_view text);
 
 /// Every name that parse_dtype takes, for messages: names, then aliases.

@@ -22,7 +22,7 @@ static_assert(kOpNames.size() == kAllOps.size());
 
 constexpr std::string_view name(Op op) { return kOpNames[static_cast<std::size_t>(op)]; }
 
-/// The operation of that name (lower case), or nothing.
+/// The operation of that name (lower case); null if there is none.
 constexpr std::optional<Op> parse_op(std::string_view text) {
   for (Op op : kAllOps) {
     if (name(op) == text) return op;

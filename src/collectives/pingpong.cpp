@@ -16,7 +16,7 @@ int pingpong_peer(const Problem& p, int rank) {
   const int n = p.nranks;
   if (p.root == kHalves) return (rank + n / 2) % n;
   // The circle method (https://en.wikipedia.org/wiki/Round-robin_tournament#Circle_method): the last rank stays, the
-  // others turn around it. In round r those meet whose sum is 2r modulo n - 1, and who would meet itself, r, the last.
+  // others turn. In round r two ranks meet if their sum is 2r modulo n - 1; r, paired with itself, meets the last.
   const int turning = n - 1;
   const int round = p.root % turning;
   if (rank == turning) return round;
@@ -43,7 +43,7 @@ const Collective kPingpong{
     .has_root = true,
     .count = whole_count,
     .extents = one_to_one,
-    // Of what goes both ways at once both count, as in osu_bibw.
+    // Both directions count, as in osu_bibw.
     .algorithm_bytes =
         [](const Problem& p) {
           const int ways = traffic_of(p).pattern == PingpongPattern::both ? 2 : 1;
@@ -57,7 +57,7 @@ const Collective kPingpong{
     },
     .why_not = [](const Problem& p) -> std::string {
       if (p.nranks % 2 == 0) return {};
-      return "pingpong needs an even number of ranks, so that each is in a pair, not " + std::to_string(p.nranks);
+      return "pingpong needs an even number of ranks, so that each has a peer, not " + std::to_string(p.nranks);
     },
     .messages_per_call =
         [](const Problem& p) {

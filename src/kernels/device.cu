@@ -27,8 +27,8 @@ __device__ void load_rows(const Pattern& pattern, bool reduction, Rows<W>& rows)
 __device__ std::uint64_t grid_thread() { return static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x; }
 __device__ std::uint64_t grid_threads() { return static_cast<std::uint64_t>(gridDim.x) * kThreads; }
 
-/// Calls `each` with every pair of vectors that is this thread's turn: the group's place among the range's, and the
-/// pair in the group, always the same one.
+/// Calls `each` with every pair of vectors that this thread makes: the group's place among the range's, and the pair in
+/// the group, which is always the same.
 template <unsigned W, class Each>
 __device__ void for_pairs(std::uint32_t groups, Each each) {
   constexpr unsigned per_block = kThreads / W;
@@ -36,14 +36,14 @@ __device__ void for_pairs(std::uint32_t groups, Each each) {
   for (std::uint32_t g = blockIdx.x * per_block + threadIdx.x / W; g < groups; g += gridDim.x * per_block) each(g, j);
 }
 
-/// Calls `each` with the place of every single element that is this thread's turn.
+/// Calls `each` with the place of every single element that this thread makes.
 __device__ void for_singles(const Split& parts, auto each) {
   for (std::uint64_t i = grid_thread(); i < parts.singles; i += grid_threads()) {
     each(i < parts.head ? i : i + std::uint64_t{parts.groups} * kGroupElems);
   }
 }
 
-/// Cuts elements [first, first + count) at the ends of segments, and calls `each` with what is before and in each part.
+/// Cuts elements [first, first + count) at the ends of segments; calls `each` with what is before and in each part.
 __device__ void for_segments(std::uint64_t first, std::uint64_t count, auto each) {
   for (std::uint64_t before = 0; before < count;) {
     const std::uint64_t part = min(count - before, kSegmentElems - (first + before) % kSegmentElems);
@@ -52,13 +52,13 @@ __device__ void for_segments(std::uint64_t first, std::uint64_t count, auto each
   }
 }
 
-/// Where the low vector of a pair lies; the high one is sixteen elements behind.
+/// The byte of the low vector of a pair; the high one is sixteen elements later.
 template <unsigned W>
 __device__ std::uint64_t pair_byte(std::uint32_t g, unsigned j) {
   return static_cast<std::uint64_t>(g) * (kGroupElems * W) + j * 16;
 }
 
-/// A vector at an address that elements are aligned to, and vectors are or are not.
+/// A vector at an address that is aligned to elements; `in_step`: to vectors, too.
 template <unsigned W, bool in_step>
 __device__ void store_vector(unsigned char* at, const Vector16& v) {
   const std::uint32_t* const w = v.words;
@@ -88,7 +88,7 @@ __device__ void store_vector(unsigned char* at, const Vector16& v) {
   }
 }
 
-/// The same for a load; of an unaligned one the words that it lies in are read.
+/// The same for a load; for an unaligned one, the words that contain it are read.
 template <unsigned W, bool in_step>
 __device__ Vector16 load_vector(const unsigned char* at) {
   if constexpr (in_step) {
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kThreads) repeat_kernel(BitsOf<W> bits, std::u
   for (std::uint64_t i = grid_thread(); i < count; i += grid_threads()) elements[i] = bits;
 }
 
-/// Apart, as what compares: they are rarely called, and would take registers from the loops that are always run.
+/// Not inlined: rarely called, and would take registers from the loops that always run.
 __device__ __noinline__ bool beyond_tolerance(const Pattern& pattern, std::uint64_t got, std::uint64_t want) {
   return !(fabs(decode_float(pattern.dtype, got) - decode_float(pattern.dtype, want)) <= pattern.tolerance);
 }
@@ -276,12 +276,12 @@ __global__ void __launch_bounds__(kThreads) check_kernel(const __grid_constant__
 
 __global__ void reset_kernel(CheckResult* result) { *result = {0, ~std::uint64_t{0}, 0}; }
 
-/// Thread blocks of a kernel that fill the current device: as many as are resident at once, since a grid that is a
-/// little larger ends in a round of few blocks. A kernel's number is asked for once on each of the first devices.
+/// Thread blocks of a kernel that fill the current device: as many as are resident at once, since a slightly larger
+/// grid ends in a round of few blocks. A kernel's number is queried once on each of the first devices.
 template <auto kernel>
 unsigned resident_blocks() {
   constexpr int kMaxDevices = 64;
-  static std::array<std::atomic<unsigned>, kMaxDevices> known{};  // 0: not asked for
+  static std::array<std::atomic<unsigned>, kMaxDevices> known{};  // 0: not queried
   int device = 0, sms = 1, per_sm = 1;
   if (cudaGetDevice(&device) != cudaSuccess) return 1;
   if (device < kMaxDevices && known[device] > 0) return known[device];
@@ -298,7 +298,7 @@ unsigned blocks_for(std::uint64_t threads) {
   return static_cast<unsigned>(std::clamp<std::uint64_t>(needed, 1, resident_blocks<kernel>()));
 }
 
-/// Calls `work` with the width and the kind of the pattern as compile-time constants, and returns its result.
+/// Calls `work` with the width and the kind of the pattern as compile-time constants; returns its result.
 template <class Work>
 int dispatch(const Pattern& pattern, Work work) {
   const auto with_width = [&](auto width) -> int {
@@ -316,7 +316,7 @@ int dispatch(const Pattern& pattern, Work work) {
   }
 }
 
-/// A launch as a call, without the triple brackets, which only nvcc understands.
+/// A launch as a call, without the triple angle brackets, which only nvcc understands.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), dim3 grid, unsigned threads, void* stream, const Arguments&... arguments) {
   cudaLaunchConfig_t config{};
@@ -353,7 +353,7 @@ int fill_neutral_on_device(const Pattern& pattern, std::size_t count, void* dst,
 int check_on_device(const Pattern& pattern, const Block* blocks, std::size_t nblocks, const void* recv,
                     CheckResult* result, void* stream) {
   if (nblocks == 0) return cudaSuccess;
-  // The blocks' sizes are known on the device only. Most receive one block, or one per rank of equal size.
+  // Only the device knows the blocks' sizes. Most ranks receive one block, or one per rank of equal size.
   const auto y = static_cast<unsigned>(std::min<std::size_t>(nblocks, kMaxGridY));
   return dispatch(pattern, [&](auto width, auto reduces) {
     constexpr auto kernel = check_kernel<decltype(width)::value, decltype(reduces)::value>;

@@ -14,8 +14,8 @@ int fill_on_device(const Pattern& pattern, int rank, std::size_t first, std::siz
 
 int fill_neutral_on_device(const Pattern& pattern, std::size_t count, void* dst, void* stream);
 
-/// Adds what the comparison of `nblocks` blocks finds to *result (device memory; reset_check_on_device first).
-/// `blocks` is device memory that stays valid until the stream has passed.
+/// Adds what the comparison of `nblocks` blocks finds to *result (device memory; reset_check_on_device first). `blocks`
+/// is device memory that stays valid until the stream has passed.
 int check_on_device(const Pattern& pattern, const Block* blocks, std::size_t nblocks, const void* recv,
                     CheckResult* result, void* stream);
 

@@ -9,7 +9,7 @@
 
 namespace busbar {
 
-/// What work(bits) gives with a `bits` of the unsigned integer of so many bytes: 1, 2, 4 or 8.
+/// The result of work(bits), where `bits` is an unsigned integer of so many bytes: 1, 2, 4 or 8.
 auto with_bits_of(std::size_t width, auto work) {
   switch (width) {
     case 1:
@@ -23,8 +23,8 @@ auto with_bits_of(std::size_t width, auto work) {
   }
 }
 
-/// What make.operator()<D, O>() gives for a dtype and an op that are known at run time only; an empty one for those
-/// that libraries of the host lack (avg, mulsum).
+/// The result of make.operator()<D, O>() for a dtype and an op known only at run time; an empty one for ops that the
+/// host's libraries lack (avg, mulsum).
 template <class Result, class Make>
 Result for_dtype_and_op(DType dtype, Op op, Make make) {
   Result found{};

@@ -10,23 +10,23 @@
 
 namespace busbar {
 
-/// Streams that are not a rank's: the picks a(i), four words to a group, and the word of each group that gives b and c.
+/// Streams that no rank has: the picks a(i), four words to a group; and the word of each group that gives b and c.
 inline constexpr std::uint32_t kPickStream = 0xFFFFFFFF;
 inline constexpr std::uint32_t kGroupStream = 0xFFFFFFFE;
 
-/// Row of ranks outside the window, after the sixteen rotations of the palette.
+/// The row of ranks outside the window, after the sixteen rotations of the palette.
 inline constexpr std::uint32_t kNeutralRow = kPaletteSize;
 
 inline constexpr std::uint32_t kCounterStep = 0x9E3779B1;  ///< odd, nearest to 2^32 / golden ratio
 inline constexpr std::uint32_t kMix1 = 0x85EBCA6B;         ///< multipliers of MurmurHash3's fmix32 (A. Appleby)
 inline constexpr std::uint32_t kMix2 = 0xC2B2AE35;
 
-/// Elements in a row, from a multiple of as many on, within which no stream changes its key: not even that of the words
-/// of data movement, of which elements of 8 bytes have two.
+/// Elements in a segment, which starts at a multiple of this number. Within it no stream changes its key, not even the
+/// words of data movement, of which an element of 8 bytes takes two.
 inline constexpr std::uint64_t kSegmentElems = std::uint64_t{1} << 31;
 
 /// Selects one of 2^64 sequences of 2^32 words. `tweak` enters between two multiplications: with `offset` alone, two
-/// sequences would be the same one moved, and a shifted or misplaced message could look right.
+/// sequences would be shifted copies, and a shifted or misplaced message could look right.
 struct StreamKey {
   std::uint32_t offset = 0;
   std::uint32_t tweak = 0;
@@ -46,11 +46,11 @@ BUSBAR_HD inline StreamKey stream_key(std::uint64_t seed, std::uint32_t stream, 
   return {static_cast<std::uint32_t>(key), static_cast<std::uint32_t>(key >> 32)};
 }
 
-/// Word `index` (its low 32 bits) of the key's sequence but for the last step, x ^ (x >> 16).
+/// Word `index` (its low 32 bits) of the key's sequence without the last step, x ^ (x >> 16).
 BUSBAR_HD inline std::uint32_t open_word(StreamKey key, std::uint32_t index) {
   std::uint32_t x = index * kCounterStep + key.offset;
   x = (x ^ (x >> 16)) * kMix1;
-  // With y = x ^ tweak, y ^ (y >> 13): what has the tweak alone is computed once for many words.
+  // With y = x ^ tweak, y ^ (y >> 13): the part that only depends on the tweak is computed once for many words.
   x = (x ^ (x >> 13) ^ (key.tweak ^ (key.tweak >> 13))) * kMix2;
   return x;
 }
@@ -61,7 +61,7 @@ BUSBAR_HD inline std::uint32_t stream_word(StreamKey key, std::uint32_t index) {
   return x ^ (x >> 16);
 }
 
-/// What decides a group's row. Row r < 16 is the palette rotated by r for a rank, reduced[r] for the reduction.
+/// Decides a group's row. Row r < 16 is the palette rotated by r for a rank, reduced[r] for the reduction.
 struct RowRule {
   bool reduction = false;
   std::uint32_t rank = 0;
@@ -74,19 +74,18 @@ BUSBAR_HD inline RowRule row_rule(const Pattern& pattern, int rank) {
           static_cast<std::uint32_t>(pattern.window)};
 }
 
-/// b of the group with that word, in [0, 16).
+/// b of the group with this word, in [0, 16).
 BUSBAR_HD inline std::uint32_t group_b(std::uint32_t word) { return word % kPaletteSize; }
 
-/// The place of `rank` in the group's order, p = (rank + c) mod nranks; it contributes when p < window.
+/// The place of `rank` in the group's order, p = (rank + c) mod nranks; it contributes if p < window.
 BUSBAR_HD inline std::uint32_t group_place(std::uint32_t word, std::uint32_t rank, std::uint32_t nranks) {
   const auto c = static_cast<std::uint32_t>(static_cast<std::uint64_t>(word) * nranks >> 32);
   const std::uint32_t p = rank + c;
   return p < nranks ? p : p - nranks;
 }
 
-/// By how much the palette is rotated for the rank at place p: the upper bits of p times one of sixteen unrelated
-/// numbers. With p * b instead, places that are sixteen apart would hold the same data, whatever b: ranks 0 and 16
-/// of 32.
+/// The rotation of the palette for the rank at place p: the upper bits of p times one of sixteen unrelated numbers.
+/// With p * b instead, places sixteen apart would hold the same data for every b: ranks 0 and 16 of 32.
 BUSBAR_HD inline std::uint32_t rotation_of(std::uint32_t b, std::uint32_t p) {
   const std::uint32_t x = b * kCounterStep + kMix1;
   return x * x * p >> 28;
@@ -104,11 +103,11 @@ BUSBAR_HD inline std::uint64_t row_entry(const Pattern& pattern, bool reduction,
   return row == kNeutralRow ? pattern.neutral : pattern.palette[(a + row) % kPaletteSize];
 }
 
-/// Words of picks that one group has.
+/// Words of picks per group.
 inline constexpr std::uint32_t kPickWords = 4;
 
-/// Where a(i) lies in its group's sixteen bytes of picks: the low halves of the bytes are those of the first sixteen
-/// elements, the high halves those of the other sixteen.
+/// Where a(i) is in its group's sixteen bytes of picks: the low halves of the bytes belong to the first sixteen
+/// elements, the high halves to the other sixteen.
 BUSBAR_HD inline std::uint64_t pick_word(std::uint64_t index) {
   return index / kGroupElems * kPickWords + index % 16 / 4;
 }
@@ -123,7 +122,7 @@ BUSBAR_HD inline std::uint32_t pick_of(std::uint64_t seed, std::uint64_t index) 
   return (word >> pick_shift(index)) % kPicks;
 }
 
-/// The word of the group of element `index`.
+/// The group word of element `index`.
 BUSBAR_HD inline std::uint32_t group_word(std::uint64_t seed, std::uint64_t index) {
   const std::uint64_t group = index / kGroupElems;
   return stream_word(stream_key(seed, kGroupStream, group), static_cast<std::uint32_t>(group));

@@ -9,16 +9,16 @@
 
 namespace busbar {
 
-/// Elements are made in batches of so many, starting at multiples of it: eight groups, one AVX2 vector of group words.
+/// Elements per batch, which starts at a multiple of it: eight groups, one AVX2 vector of group words.
 inline constexpr std::size_t kBatchElems = 8 * kGroupElems;
 
 enum class Isa : std::uint8_t { portable, avx2 };
 
-/// The fastest that this machine runs.
+/// The fastest implementation that this machine runs.
 Isa best_isa();
 
-/// What generate needs to know, made once per call of fill or check. `rows` holds the 17 rows (element.h), each
-/// kPicks elements, in the order of bytes that the implementation looks them up in.
+/// What generate needs, made once per call of fill or check. `rows` holds the 17 rows (element.h) of kPicks elements
+/// each, in the byte order in which the implementation looks them up.
 struct Source {
   Isa isa = Isa::portable;
   std::size_t width = 4;
@@ -29,15 +29,14 @@ struct Source {
   alignas(64) unsigned char rows[(kPaletteSize + 1) * kPicks * 8];
 };
 
-/// `rank` may be kReduction where the pattern reduces.
+/// `rank` may be kReduction if the pattern reduces.
 Source make_source(const Pattern& pattern, int rank, Isa isa);
 
-/// Writes `batches` batches from element `first` (a multiple of kBatchElems) to dst; they lie in one segment
-/// (kSegmentElems). `streaming`: past the caches, as for memory that is far larger; dst must then be aligned to 32
-/// bytes.
+/// Writes `batches` batches from element `first` (a multiple of kBatchElems) to dst; all are in one segment
+/// (kSegmentElems). `streaming`: past the caches, for memory that is far larger; dst must then be aligned to 32 bytes.
 void generate(const Source& source, std::uint64_t first, std::size_t batches, void* dst, bool streaming);
 
-/// How many batches at data are what they should be, up to the first that is not.
+/// How many batches at data are right, up to the first wrong one.
 std::size_t count_matching(const Source& source, std::uint64_t first, std::size_t batches, const void* data);
 
 /// The implementations; generate and count_matching choose.

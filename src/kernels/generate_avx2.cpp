@@ -1,7 +1,7 @@
 #include "kernels/generate.h"
 
-// Compiled for AVX2 function by function and called only where the processor has it, so that the library as a whole
-// runs on every x86-64.
+// Each function is compiled for AVX2 and called only if the processor has it, so that the library as a whole runs on
+// every x86-64.
 
 #if defined(__x86_64__)
 
@@ -42,7 +42,7 @@ BUSBAR_AVX2_INLINE __m256i next(Words& words) {
   return _mm256_xor_si256(x, _mm256_srli_epi32(x, 16));
 }
 
-/// Where the vectors of generate go: into memory, past the caches or not.
+/// Where generate writes its vectors: memory, past the caches or not.
 template <bool streaming>
 struct Store {
   unsigned char* at;
@@ -53,16 +53,16 @@ struct Store {
   }
 };
 
-/// How far count_matching reads ahead: between the loads the processor is busy making what they should be, and its own
+/// How far count_matching reads ahead: between the loads the processor computes the expected elements, and its own
 /// prefetcher falls behind (measured on a Zen 3: 0.75 of a plain read's bandwidth without, 0.95 with).
 constexpr int kReadAheadBytes = 2048;
 
-/// Where the vectors of count_matching go: against memory.
+/// Where count_matching sends its vectors: to a comparison with memory.
 struct Compare {
   const unsigned char* at;
   __m256i difference;
   BUSBAR_AVX2_INLINE void put(__m256i v) {
-    _mm_prefetch(reinterpret_cast<const char*>(at) + kReadAheadBytes, _MM_HINT_T0);  // harmless beyond the end
+    _mm_prefetch(reinterpret_cast<const char*>(at) + kReadAheadBytes, _MM_HINT_T0);  // harmless after the end
     const __m256i got = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
     difference = _mm256_or_si256(difference, _mm256_xor_si256(v, got));
     at += 32;
@@ -93,19 +93,19 @@ BUSBAR_AVX2_INLINE __m256i repeat8(const unsigned char* p) {
   return _mm256_set1_epi64x(eight);
 }
 
-/// The picks of a group, one to a byte: elements 0 to 15 in the lower lane, 16 to 31 in the upper one.
+/// The picks of a group, one per byte: elements 0 to 15 in the lower lane, 16 to 31 in the upper one.
 BUSBAR_AVX2_INLINE __m256i pick_bytes(const std::uint32_t* picks) {
   const __m256i both = _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(picks)));
   return _mm256_and_si256(_mm256_srlv_epi32(both, _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4)), _mm256_set1_epi8(7));
 }
 
-/// Sixteen picks as two vectors of 32-bit indices, of which a shuffle sees the three low bits.
+/// Sixteen picks as two vectors of 32-bit indices; a shuffle sees the three low bits of each.
 struct Indices {
   __m256i first;
   __m256i second;
 };
 
-/// Of elements 0 to 15 of a group; shifted right by 4 they are those of elements 16 to 31.
+/// The indices of elements 0 to 15 of a group; shifted right by 4 they are those of elements 16 to 31.
 BUSBAR_AVX2_INLINE Indices pick_lanes(__m128i picks) {
   return {_mm256_cvtepu8_epi32(picks), _mm256_cvtepu8_epi32(_mm_srli_si128(picks, 8))};
 }
@@ -151,7 +151,7 @@ BUSBAR_AVX2_INLINE void expand(const unsigned char* row, const std::uint32_t* pi
   }
 }
 
-/// The streams that a batch is made of.
+/// The streams from which a batch is built.
 struct Streams {
   Words words;   ///< data movement: the elements; reductions: the picks
   Words groups;  ///< reductions
@@ -165,7 +165,7 @@ BUSBAR_AVX2_INLINE Streams streams_from(const Source& source, std::uint64_t firs
   return {words_from(source, kPickStream, pick_word(first)), words_from(source, kGroupStream, first / kGroupElems)};
 }
 
-/// W = 0: data movement, where width only tells how many words a batch has.
+/// W = 0: data movement, where `width` only says how many words a batch has.
 template <int W, class Sink>
 BUSBAR_AVX2_INLINE void make_batch(const Source& source, Streams& streams, Sink& sink) {
   if constexpr (W == 0) {
@@ -200,7 +200,7 @@ BUSBAR_AVX2 std::size_t compare_batches(const Source& source, std::uint64_t firs
   return batches;
 }
 
-/// Calls `work` with what make_batch is compiled for.
+/// Calls `work` with the constants for which make_batch is compiled.
 auto with_width(const Source& source, auto work) {
   switch (source.reduces ? source.width : 0) {
     case 0:

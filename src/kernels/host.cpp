@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kChunkBytes = 4096;
 
-/// Fills of at least so many bytes go past the caches, as memset's do: they would evict everything and read each line
+/// Fills of at least so many bytes bypass the caches, as memset's do: they would evict everything and read each line
 /// before writing it.
 constexpr std::size_t kStreamingBytes = std::size_t{8} << 20;
 
@@ -34,7 +34,7 @@ Run next_run(std::uint64_t first, std::size_t count) {
           true};
 }
 
-/// Compares `count` elements that differ somewhere; `index` is that of the first in the receive part.
+/// Compares `count` elements of which at least one differs; `index` is the first one's index in the receive part.
 template <class Same>
 CheckResult compare(const unsigned char* got, const unsigned char* want, std::size_t count, std::size_t width,
                     std::uint64_t index, const Same& same) {
@@ -45,7 +45,7 @@ CheckResult compare(const unsigned char* got, const unsigned char* want, std::si
   return result;
 }
 
-/// Checks elements [first, first + count) of the source, which lie within one batch.
+/// Checks elements [first, first + count) of the source, all in one batch.
 CheckResult check_batch(const Pattern& pattern, const Source& source, std::uint64_t first, std::size_t count,
                         const unsigned char* got, std::uint64_t index) {
   alignas(64) unsigned char batch[kBatchElems * 8];

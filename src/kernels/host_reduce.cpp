@@ -62,7 +62,7 @@ typename F::Storage from_float(float value) {
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<Storage>(F::kNan);
 
-  // The significand as an integer times 2^(exponent - 150), then how many of its low bits the format has no room for.
+  // The significand as an integer times 2^(exponent - 150), then how many of its low bits exceed the format.
   const std::uint32_t biased = magnitude >> 23;
   const std::uint32_t significand = biased == 0 ? magnitude : (magnitude & 0x7fffffu) | 0x800000u;
   const int exponent = biased == 0 ? 1 : static_cast<int>(biased);
@@ -86,7 +86,7 @@ std::int32_t order_key(std::uint32_t bits) {
   return (bits & F::kSign) != 0 ? -magnitude - 1 : magnitude;
 }
 
-/// A NaN's sign made the one that loses against every number.
+/// Gives a NaN the sign that loses against every number.
 template <class F, Op op>
 std::uint32_t with_losing_nan(std::uint32_t bits) {
   if (!is_nan<F>(bits)) return bits;

@@ -16,15 +16,14 @@ using ReduceFn = void (*)(const void* in, void* inout, std::size_t count);
 ///   bfloat16 products below 2^-126, which float itself has already rounded.)
 /// - half, bfloat16 and f8e5m2 overflow to infinity; f8e4m3 has none and saturates to +-448, as NCCL's does.
 /// - sum and prod of a NaN are 0x7fff (0x7f in 8 bits), the NaN that CUDA makes.
-/// - max and min ignore a NaN beside a number and take -0 for less than +0, as CUDA's fmaxf and therefore NCCL do; of
-/// two
-///   NaNs some NaN remains.
+/// - max and min of a NaN and a number are the number; -0 counts as less than +0, as with CUDA's fmaxf and therefore
+///   NCCL. Of two NaNs some NaN remains.
 ReduceFn narrow_reduction(DType dtype, Op op);
 
-/// The same in plain C++, for CPUs without AVX2 and F16C and as the reference of the vectorised version.
+/// The same in plain C++, for CPUs without AVX2 and F16C and as the reference for the vectorized version.
 ReduceFn portable_narrow_reduction(DType dtype, Op op);
 
-/// The AVX2 and F16C version; null where narrow_reduction is, and on CPUs without them.
+/// The AVX2 and F16C version; null if narrow_reduction is, and on CPUs without them.
 ReduceFn avx2_narrow_reduction(DType dtype, Op op);
 
 }  // namespace busbar

@@ -19,7 +19,7 @@ namespace busbar {
 namespace {
 
 // Every function carries the target, so that the rest of the program stays runnable on any x86-64 and the choice is
-// made at run time. A step reduces 32 bytes of elements; `b` is the side that the result replaces.
+// made at run time. A step reduces 32 bytes of elements; the result replaces `b`.
 #define BUSBAR_AVX2 [[gnu::target("avx2,f16c"), gnu::always_inline]] static inline
 
 constexpr int kToNearestEven = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -28,7 +28,7 @@ struct Lanes16 {
   static constexpr int kBytes = 2;
   BUSBAR_AVX2 __m256i all(int v) { return _mm256_set1_epi16(static_cast<short>(v)); }
   BUSBAR_AVX2 __m256i greater(__m256i a, __m256i b) { return _mm256_cmpgt_epi16(a, b); }
-  /// Every byte's top bit set exactly in the negative lanes.
+  /// Sets every byte's top bit exactly in the negative lanes.
   BUSBAR_AVX2 __m256i negative(__m256i x) { return _mm256_srai_epi16(x, 15); }
 };
 
@@ -39,9 +39,9 @@ struct Lanes8 {
   BUSBAR_AVX2 __m256i negative(__m256i x) { return x; }
 };
 
-/// max or min of any of the formats by integers alone: `kNan` is the largest magnitude, `kLargest` the largest that is
-/// a number. As integers the values are in order except where both are negative, where they are in reverse; and a NaN
-/// loses by itself once its sign is the losing one.
+/// max or min of any of the formats with integer operations only: `kNan` is the largest magnitude, `kLargest` the
+/// largest number. As integers the values are in order, except that two negative ones are in reverse order. A NaN loses
+/// without further work once its sign is the losing one.
 template <class L, int kNan, int kLargest, bool kMax>
 struct Extreme {
   BUSBAR_AVX2 __m256i with_losing_nan(__m256i x) {
@@ -98,7 +98,7 @@ struct HalfStep {
 template <Op op>
 struct Bfloat16Step {
   /// Rounds both halves of 16 results at once: with the upper 16 bits of each float in one vector and the lower in the
-  /// other, the upper must grow where lower + 0x7fff + (upper is odd) carries, which the top bit of the average tells.
+  /// other, the upper must grow if lower + 0x7fff + (upper is odd) carries, which the top bit of the average shows.
   BUSBAR_AVX2 __m256i rounded(__m256i even, __m256i odd) {
     const __m256i upper = _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa);
     const __m256i lower = _mm256_blend_epi16(even, _mm256_slli_epi32(odd, 16), 0xaa);
@@ -120,14 +120,14 @@ struct Bfloat16Step {
   }
 };
 
-// The 8-bit types (but for the sum of e4m3) pass through half, two vectors of it: the bytes at even and at odd places.
+// The 8-bit types (except the sum of e4m3) pass through half, two vectors of it: the bytes at even and at odd places.
 // Half's 11 significant bits are at least twice theirs plus 2, so rounding the exact result to half first never changes
-// the second rounding (Figueroa, "When is double rounding innocuous?", 1995); the products below that theorem's range
-// are covered by the exhaustive test.
+// the second rounding (Figueroa, "When is double rounding innocuous?", 1995). The exhaustive test covers the products
+// below that theorem's range.
 
 template <Op op>
 struct E5m2Step {
-  /// The upper byte of each half, rounded, in the lower byte's place.
+  /// The upper byte of each half, rounded, moved to the lower byte.
   BUSBAR_AVX2 __m256i rounded(__m256i half) {
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi16(half, 8), _mm256_set1_epi16(1));
     return _mm256_add_epi16(_mm256_add_epi16(half, _mm256_set1_epi16(0x7f)), odd);
@@ -163,7 +163,7 @@ BUSBAR_AVX2 __m256i e4m3_bytes(__m256i even_magnitude, __m256i odd_magnitude, __
 
 template <Op op>
 struct E4m3Step {
-  /// Bytes in the upper places as halves of 2^-8 their value: the exponent's bias is 7 there and 15 here.
+  /// Bytes in the upper places as halves of 2^-8 their value: the exponent's bias is 7 in e4m3 and 15 in half.
   BUSBAR_AVX2 __m256i as_halves(__m256i upper_bytes) {
     return _mm256_and_si256(_mm256_srai_epi16(upper_bytes, 1), _mm256_set1_epi16(static_cast<short>(0xbf80)));
   }
@@ -183,10 +183,10 @@ struct E4m3Step {
   }
 };
 
-/// Sums of e4m3 without conversions, which are the slowest part of the way through half: its bits moved to a float's
-/// exponent and mantissa are 2^-120 times the number (subnormals being subnormal floats), and the exact sum is rounded
-/// where it stands. Not for products, since those of subnormal floats are slow on many CPUs; and not for e5m2, whose
-/// infinities would need a way of their own and where it gains nothing.
+/// Sums of e4m3 without conversions, the slowest part of the way through half. A number's bits, moved to a float's
+/// exponent and mantissa, are 2^-120 times the number (subnormals become subnormal floats), and the exact sum is
+/// rounded in place. Not for products, since those of subnormal floats are slow on many CPUs; and not for e5m2, whose
+/// infinities would need extra code for no gain.
 template <>
 struct E4m3Step<Op::sum> {
   BUSBAR_AVX2 __m256i add_rounded(__m256i a, __m256i b) {
@@ -200,7 +200,7 @@ struct E4m3Step<Op::sum> {
     return _mm256_and_si256(_mm256_srai_epi16(upper_bytes, 4), _mm256_set1_epi16(static_cast<short>(0x87f0)));
   }
 
-  /// The sums of 16 values that stand in the upper halves of floats, in the same places.
+  /// The sums of 16 values that are in the upper halves of floats, in the same places.
   BUSBAR_AVX2 __m256i add_spread(__m256i a, __m256i b) {
     const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
     const __m256i even = add_rounded(_mm256_slli_epi32(a, 16), _mm256_slli_epi32(b, 16));
@@ -258,7 +258,7 @@ ReduceFn pick(Op op) {
   return nullptr;
 }
 
-/// By CPUID, because clang 14's __builtin_cpu_supports does not know the name; hypervisors may hide it beside AVX2.
+/// By CPUID, because clang 14's __builtin_cpu_supports does not know the name; hypervisors may hide F16C but show AVX2.
 bool has_f16c() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
@@ -267,7 +267,7 @@ bool has_f16c() {
 }  // namespace
 
 ReduceFn avx2_narrow_reduction(DType dtype, Op op) {
-  // Asked once: in a virtual machine each CPUID traps, 50 us that every 8-byte all_reduce of half would pay.
+  // Queried once: in a virtual machine each CPUID traps, 50 us that every 8-byte all_reduce of half would pay.
   static const bool available = __builtin_cpu_supports("avx2") && has_f16c();
   if (!available) return nullptr;
   switch (dtype) {

@@ -1,7 +1,7 @@
 #pragma once
 
-// What one GPU thread computes. Apart from the kernels, and compiled for the host as well, so that it is tested on
-// machines without a GPU.
+// What one GPU thread computes. Separate from the kernels and compiled for the host as well, so that machines without a
+// GPU can test it.
 
 #include "kernels/element.h"
 
@@ -10,7 +10,7 @@
 
 namespace busbar {
 
-/// The unsigned integer of W bytes: elements are bits here.
+/// The unsigned integer of W bytes: elements are handled as bits here.
 template <unsigned W>
 using BitsOf = std::conditional_t<
     W == 8, std::uint64_t,
@@ -21,13 +21,13 @@ struct alignas(16) Vector16 {
   std::uint32_t words[4];
 };
 
-/// What a thread makes at once: the 16 bytes from some element on, and those from the sixteenth after it on. They lie
-/// in one group, and a word of picks is of four elements of the one and of four of the other. A group has W such pairs.
+/// What a thread makes at once: 16 bytes from some element on, and 16 bytes from the sixteenth element after it. Both
+/// are in one group, and a word of picks covers four elements of each. A group has W such pairs.
 struct VectorPair {
   Vector16 low, high;
 };
 
-/// The bytes of x and y (0 to 3 and 4 to 7) that the four nibbles of `selector` name, of which the top bits are 0.
+/// The bytes of x and y (0 to 3 and 4 to 7) that the four nibbles of `selector` name; their top bits are 0.
 BUSBAR_HD inline std::uint32_t permute_bytes(std::uint32_t x, std::uint32_t y, std::uint32_t selector) {
 #if defined(__CUDA_ARCH__)
   return __byte_perm(x, y, selector);
@@ -41,8 +41,7 @@ BUSBAR_HD inline std::uint32_t permute_bytes(std::uint32_t x, std::uint32_t y, s
 #endif
 }
 
-/// A source's rows, as they are looked up: a row of narrow elements as the eight first bytes, then the eight second
-/// ones.
+/// A source's rows in lookup order: a row of narrow elements as the eight first bytes, then the eight second ones.
 template <unsigned W>
 struct alignas(16) Rows {
   static constexpr unsigned kRowBytes = kPicks * W;
@@ -59,7 +58,7 @@ struct alignas(16) Rows {
     }
   }
 
-  /// Entry a of the row that begins at that byte.
+  /// Entry a of the row that begins at byte `row_byte`.
   BUSBAR_HD BitsOf<W> at(std::uint32_t row_byte, std::uint32_t a) const {
     if constexpr (W == 1) {
       return bytes[row_byte + a];
@@ -89,7 +88,7 @@ struct Maker {
                          kReduces ? pick_word(first) : first * W / 4)),
         groups(stream_key(pattern.seed, kGroupStream, first / kGroupElems)),
         rows(rows_) {
-    rule.reduction = holds == Holds::reduced;  // known to the compiler
+    rule.reduction = holds == Holds::reduced;  // known at compile time
   }
 
   BUSBAR_HD BitsOf<W> element(std::uint64_t i) const {
@@ -115,7 +114,7 @@ struct Maker {
     } else if constexpr (W <= 2) {
       bytes_of_planes(group, j, out);
     } else {
-      // 16 / W picks of the low half and as many of the high one, each moved to where it counts bytes of a row.
+      // 16 / W picks of the low half and as many of the high one, each shifted so that it counts bytes of a row.
       constexpr unsigned kPerVector = 16 / W;
       const std::uint32_t row = row_byte(group);
       const std::uint32_t picks =
@@ -142,8 +141,8 @@ struct Maker {
     if constexpr (W == 8) v.words[n * 2 + 1] = static_cast<std::uint32_t>(bits >> 32);
   }
 
-  /// Elements of 1 and 2 bytes. A word of picks is eight nibbles, in turns of an element of the low vector and of one
-  /// of the high vector, and so two selectors, each of four entries of a row's eight bytes.
+  /// Elements of 1 and 2 bytes. The eight nibbles of a word of picks alternate between the low and the high vector.
+  /// They form two selectors, each of four entries of a row's eight bytes.
   BUSBAR_HD void bytes_of_planes(std::uint32_t group, unsigned j, VectorPair& out) const {
     const auto* const row = reinterpret_cast<const std::uint32_t*>(rows->bytes + row_byte(group));
     std::uint32_t plane[W][2];
@@ -171,8 +170,8 @@ struct Maker {
   }
 };
 
-/// How a range of elements splits into whole groups, which are made by pairs of vectors, and the single elements before
-/// and after them.
+/// Splits a range of elements into whole groups, which are made by pairs of vectors, and the single elements before and
+/// after them.
 struct Split {
   std::uint64_t head = 0;
   std::uint32_t groups = 0;
@@ -181,8 +180,8 @@ struct Split {
 };
 
 /// Splits `count` elements of one segment at `memory`, which is aligned to an element; the first is element `first` of
-/// the data. Where vectors do not lie at whole words, at least a word of single elements is on either side, so that the
-/// words in which they begin and end belong to the range.
+/// the data. If vectors do not start at whole words, at least a word of single elements is on either side, so that the
+/// first and the last word of the vectors belong to the range.
 template <unsigned W>
 BUSBAR_HD Split split(const void* memory, std::uint64_t first, std::uint64_t count) {
   Split s;

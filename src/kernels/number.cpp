@@ -38,7 +38,7 @@ std::uint64_t nan_bits(DType dtype, const FloatFormat& format) {
   return (low_bits(bits_of(dtype) - 1 - stored) << stored) | (std::uint64_t{1} << (stored - 1));
 }
 
-/// Of infinity, or of the largest number where there is none.
+/// The bits of infinity, or of the largest number if there is none.
 std::uint64_t overflow_bits(DType dtype, const FloatFormat& format) {
   if (format.lone_nan != 0) return format.lone_nan - 1;
   const int stored = format.precision - 1;

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-/// Marks what nvcc compiles for the host and for the GPU.
+/// Marks code that nvcc compiles for the host and for the GPU.
 #if defined(__CUDACC__)
 #define BUSBAR_HD __host__ __device__
 #else
@@ -17,10 +17,10 @@ namespace busbar {
 /// Only for floating-point dtypes.
 constexpr const FloatFormat& float_format(DType dtype) { return element_type(dtype).format; }
 
-// A GPU has no table of dtypes. What follows is a choice between constants there, in this form: a format that comes
-// with the pattern, or a lone_nan in the format that is chosen, costs the check kernels up to 20 registers.
+// A GPU has no table of dtypes, so the following choose between constants in this form: a format that comes with the
+// pattern, or a lone_nan in the chosen format, costs the check kernels up to 20 registers.
 
-/// Whether the bits are NaN; `as_ieee`: whether they were where all ones in the exponent is not a number.
+/// Whether the bits are NaN; `as_ieee`: whether they were if all ones in the exponent meant no number.
 template <std::size_t first = 0>
 BUSBAR_HD inline bool is_nan(DType dtype, std::uint64_t bits, bool as_ieee) {
   constexpr std::uint64_t kLoneNan = kElementTypes[first].format.lone_nan;
@@ -29,7 +29,7 @@ BUSBAR_HD inline bool is_nan(DType dtype, std::uint64_t bits, bool as_ieee) {
   return as_ieee;
 }
 
-/// Without max and lone_nan, of a floating-point dtype.
+/// The format of a floating-point dtype, without max and lone_nan.
 template <std::size_t first = 0>
 BUSBAR_HD inline FloatFormat choose_float_format(DType dtype) {
   constexpr int kPrecision = kElementTypes[first].format.precision;

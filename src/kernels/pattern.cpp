@@ -10,7 +10,7 @@
 namespace busbar {
 namespace {
 
-/// Where the entry that is made j-th goes: no arithmetic progression, so that the steps of b are none in value either.
+/// Where the j-th entry goes: no arithmetic progression, so that the steps of b are none in value either.
 constexpr int kPlace[kPaletteSize] = {9, 2, 12, 7, 0, 14, 5, 11, 3, 8, 15, 1, 6, 13, 4, 10};
 
 std::uint64_t random_bits(const Pattern& pattern, int j, int attempt = 0) {
@@ -19,7 +19,7 @@ std::uint64_t random_bits(const Pattern& pattern, int j, int attempt = 0) {
 }
 
 /// Entry `m` of `strata` rising numbers in [low, high]: one from each of as many equal parts, so that they are distinct
-/// where the range allows, and random within it, so that every byte is used.
+/// if the range allows, and random within a part, so that every byte is used.
 std::uint64_t stratified(std::uint64_t low, std::uint64_t high, unsigned m, unsigned strata, std::uint64_t random) {
   const std::uint64_t span = high - low + 1;
   if (span < strata) return low + m * span / strata;
@@ -37,7 +37,7 @@ std::uint64_t integer_bits(DType dtype, std::uint64_t value) {
   return width == 8 ? value : value & ((std::uint64_t{1} << (width * 8)) - 1);
 }
 
-/// Integers of magnitude [low, high], half of them negative where the dtype has a sign; floating-point types hold them
+/// Integers of magnitude [low, high], half of them negative if the dtype has a sign; floating-point types hold them
 /// times `scale`.
 void set_magnitudes(Pattern& pattern, std::uint64_t low, std::uint64_t high, double scale = 1) {
   const bool both_signs = is_float(pattern.dtype) || is_signed(pattern.dtype);
@@ -54,8 +54,8 @@ void set_magnitudes(Pattern& pattern, std::uint64_t low, std::uint64_t high, dou
   }
 }
 
-/// Numbers of either sign with `nbits` significand bits and exponents in [-exponent, exponent], distinct where there
-/// are enough of them, none of them 1.
+/// Numbers of either sign with `nbits` significand bits and exponents in [-exponent, exponent]; distinct if there are
+/// enough of them; never 1.
 void set_powers(Pattern& pattern, int exponent, int nbits) {
   for (int j = 0; j < kPaletteSize; ++j) {
     std::uint64_t& entry = pattern.palette[kPlace[j]];
@@ -71,8 +71,8 @@ void set_powers(Pattern& pattern, int exponent, int nbits) {
   }
 }
 
-/// Sums of integers. Floating-point types leave room for one contribution more than the window, so that a doubled one
-/// is exact as well and can be named.
+/// Sums of integers. Floating-point types leave room for one contribution more than the window, so that a sum with a
+/// doubled contribution is exact as well and can be named.
 void choose_sum(Pattern& pattern) {
   const bool floating = is_float(pattern.dtype);
   const std::uint64_t factor = pattern.op == Op::mulsum ? kMulsumFactor : 1;
@@ -86,8 +86,8 @@ void choose_sum(Pattern& pattern) {
   set_magnitudes(pattern, 1, limit / (window + spare));
 }
 
-/// The window is small enough for magnitudes of nranks and more, so that the quotient shows every contribution; where
-/// the dtype does not hold twice nranks, one rank contributes to an element.
+/// The window is small enough for magnitudes of nranks and more, so that the quotient shows every contribution. If the
+/// dtype cannot hold twice nranks, one rank contributes to an element.
 void choose_integer_avg(Pattern& pattern) {
   const std::uint64_t limit = integer_max(pattern.dtype);
   const auto nranks = static_cast<std::uint64_t>(pattern.nranks);
@@ -98,8 +98,8 @@ void choose_integer_avg(Pattern& pattern) {
   set_magnitudes(pattern, high - high / 2, high);
 }
 
-/// Half a unit in the last place of numbers up to x. The hundredth covers types whose arithmetic rounds twice (fp8 by
-/// way of half).
+/// Half a unit in the last place of numbers up to x. The hundredth covers types whose arithmetic rounds twice (fp8
+/// through half).
 double rounding(const FloatFormat& format, double x) {
   return 1.01 * std::ldexp(0.5, std::max(std::ilogb(x), format.min_exponent) - (format.precision - 1));
 }
@@ -122,8 +122,8 @@ bool avg_is_exact(DType dtype, const FloatFormat& format, double unit, int nrank
   return decode(dtype, encode(dtype, share)) == share && unit * share >= std::ldexp(1.0, format.min_exponent);
 }
 
-/// As sum, scaled so that a share stays a normal number where the dtype can. Where shares are rounded, the window
-/// shrinks until a missing contribution stands out from the tolerance.
+/// As sum, scaled so that a share stays a normal number if the dtype can. If shares are rounded, the window shrinks
+/// until a missing contribution exceeds the tolerance.
 void choose_float_avg(Pattern& pattern) {
   const FloatFormat& format = float_format(pattern.dtype);
   const std::uint64_t limit = std::uint64_t{1} << format.precision;
@@ -149,9 +149,9 @@ void choose_float_prod(Pattern& pattern) {
   const int limit = std::min(-format.min_exponent, format.max_exponent);
   const int smallest = limit >= 14 ? 2 : 1;
   pattern.window = std::min(pattern.nranks, limit / smallest - 1);
-  const int factors = pattern.window + 1;  // as for sums: a doubled contribution is exact, too
+  const int factors = pattern.window + 1;  // as in sums, a doubled contribution is exact, too
   const int nbits = limit / factors >= 2 ? std::max(1, format.precision / factors) : 1;
-  // n factors below 2^(e+1) are below 2^(n(e+1)); with one significand bit they are 2^e itself.
+  // n factors below 2^(e+1) have a product below 2^(n(e+1)); with one significand bit they are 2^e exactly.
   set_powers(pattern, limit / factors - (nbits > 1 ? 1 : 0), nbits);
 }
 
@@ -238,7 +238,7 @@ Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_
 
 namespace {
 
-/// base^exponent where no power beyond the result is computed, so that nothing overflows on the way.
+/// base^exponent without powers larger than the result, so that no step overflows.
 template <class T>
 T power(T base, std::uint32_t exponent) {
   T result = 1;
@@ -249,8 +249,7 @@ T power(T base, std::uint32_t exponent) {
   return result;
 }
 
-/// `count` copies of `value` joined to `total`. T is double, or uint64, whose wrap-around serves both kinds of
-/// integers.
+/// Adds `count` copies of `value` to `total`. T is double, or uint64, whose wrap-around serves both kinds of integers.
 template <class T>
 T join(Op op, T total, T value, std::uint32_t count) {
   switch (op) {

@@ -9,20 +9,20 @@
 
 namespace busbar {
 
-/// Entries of a reduction palette, rotations of it, and rows of the table of its reductions.
+/// Entries of a reduction palette; also its rotations, and the rows of the table of its reductions.
 inline constexpr int kPaletteSize = 16;
 
-/// Entries that one group of elements chooses from, each with its own a(i): half a rotated palette, because eight are
-/// what one shuffle of AVX2 looks up.
+/// Entries that one group of elements chooses from, each with its own a(i): half a rotated palette, because one AVX2
+/// shuffle looks up eight.
 inline constexpr int kPicks = 8;
 
 /// Elements that share the ranks' order and rotations: element i of a reduction belongs to group i / kGroupElems.
 inline constexpr int kGroupElems = 32;
 
-/// Byte that receive buffers are filled with before an operation, so that what never arrived shows.
+/// The byte that fills receive buffers before an operation, so that data that never arrived shows.
 inline constexpr unsigned char kPoisonByte = 0xA5;
 
-/// Byte of the guard bands on both sides of a buffer, and their width.
+/// The byte of the guard bands on both sides of a buffer, and their width.
 inline constexpr unsigned char kGuardByte = 0xC3;
 inline constexpr std::size_t kGuardBytes = 4096;
 
@@ -44,12 +44,11 @@ struct Pattern {
   std::uint64_t neutral = 0;                         ///< bits of what the other ranks hold
   std::uint64_t palette[kPaletteSize] = {};          ///< bits
   std::uint64_t reduced[kPaletteSize][kPicks] = {};  ///< [b][a], bits of the reduction
-  double tolerance = 0;  ///< largest |got - want| that the library's own rounding explains; 0: bit for bit
+  double tolerance = 0;  ///< largest |got - want| that the library's rounding explains; 0: bit for bit
 };
 
-/// The pattern of one case. `op` has a value exactly for collectives that reduce; `nranks` >= 1.
-/// Tolerance is above 0 only for avg of floating-point types where 1/nranks is not a power of two
-/// (docs/evidence/data_pattern.md).
+/// The pattern of one case. `op` has a value exactly for collectives that reduce; `nranks` >= 1. The tolerance is above
+/// 0 only for avg of floating-point types if 1/nranks is not a power of two (docs/evidence/data_pattern.md).
 Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_t seed);
 
 /// The same data definition with another seed; O(1), the tables do not depend on the seed.
@@ -65,12 +64,11 @@ using PaletteCounts = std::array<std::uint32_t, kPaletteSize>;
 /// O(window).
 PaletteCounts contributions(std::uint32_t b, std::uint32_t window);
 
-/// Those with another a: entry k + a instead of k.
+/// The same for another a: entry k + a instead of k.
 PaletteCounts rotated(const PaletteCounts& counts, std::uint32_t a);
 
-/// The bits of the reduction of so many copies of each entry (the neutral element where there are none), with the
-/// factor of mulsum and the division of avg. Integers wrap as the dtype does; other results are exact where the dtype
-/// holds them.
+/// The bits of the reduction of so many copies of each entry (the neutral element if there are none), with the factor
+/// of mulsum and the division of avg. Integers wrap as the dtype does; other results are exact if the dtype holds them.
 std::uint64_t reduce_palette(const Pattern& pattern, const PaletteCounts& counts);
 
 }  // namespace busbar

@@ -25,21 +25,21 @@ struct Sample {
   std::uint64_t index() const { return block->from + (at - block->at); }  ///< in the source's send data
 };
 
-/// What a cause must explain. `right` are elements that are as they should be where the cause would have been at work:
-/// in the blocks with wrong elements, and between the first and the last of these if they are many.
+/// What a cause must explain. `right` are correct elements where the cause would have been at work: in the blocks with
+/// wrong elements, and between the first and the last of these if they are many.
 struct Evidence {
   std::uint64_t nwrong = 0;   ///< wrong elements in the window
   std::uint64_t njudged = 0;  ///< elements of the window that a block describes
   std::vector<Sample> wrong;
   std::vector<Sample> right;
-  bool one_block = true;  ///< all of `wrong` lie in one block
+  bool one_block = true;  ///< all of `wrong` are in one block
 };
 
 /// The window is searched in so many slices, for the first and the last wrong element of each.
 constexpr std::size_t kSlices = 200;
 
-/// From so many wrong elements on, right ones outside of their span do not speak against a cause: it was at work on a
-/// part of the message only, as where one chunk of a pipelined transfer is lost. Chance does not explain as many.
+/// With at least so many wrong elements, right ones outside of their span do not speak against a cause: perhaps only a
+/// part of the message is affected, as by one lost chunk of a pipelined transfer. Chance does not explain as many.
 constexpr std::uint64_t kManyWrong = 32;
 
 struct Span {
@@ -65,7 +65,7 @@ CheckResult check_span(const WrongData& data, const Block& block, Span span) {
 /// The block that describes element `at` of the receive part, or null.
 const Block* block_at(const WrongData& data, std::size_t at) {
   const auto after = std::ranges::upper_bound(data.blocks, at, {}, &Block::at);
-  // Blocks without elements may share their place with the one that has some.
+  // An empty block may start where the block with elements starts.
   for (auto it = after; it != data.blocks.begin();) {
     --it;
     if (it->count > 0) return at < it->at + it->count ? &*it : nullptr;
@@ -127,8 +127,8 @@ Evidence collect_evidence(const WrongData& data) {
   return evidence;
 }
 
-/// A cause may explain everything by chance. It is named when the odds against that are a thousand to one, after as
-/// many attempts as there were candidates.
+/// A cause may explain everything by chance. It is named if the odds against that are a thousand to one, after as many
+/// attempts as there were candidates.
 constexpr double kCertaintyBits = 10;
 
 /// Elements by which data may be shifted, either way.
@@ -139,11 +139,11 @@ constexpr std::uint64_t kMaxFlipped = 16;
 
 struct Suspect {
   WrongDataCause diagnosis;
-  double bits = 0;         ///< of evidence: what a match of all samples by chance would take
-  double ncandidates = 1;  ///< that were tried
+  double bits = 0;         ///< of evidence: the odds against a match of all samples by chance
+  double ncandidates = 1;  ///< tried
 };
 
-/// Everything a hypothesis looks at, and what it adds to.
+/// Everything a hypothesis reads, and the suspects that it adds to.
 struct Case {
   const WrongData& data;
   const Evidence& evidence;
@@ -158,15 +158,15 @@ bool is_poison(DType dtype, std::uint64_t bits) {
   return bits == poison >> (64 - 8 * size_of(dtype));
 }
 
-/// Whether `predict(sample)` is what every sample holds, the right ones too.
+/// Whether every sample, the right ones too, holds `predict(sample)`.
 template <class Predict>
 bool explains(const Case& c, Predict predict) {
   const auto holds = [&](const Sample& sample) { return counts_as(c.data.pattern, sample.got, predict(sample)); };
   return std::ranges::all_of(c.evidence.wrong, holds) && std::ranges::all_of(c.evidence.right, holds);
 }
 
-/// Strikes from `ranks` those for which the sample would not be what it is, had the rank's contribution entered
-/// `change` times more. O(nranks): what the result would be depends on the palette entry alone.
+/// Strikes from `ranks` those that cannot explain the sample: it would differ if the rank's contribution had entered
+/// `change` times more. O(nranks): the result depends on the palette entry alone.
 void strike(const Pattern& pattern, const Sample& sample, int change, std::vector<int>& ranks) {
   const std::uint32_t word = group_word(pattern.seed, sample.index());
   const std::uint32_t a = pick_of(pattern.seed, sample.index()), b = group_b(word);
@@ -204,7 +204,7 @@ void suspect_contributions(Case& c, int change) {
   }
 }
 
-/// A block of which nothing arrived still holds what the buffer was filled with.
+/// A block that never arrived still holds the fill byte.
 void suspect_lost_block(Case& c) {
   const int source = c.evidence.wrong.front().block->source;
   for (const auto* samples : {&c.evidence.wrong, &c.evidence.right}) {
@@ -255,7 +255,7 @@ void suspect_source(Case& c) {
   }
 }
 
-/// What shift k says of a sample. What was moved over the edge of its block or in from outside of the buffer may be
+/// What shift k says of a sample. Data moved over the edge of its block, or in from outside of the buffer, may be
 /// anything.
 enum class Verdict : std::uint8_t { holds, fails, no_matter };
 
@@ -267,7 +267,7 @@ Verdict judge_shift(const WrongData& data, const Sample& sample, std::int64_t k,
   const std::uint64_t moved = element_bits(data.pattern, block->source, index);
   const bool holds = counts_as(data.pattern, sample.got, moved);
   if (block == sample.block) return holds ? Verdict::holds : Verdict::fails;
-  // One block that holds another's data has the wrong source; that is not a shift.
+  // If one block holds another's data, the source is wrong; that is not a shift.
   if (one_block) return Verdict::no_matter;
   if (holds) return Verdict::holds;
   return static_cast<std::size_t>(std::abs(k)) < sample.block->count ? Verdict::no_matter : Verdict::fails;
@@ -297,7 +297,7 @@ void suspect_shift(Case& c) {
     suspect_shift_by(c, -k);
   }
   if (c.evidence.one_block) return;
-  // By whole blocks: from the place of any block to that of the first or the last wrong element's.
+  // By whole blocks: from the place of any block to the block of the first or the last wrong element.
   std::set<std::int64_t> shifts;
   for (const Block* const here : {c.evidence.wrong.front().block, c.evidence.wrong.back().block}) {
     for (const Block& block : c.data.blocks) {
@@ -316,15 +316,15 @@ void suspect_bit_flips(Case& c) {
   }
   const std::uint64_t n = c.evidence.nwrong;
   const double width_bits = 8.0 * static_cast<double>(size_of(c.data.pattern.dtype));
-  // Rare errors of one bit are flips, whatever the width; in narrow elements a few others have one wrong bit by chance.
+  // Rare one-bit errors are flips, whatever the width; among narrow elements a few others have one wrong bit by chance.
   const bool rare = 64 * n <= c.evidence.njudged;
   const double bits = (width_bits - std::log2(width_bits)) * static_cast<double>(c.evidence.wrong.size());
   const auto text = fmt::format("single bits differ in {} element{}", n, n == 1 ? "" : "s");
   c.suspects.push_back({{Cause::bit_flips, -1, 0, text}, rare ? kCertaintyBits : bits, 1});
 }
 
-/// What a match of one sample by chance takes. Random words: all their bits; reductions: the choice of a palette entry,
-/// because wrong results are likely to be made of the same entries.
+/// The odds against a match of one sample by chance. Random words: all their bits; reductions: the choice of a palette
+/// entry, because wrong results are likely to be made from the same entries.
 double bits_per_sample(const Pattern& pattern) {
   if (!pattern.reduces) return 8.0 * static_cast<double>(size_of(pattern.dtype));
   std::vector<std::uint64_t> entries(std::begin(pattern.palette), std::end(pattern.palette));
@@ -355,7 +355,7 @@ WrongDataCause find_cause(const WrongData& wrong) {
   } else {
     suspect_lost_block(c);
   }
-  // Over two ranks, what lacks the one holds the other's data: one fact, and the former is what happened.
+  // With two ranks, data without one rank's contribution are the other's data: the former is what happened.
   if (c.suspects.empty()) suspect_source(c);
   suspect_stale(c);
   suspect_shift(c);
@@ -375,7 +375,7 @@ std::string format_element(DType dtype, std::uint64_t bits) {
   const auto digits = static_cast<int>(size_of(dtype)) * 2;
   if (!std::isfinite(value))
     return fmt::format("0x{:0{}x} ({})", bits, digits, std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-  // In float's precision the shortest form of a narrow value has no digits that its type does not have.
+  // In float's precision the shortest form of a narrow value has no digits that its type lacks.
   return dtype == DType::float64 ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
 }
 

@@ -11,7 +11,7 @@
 
 namespace busbar {
 
-/// Why a receive buffer is wrong, as far as its own contents prove it.
+/// Why a receive buffer is wrong, as far as its contents prove it.
 enum class Cause : std::uint8_t {
   undetermined,          ///< the data do not say; never a guess
   missing_contribution,  ///< rank `rank` did not enter the reduction, or its block never arrived

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// What NCCL's plugin interfaces share. Own declarations of a binary interface, so that plugins build without NCCL and
-// run with any version of it: NCCL's enums travel as int, its result codes too.
+// What NCCL's plugin interfaces share. We declare this binary interface ourselves, so that plugins build without NCCL
+// and run with any version of it: NCCL's enums are passed as int, and so are its result codes.
 
 namespace busbar {
 
@@ -16,7 +16,7 @@ inline constexpr int kNcclLogInfo = 3;
 inline constexpr unsigned long kNcclLogTuning = 0x40;  ///< subsystem TUNING
 inline constexpr unsigned long kNcclLogAll = ~0ul;
 
-/// NCCL's own log, by level and subsystem; honours NCCL_DEBUG and the like.
+/// NCCL's own log, by level and subsystem; honors NCCL_DEBUG and the like.
 using NcclLogger = void (*)(int level, unsigned long subsystems, const char* file, int line, const char* format, ...);
 
 /// NCCL's predicted times of one collective, float[nalgorithms][nprotocols] in microseconds although the interface says
@@ -28,12 +28,12 @@ inline float& tuner_cost(TunerCosts table, int nprotocols, int algorithm, int pr
   return reinterpret_cast<float*>(table)[algorithm * nprotocols + protocol];
 }
 
-/// The same from v4 to v6. `function` is a TunerCollective; `nbytes` the larger of all that is sent and all that is
-/// received; *channels arrives as 0 and stays 0 for NCCL's own choice. NCCL fails the collective unless this succeeds.
+/// The same from v4 to v6. `function` is a TunerCollective; `nbytes` the larger of the bytes sent and received;
+/// *channels is 0 on entry and stays 0 for NCCL's own choice. If this fails, NCCL fails the collective.
 using TunerGetCollInfo = NcclResult (*)(void* context, int function, std::size_t nbytes, int pipe_ops, TunerCosts table,
                                         int nalgorithms, int nprotocols, int registered, int* channels);
 
-/// v6 (NCCL 2.30): as v5, and the size of chunks, which null leaves to NCCL.
+/// v6 (NCCL 2.30): as v5, plus the size of chunks; null leaves it to NCCL.
 struct TunerV6 {
   const char* name;
   NcclResult (*init)(void** context, std::uint64_t comm_id, std::size_t nranks, std::size_t nnodes, NcclLogger logger,
@@ -66,13 +66,13 @@ inline constexpr std::uint64_t kProfileColl = 1u << 1;
 inline constexpr std::uint64_t kProfileP2p = 1u << 2;
 inline constexpr std::uint64_t kProfileKernelChannel = 1u << 6;
 inline constexpr std::uint64_t kProfileCopyEngines = 1u << 12;  ///< from v6 on
-inline constexpr std::uint64_t kProfileKernelPhase = 1u << 15;  ///< from v7 on, of symmetric kernels; rank not set
+inline constexpr std::uint64_t kProfileKernelPhase = 1u << 15;  ///< from v7 on, for symmetric kernels; rank not set
 
-// States of an event, as record_event_state is told them. Their argument is a time: nanoseconds of the GPU's clock.
+// States that record_event_state receives. Their argument is a time: nanoseconds of the GPU's clock.
 inline constexpr int kKernelChannelStop = 22;
 inline constexpr int kKernelPhaseStop = 31;
 
-/// A collective as launched. Texts are NCCL's static ones: "AllReduce", "ncclFloat32", "RING", "LL128".
+/// A collective as launched. The strings are NCCL's static ones: "AllReduce", "ncclFloat32", "RING", "LL128".
 struct ProfiledCollective {
   std::uint64_t sequence;
   const char* function;
@@ -87,7 +87,7 @@ struct ProfiledCollective {
   const char* protocol;
 };
 
-/// One send or receive, also those that a collective is made of.
+/// One send or receive, also one that belongs to a collective.
 struct ProfiledTransfer {
   const char* function;
   void* buffer;
@@ -97,7 +97,7 @@ struct ProfiledTransfer {
   std::uint8_t channels;
 };
 
-/// A collective that copy engines run, as far as it is of use here.
+/// The fields that we use of a collective run by copy engines.
 struct ProfiledCopy {
   std::uint64_t sequence;
   const char* function;  ///< "AllGather", "AlltoAll"
@@ -106,13 +106,13 @@ struct ProfiledCopy {
 /// A part of what a kernel does on one channel.
 struct ProfiledPhase {
   std::uint8_t channel;
-  std::uint8_t phase;  ///< 0: initial_sync, 1: compute, 2: final_sync; one that took no time is not told
+  std::uint8_t phase;  ///< 0: initial_sync, 1: compute, 2: final_sync; one that took no time is not reported
   const char* name;
-  std::uint64_t start_ns;  ///< of the GPU's clock
+  std::uint64_t start_ns;  ///< by the GPU's clock
 };
 
-/// v5 (NCCL 2.28.3): the type has 64 bits, and collective and transfer end with the group they belong to. Later ones
-/// only add: v6 (2.29) copy engines, v7 (2.31) what stands behind a collective's group.
+/// v5 (NCCL 2.28.3): the type has 64 bits, and collective and transfer end with the group they belong to. Later
+/// versions only add: v6 (2.29) copy engines, v7 (2.31) the fields after a collective's group.
 struct ProfilerEventV5 {
   std::uint64_t type;
   void* parent;
@@ -121,7 +121,7 @@ struct ProfilerEventV5 {
     struct {
       ProfiledCollective task;
       void* parent_group;
-      const char* kernel;  ///< v7: of a symmetric one, "AllReduce_AGxLL_R"
+      const char* kernel;  ///< v7: a symmetric kernel, "AllReduce_AGxLL_R"
       bool symmetric;      ///< v7
     } collective;
     struct {

@@ -1,5 +1,5 @@
-// The tuner inside this executable, found by NCCL under NCCL_TUNER_PLUGIN=STATIC_PLUGIN, which is set for
-// --show-prediction only: it copies NCCL's predicted times while an operation is observed and chooses nothing.
+// The tuner inside this executable; NCCL finds it with NCCL_TUNER_PLUGIN=STATIC_PLUGIN, set only for --show-prediction.
+// It copies NCCL's predicted times while an operation is observed, and chooses nothing.
 
 #include "common/backends/nccl/nccl_observation.h"
 #include "plugins/nccl_plugin_abi.h"

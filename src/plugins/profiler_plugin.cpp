@@ -1,6 +1,6 @@
-// The profiler inside this executable, found by NCCL under NCCL_PROFILER_PLUGIN=STATIC_PLUGIN. It copies what ran and
-// keeps no event: no context, since events name their rank, and no handle, so no further call for it, but those of
-// symmetric kernels, whose phases name no rank and tell their end later.
+// The profiler inside this executable; NCCL finds it with NCCL_PROFILER_PLUGIN=STATIC_PLUGIN. It copies what ran and
+// keeps no event: no context, since events name their rank, and no handle, so NCCL makes no further call for it.
+// Symmetric kernels are the exception: their phases name no rank and report their end later.
 
 #include "common/backends/nccl/nccl_observation.h"
 #include "plugins/nccl_plugin_abi.h"
@@ -56,7 +56,7 @@ NcclResult init_v4(void** context, int* activation_mask, const char*, std::uint6
   return attach(context, activation_mask, logger, kWanted);
 }
 
-/// Of v5 and v6.
+/// For v5 and v6.
 void add_known(const ProfilerEventV5& e) {
   if (e.type == kProfileCopyEngines) {
     add(e.copy);

@@ -1,5 +1,5 @@
 // libbusbar_tuner.so: NCCL_TUNER_PLUGIN=/path/libbusbar_tuner.so NCCL_TUNER_CONFIG_FILE=table.csv. Applies a decision
-// table to any NCCL program. Whatever goes wrong, NCCL's own choice stands and one line in NCCL's log says why; every
+// table to any NCCL program. If anything fails, NCCL's own choice stays and one line in NCCL's log says why. Every
 // function succeeds, because NCCL fails the communicator or the collective otherwise.
 
 #include "common/backends/tuner_table.h"
@@ -18,14 +18,14 @@ namespace {
 
 struct Rule {
   TunerRule rule;
-  bool applied = false;  ///< said in the log
+  bool applied = false;  ///< reported in the log
   bool refused = false;
 };
 
-/// One communicator's.
+/// The tuner of one communicator.
 struct Tuner {
   NcclLogger logger = nullptr;
-  std::array<std::vector<Rule>, kTunerCollectives> rules;  ///< those that fit the communicator, in the file's order
+  std::array<std::vector<Rule>, kTunerCollectives> rules;  ///< those for the communicator, in the file's order
 };
 
 template <class... Values>
@@ -38,7 +38,7 @@ struct CloseFile {
 };
 
 std::string read_table(const char* path) {
-  // A table has some dozens of lines. More than this is another file, or one without an end.
+  // A table has some dozens of lines. Anything larger than this is another file, or one without an end.
   constexpr std::size_t kMostBytes = 1 << 24;
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen(path, "rb"));
   std::string text;
@@ -98,7 +98,7 @@ bool matches(const TunerRule& rule, std::size_t nbytes, int pipe_ops, int regist
          (rule.registered == -1 || rule.registered == (registered != 0 ? 1 : 0));
 }
 
-/// Once per rule: a line per call would be one per collective.
+/// Once per rule: otherwise each collective would log a line.
 void say_once(const Tuner& tuner, bool& said, const TunerRule& rule, std::size_t nbytes, const char* what) {
   if (said) return;
   said = true;

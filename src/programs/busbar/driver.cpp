@@ -22,21 +22,21 @@ std::string driver_help() {
   std::string text = "usage: busbar SUBCOMMAND [arguments]\n\n";
   for (const Subcommand& s : all_subcommands()) text += fmt::format("  {:<12} {}\n", s.name, s.summary);
   return text +
-         "\n`busbar SUBCOMMAND --help` tells more; the benchmarks are executables of their own (all_reduce_perf, "
-         "...).\n`busbar --licenses` prints busbar's licence, and those of what is linked and embedded.\n";
+         "\n`busbar SUBCOMMAND --help` describes one; the benchmarks are separate executables (all_reduce_perf, "
+         "...).\n`busbar --licenses` prints the licenses of busbar and of all that is linked and embedded.\n";
 }
 
 }  // namespace
 
 int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) {
-  // Under a launcher every rank comes here; what all find alike is said once.
+  // Under a launcher every rank comes here; rank 0 prints for all.
   const bool is_root = detect_launch().rank <= 0;
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "--help" || word == "-h" || word == "help") {
     if (is_root) fmt::print("{}", driver_help());
     return code_of(ExitCode::good);
   }
-  // Whatever else is asked: a subcommand that examines machines must not begin to.
+  // Before all else: a subcommand that examines machines must not begin to.
   if (std::any_of(argv, argv + argc, [](const char* asked) { return std::string_view(asked) == "--version"; })) {
     if (is_root) fmt::print("busbar {}\n", BUSBAR_VERSION);
     return code_of(ExitCode::good);
@@ -61,19 +61,19 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
 }
 
 std::span<const Subcommand> all_subcommands() {
-  // Without a function: they need ranks, and ranks_subcommands.cpp has it.
+  // Without a function: they need ranks, and ranks_subcommands.cpp has their functions.
   static constexpr std::array kSubcommands{
-      Subcommand{"accept", "is this cluster good, and if not, where is it bad: a plan, a verdict, a report", nullptr},
-      Subcommand{"compare", "settings of the library against its own choice: which is faster at which size", nullptr},
-      Subcommand{"diagnose", "what is wrong with a job that hung, failed or is slow, from its logs", &run_diagnose},
-      Subcommand{"doctor", "what would make jobs slow or hang, looked for on every node before one runs", &run_doctor},
-      Subcommand{"fingerprint", "which of Open MPI's algorithms runs, from what each rank sends", nullptr},
-      Subcommand{"history", "results of earlier runs: list, show, over time, against each other", &run_history},
-      Subcommand{"locate", "the slow node, link, direction or rank, by name and with counts", nullptr},
-      Subcommand{"merge", "launches of one benchmark as one result, with the interval that only launches give",
+      Subcommand{"accept", "is this cluster good, and if not, where is it bad? A plan, a verdict, a report", nullptr},
+      Subcommand{"compare", "compare settings of the library with its default: which is faster at which size", nullptr},
+      Subcommand{"diagnose", "find out from its logs why a job hung, failed or is slow", &run_diagnose},
+      Subcommand{"doctor", "check every node, before a job runs, for what makes jobs slow or hang", &run_doctor},
+      Subcommand{"fingerprint", "find out which algorithm Open MPI runs, from what each rank sends", nullptr},
+      Subcommand{"history", "list, show and compare the results of earlier runs, also over time", &run_history},
+      Subcommand{"locate", "find the slow node, link, direction or rank, by name and with counts", nullptr},
+      Subcommand{"merge", "combine launches of a benchmark into one result, with its launch-to-launch interval",
                  &run_merge},
-      Subcommand{"repeat", "one number for a paper or a ticket: a benchmark launched several times", &run_repeat},
-      Subcommand{"report", "result files as one HTML file with charts, for a browser", &run_report},
+      Subcommand{"repeat", "launch a benchmark several times: one number for a paper or a ticket", &run_repeat},
+      Subcommand{"report", "show result files in one HTML file with charts", &run_report},
   };
   return kSubcommands;
 }

@@ -6,14 +6,14 @@
 
 namespace busbar {
 
-/// The whole of `busbar` and of `busbar-ranks`: finds the subcommand and runs it, `with_ranks` where it needs ranks
+/// The whole of `busbar` and of `busbar-ranks`: finds the subcommand and runs it, with `with_ranks` if it needs ranks
 /// (argv[0]: its name). Returns the exit code; never throws.
 int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv));
 
-/// The subcommands that need ranks (Subcommand::run is null for them elsewhere), with what they run.
+/// The subcommands that need ranks, with their functions (Subcommand::run is null for them elsewhere).
 std::span<const Subcommand> ranks_subcommands();
 
-/// Runs one of them; argv[0] is its name. Never throws.
+/// Runs the subcommand named by argv[0]. Never throws.
 int run_ranks_subcommand(int argc, char** argv);
 
 }  // namespace busbar

@@ -33,7 +33,7 @@ namespace {
 
 constexpr std::string_view kProgram = "comm_perf";
 
-/// The benchmarks' options that mean something here.
+/// The benchmarks' options that comm_perf takes.
 constexpr std::array<std::string_view, 23> kOwnOptions{
     "nthreads", "ngpus",  "iters",   "warmup_iters", "parallel_init", "timeout",    "output_file", "help",
     "sizes",    "config", "backend", "mpi-threads",  "ranks-per-gpu", "csv",        "topology",    "hang-timeout",
@@ -41,9 +41,9 @@ constexpr std::array<std::string_view, 23> kOwnOptions{
 
 constexpr std::string_view kAbout =
     "Times what programs do with communicators: create, first and next operation (an all_reduce of\n"
-    "--sizes, by default 4K), split, dup, shrink, grow, abort, re-create, free; what the library lacks\n"
-    "is left out, with the reason. -n counts life cycles of a communicator, and -w those before them that do\n"
-    "not count.";
+    "--sizes, default: 4K), split, dup, shrink, grow, abort, re-create, free. A step that the library\n"
+    "lacks is skipped, with the reason. -n is the number of timed life cycles of a communicator, -w that\n"
+    "of warm-up cycles before them.";
 
 void check_options(const Configured& configured) {
   for (const std::string& name : configured.set_by_user) {
@@ -56,14 +56,14 @@ void check_options(const Configured& configured) {
     throw_bad_config(fmt::format("NCCL_TESTS_SPLIT has no meaning for {}: unset it", kProgram));
   }
   if (config.sizes.size() > 1) {
-    throw_bad_config("--sizes: give one size, that of the operation");
+    throw_bad_config("--sizes: give one size, the operation's");
   }
   if (!config.sizes.empty() && config.sizes.front() % sizeof(float) != 0) {
     throw_bad_config("--sizes: the operation reduces floats: give a multiple of 4 bytes");
   }
 }
 
-/// Table, JSON and CSV, by process 0. The files tell what is known so far, whenever the run ends.
+/// Table, JSON and CSV, by process 0. The files hold the results so far, whenever the run ends.
 class LifecycleFiles {
  public:
   /// Creates the files. Throws Error(bad_config).
@@ -91,8 +91,8 @@ class LifecycleFiles {
   RewrittenFile json_, csv_;
 };
 
-/// One run on an MPI that is up. Collective. Throws AgreedError where all processes fail alike, anything else where the
-/// job must be aborted.
+/// One run on an initialized MPI. Collective. Throws AgreedError if all processes fail alike, anything else if the job
+/// must be aborted.
 ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapBackend& wrap, Job& job) {
   const Comm& world = job.world();
   job.configure(config);
@@ -113,7 +113,7 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
   bool table_complete = !job.is_root() || write_stdout(lifecycle_header(info));
   Backend* const backends[] = {&backend};
   std::optional<Lifecycles> lifecycles;
-  // Writing takes at most a part of the time, however many cycles there are.
+  // At most once in so many seconds, so that writing takes little of the time however many cycles there are.
   constexpr std::chrono::seconds kApart{1};
   Clock::time_point next = Clock::now();
   const auto write_so_far = [&] {
@@ -170,7 +170,7 @@ int run_comm(int argc, char** argv, const WrapBackend& wrap) {
 
 namespace {
 
-/// `columns`: those between the name of the step and the reason of its end.
+/// `columns`: those between the step's name and the reason why it stopped.
 std::string line(const Config& config, std::string_view step, std::string_view stop, const auto&... columns) {
   std::string text = fmt::format("  {:>9}  {:>10}  {:>10}  {:>6}  {:>10}  {:>10}  {:>7}", step, columns...);
   if (config.stat) text += fmt::format("  {:>5}", stop);
@@ -188,7 +188,7 @@ std::string step_line(const Config& config, const StepResult& r) {
               microseconds(r.least_s), microseconds(r.most_s), r.samples);
 }
 
-/// "kernels 1.22, alloc 0.24, ...": those that the version of NCCL tells.
+/// "kernels 1.22, alloc 0.24, ...": the parts that this version of NCCL reports.
 std::string parts_text(const InitTimings& t) {
   std::string text;
   for (const auto& [name, part] : kInitPhases) {
@@ -205,7 +205,7 @@ double median_of(const std::vector<InitTimings>& all, double InitTimings::*part)
   return values.empty() ? -1 : median(values);
 }
 
-/// Each part by itself, so that they need not add up.
+/// The median of each part; they need not add up.
 InitTimings medians(const std::vector<InitTimings>& all) {
   InitTimings t;
   t.total = median_of(all, &InitTimings::total);

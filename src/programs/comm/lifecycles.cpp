@@ -77,7 +77,7 @@ std::optional<InitTimings> Lifecycles::slowest_phases() {
   return found != nullptr ? std::optional(*found) : std::nullopt;
 }
 
-/// The watchdog gives it the time of a start: the first one connects.
+/// The watchdog allows it the time of a start: the first operation connects.
 double Lifecycles::run_operation(LifecycleStep step, const std::string& what) {
   constexpr double kExpected = 6;  // [s], a twentieth of what a start may take
   job_.set_step(what);
@@ -94,7 +94,7 @@ Lifecycles::Taken Lifecycles::take(LifecycleStep step, const std::string& number
     operation_.prepare();
   } else {
     lifecycle_.prepare(step);
-    (void)backend_.creation_phases();  // of what that made
+    (void)backend_.creation_phases();  // drop those of that creation
   }
   world.barrier();
   double time_s = 0;
@@ -145,9 +145,9 @@ void Lifecycles::end_epoch() {
     Batch batch;
     batch.time_s = std::exchange(epoch_[i], {});
     batch.now_s = now_s_;
-    constexpr double kNoCanary = 1;  // nobody looks whether the machine drifts meanwhile
+    constexpr double kNoCanary = 1;  // no canary checks the machine here
     cells_[i].add(batch, 0, kNoCanary);
-    // A cell that is done gets the samples of further cycles too: they come of themselves, and narrow its interval.
+    // A finished cell still gets the samples of further cycles: they cost nothing and narrow its interval.
     if (config_.stat && !stops_[i]) stops_[i] = agree_on_stop(job_.world(), cells_[i].test(limits_));
   }
   ++epochs_;
@@ -172,7 +172,7 @@ bool Lifecycles::enough() {
   return true;
 }
 
-/// An epoch of --stat takes 10 ms at least, as those of operations do: neighbouring cycles resemble each other.
+/// An epoch of --stat takes at least 10 ms, as for operations: neighboring cycles resemble each other.
 int Lifecycles::cycles_per_epoch(double cycle_s) const {
   constexpr double kEpoch = 10e-3;
   if (!config_.stat || cycle_s <= 0) return 1;

@@ -17,39 +17,38 @@ namespace busbar {
 struct StepResult {
   LifecycleStep step = LifecycleStep::create;
   std::string skipped;  ///< why the library lacks it; empty: it has it
-  double first_s = 0;   ///< of the job's own communicator for create and first_op, else of the first cycle
+  double first_s = 0;   ///< create and first_op: of the job's own communicator; else of the first cycle
   std::uint64_t samples = 0;
   double least_s = 0;
   double most_s = 0;
-  std::optional<CellStats> stats;  ///< nothing before the first epoch
+  std::optional<CellStats> stats;  ///< null before the first epoch
   std::optional<InitTimings> first_phases;
-  std::vector<InitTimings> phases;  ///< of the slowest rank in each sample; on process 0, where NCCL tells
+  std::vector<InitTimings> phases;  ///< of each sample's slowest rank; on process 0, if NCCL reports them
 };
 
-/// What is known of them so far.
+/// The results so far.
 struct LifecycleResult {
   Case operation;
   InitTime init;   ///< the job's own communicator
-  int cycles = 0;  ///< that count
+  int cycles = 0;  ///< without warm-up
   int cycles_per_epoch = 1;
   std::vector<StepResult> steps;
-  std::int64_t wrong = 0;         ///< elements, of all ranks' operations
+  std::int64_t wrong = 0;         ///< [elements], over all ranks
   std::vector<WrongRank> wrongs;  ///< the first ones, on process 0
 };
 
-/// Communicators that live one after the other, each step of each after a barrier, and the times that its slowest rank
-/// took.
+/// Communicators that live one after the other. A barrier precedes each step; its time is the slowest rank's.
 class Lifecycles {
  public:
-  /// Makes the first operation of the backend's own communicator. Collective, as every member is.
+  /// Runs the first operation of the backend's own communicator. Every member is collective unless it says otherwise.
   Lifecycles(Job& job, Backend& backend, CommunicatorLifecycle& lifecycle, const Config& config,
              std::vector<RankInfo> local_ranks);
 
-  /// Lifecycles until there are enough: -n, or with --stat as the intervals ask, within --max-time. Calls `after`
-  /// behind each.
+  /// Runs life cycles: -n of them, or with --stat until the intervals are narrow, within --max-time. Calls `after`
+  /// after each.
   void run(const std::function<void()>& after);
 
-  /// What is known so far. Local.
+  /// The results so far. Local.
   const LifecycleResult& describe();
 
  private:

@@ -52,7 +52,7 @@ struct Totals {
   }
 };
 
-/// The plan, row by row, as often as -N says.
+/// Measures the plan's rows, -N times.
 Totals run_cycles(Runner& runner, const Config& config, const Plan& plan, Reporter& reporter) {
   Totals totals;
   for (int cycle = 0; config.run_cycles == 0 || cycle < config.run_cycles; ++cycle) {
@@ -62,7 +62,7 @@ Totals run_cycles(Runner& runner, const Config& config, const Plan& plan, Report
       totals.add(config, row);
       reporter.row(row);
     }
-    // Nothing to run would otherwise be run for ever.
+    // An empty plan with -N 0 would never end.
     if (plan.cases.empty()) break;
   }
   return totals;
@@ -87,7 +87,7 @@ ExitCode verdict(const Summary& summary) {
   return summary.wrong > 0 || !summary.bandwidth_okay.value_or(true) ? ExitCode::wrong_data : ExitCode::good;
 }
 
-/// Why rows have no in-place half, and what holds in place alone.
+/// Why rows have no in-place half, or what is special about it.
 std::string in_place_remark(const Config& config, const Plan& plan, const Backend& backend) {
   if (config.placement != Placements::both || plan.cases.empty()) return {};
   if (!plan.why_out_alone.empty()) return "out of place alone: " + plan.why_out_alone;
@@ -99,8 +99,8 @@ std::string in_place_remark(const Config& config, const Plan& plan, const Backen
   return note(true) == note(false) ? "" : note(true);
 }
 
-/// A rank alone, as after a forgotten mpirun; what in-place halves are; and where times depend on -e, as far as this
-/// host's caches tell (a GPU's are not known here).
+/// Remarks about one rank alone (a forgotten mpirun?), about in-place halves, and about times that depend on -e because
+/// of this host's caches (a GPU's are not known here).
 std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, const Backend& backend,
                                       int ranks_per_host) {
   std::vector<std::string> remarks;
@@ -115,8 +115,8 @@ std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, co
   return remarks;
 }
 
-/// One benchmark run on an MPI that is up: choose the backend, plan, measure, report. Collective. Throws AgreedError
-/// where all processes fail alike, anything else where the job must be aborted.
+/// One benchmark run on an initialized MPI: choose the backend, plan, measure, report. Collective. Throws AgreedError
+/// if all processes fail alike, anything else if the job must be aborted.
 ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Config& config,
                       const WrapBackend& wrap, Job& job) {
   const Comm& world = job.world();
