@@ -145,7 +145,7 @@ class OverTheFakeNccl(Case):
 
     def test_one_rank_has_nothing_to_shrink(self):
         result, _ = self.lives("-g", "1")
-        self.assertIn("# shrink: one rank leaves none behind", result.out)
+        self.assertIn("# shrink: one rank cannot shrink", result.out)
 
     def test_phases_are_those_of_the_slowest_rank_of_each_creation(self):
         result, told = self.lives("-g", "4", library="fake_nccl_grows")
@@ -166,7 +166,7 @@ class OverTheFakeNccl(Case):
 
     def test_a_log_that_the_user_claims_stays_the_users(self):
         result, told = self.lives("-g", "2", env={"NCCL_DEBUG": "INFO"})
-        self.assertIn("the phases of creation are unknown: NCCL tells them in its log only, which NCCL_DEBUG=INFO claims",
+        self.assertIn("the phases of creation are unknown: NCCL reports them only in its log, which NCCL_DEBUG=INFO claims",
                       result.out)
         self.assertIn("NCCL INFO Init timings - ncclCommInitRankConfig", result.out)
         self.assertNotIn("first_phases", told["steps"][0])

@@ -58,7 +58,7 @@ class Fingerprint(suite.Case):
     def test_a_rules_file_that_is_ignored_is_called_so(self):
         rules = self.write("rules", "1 2 1 4 1 0 4 0")
         result = self.ok(busbar("fingerprint", "alltoallv", "--rules", rules, "--launch", f"{suite.MPIRUN} -n 2"))
-        self.assertIn("file ignored: the file ends where a segment size should stand", result.out)
+        self.assertIn("file ignored: the file ends before a segment size", result.out)
         self.assertIn("the file changes nothing here", result.out)
 
     def test_show_algo_names_the_rule_in_force(self):

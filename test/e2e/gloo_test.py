@@ -16,7 +16,7 @@ MODULE = os.path.join(BUILD, "libbusbar_gloo.so")
 
 
 LACKING = {"gatherv": "Gloo 0.5.0 has no gatherv", "scatterv": "Gloo 0.5.0 has no scatterv",
-           "reduce_scatterv": "hangs where a rank's block is empty"}
+           "reduce_scatterv": "hangs if a rank's block is empty"}
 
 
 def gloo(collective, nranks, *options, **settings):

@@ -235,8 +235,8 @@ class GpuCheck(suite.Case):
             self.assertEqual(told, [(name, mode) for name in skipped])
 
     def test_device_kernels_that_library_or_gpu_are_too_old_for_are_skipped_and_not_failed(self):
-        for why in ("-D needs a library of the same kind as the header that busbar was built with, and between NCCL "
-                    "2.28.9 (header) and 2.32.3 (library) lies 2.29, which changed what kernels are told",
+        for why in ("-D needs a library with the same device API as the header that busbar was built with, and "
+                    "between NCCL 2.28.9 (header) and 2.32.3 (library), 2.29 changed it",
                     "device API kernels (-D) are built for compute capability 9.0 and newer, and GPU 0 has 8.0"):
             self.executable("build/all_reduce_perf", f"#!/bin/sh\necho 'busbar: error: {why}' >&2\nexit 5\n")
             done = self.check("device")

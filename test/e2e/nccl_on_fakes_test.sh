@@ -148,7 +148,7 @@ expect_text "and rank 0 reaches 2 of 4"
 expect 5 all_reduce -g 2 -D 1 -R 2 -V 65 -b 4K -e 4K -n 1
 expect_text "-V 65: the blocks wait for each other, and GPU 0 runs 64 of them at once"
 expect 5 all_gather -g 2 -D 1 -R 2 -b 4K -e 4K -n 1
-expect_text "device API kernels (-D) run in all_reduce_perf and alltoall_perf"
+expect_text "device API kernels (-D) run only in all_reduce_perf and alltoall_perf"
 expect 5 all_reduce --ranks-per-gpu 2 -D 1 -R 2 -b 4K -e 4K -n 1
 expect_text "those of one GPU run in turn"
 # Beside NCCL's own, each over windows of its own communicator on the same buffers.
@@ -162,7 +162,7 @@ expect_text "# n/a device=3, all sizes: -D 3 needs a network that GPUs drive (GI
 expect 255 compare all_reduce -g 2 --sizes 1K --vary device=1
 expect_text "device kernels work in symmetric windows: add -R 2"
 expect 5 compare all_reduce,alltoall -g 2 -D 1 -R 2 --sizes 1K --vary nccl.ctas=2
-expect_text "device API kernels (-D) run in all_reduce_perf and alltoall_perf"
+expect_text "device API kernels (-D) run only in all_reduce_perf and alltoall_perf"
 
 FAKE_NCCL_COUNTS=1 expect 0 all_reduce -g 2 -b 8 -e 8
 expect_text "nvlinkCentricSched 1"

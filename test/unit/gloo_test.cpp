@@ -102,7 +102,7 @@ TEST_CASE("A module that cannot be had is told with the remedy", "[gloo]") {
              Contains("there is no libbusbar_gloo.so in") && Contains("libgloo-dev") && Contains("--backend mpi"));
   CHECK_THAT(refusal(ExitCode::not_possible, [] { load_gloo("/nonexistent/libbusbar_gloo.so"); }),
              Contains("cannot be loaded") && Contains("libgloo0"));
-  CHECK_THAT(refusal(ExitCode::not_possible, [] { load_gloo(BUSBAR_TUNER_LIBRARY); }), Contains("of another busbar"));
+  CHECK_THAT(refusal(ExitCode::not_possible, [] { load_gloo(BUSBAR_TUNER_LIBRARY); }), Contains("from another build"));
 }
 
 TEST_CASE("The gloo backend refuses what host memory has not", "[gloo][options]") {

@@ -79,14 +79,14 @@ TEST_CASE("An unknown algorithm is an error that names the choices", "[mpich_alg
 TEST_CASE("Where MPICH would run another algorithm, the reason says what is missing", "[mpich_algorithms]") {
   CHECK(reason(kAllGather, "recursive_doubling", operation(kAllGather, 64, 4)).empty());
   CHECK(reason(kAllGather, "recursive_doubling", operation(kAllGather, 64, 3)) ==
-        "recursive_doubling needs a power of two of ranks; MPICH would run another");
+        "recursive_doubling needs a power-of-two number of ranks; MPICH would run another");
   CHECK(reason(kAllReduce, "reduce_scatter_allgather", operation(kAllReduce, 2, 3)).empty());
   CHECK(reason(kAllReduce, "reduce_scatter_allgather", operation(kAllReduce, 1, 3)) ==
         "reduce_scatter_allgather needs 2 elements; MPICH would run another");
   Operation half = operation(kReduce, 64, 4);
   half.dtype = DType::half;
   CHECK(reason(kReduce, "reduce_scatter_gather", half) ==
-        "reduce_scatter_gather needs an operation of MPI's own; MPICH would run another");
+        "reduce_scatter_gather needs a predefined operation of MPI; MPICH would run another");
   CHECK(reason(kBroadcast, "smp", operation(kBroadcast, 64, 4)) ==
         "smp needs several hosts with several ranks; MPICH would run another");
   CHECK(reason(kBroadcast, "smp", operation(kBroadcast, 64, 4), true).empty());

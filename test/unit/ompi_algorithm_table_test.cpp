@@ -38,8 +38,8 @@ TEST_CASE("Each collective has Open MPI's name and its number in rules files", "
   CHECK(ompi_collective(CollectiveId::sendrecv) == nullptr);
   CHECK(ompi_collective(CollectiveId::hypercube) == nullptr);
   CHECK(ompi_collective(CollectiveId::barrier) == nullptr);
-  CHECK(why_no_algorithms(kHypercube) == "hypercube is made of sends and receives");
-  CHECK(why_no_algorithms(kGatherv) == "busbar knows none of MPI's algorithms of gatherv");
+  CHECK(why_no_algorithms(kHypercube) == "hypercube is built from sends and receives");
+  CHECK(why_no_algorithms(kGatherv) == "busbar knows none of MPI's algorithms for gatherv");
   CHECK(ompi_collective_of_rule(7)->id == CollectiveId::broadcast);
   CHECK(ompi_collective_of_rule(6) == nullptr);
 }
@@ -75,12 +75,12 @@ TEST_CASE("An algorithm that Open MPI would refuse or replace says so", "[ompi_a
   CHECK_FALSE(refused(CollectiveId::all_gather, "two_proc", 2));
   CHECK_FALSE(refused(CollectiveId::all_gather, "recursive_doubling", 6));  // replaced, not refused
   CHECK(reason(CollectiveId::all_gather, "recursive_doubling", 6, 1) ==
-        "recursive_doubling needs a power of two of ranks; Open MPI would run bruck");
+        "recursive_doubling needs a power-of-two number of ranks; Open MPI would run bruck");
   CHECK(reason(CollectiveId::all_gather, "recursive_doubling", 8, 1).empty());
   CHECK(reason(CollectiveId::all_gather, "neighbor", 5, 1) ==
         "neighbor needs an even number of ranks; Open MPI would run ring");
   CHECK(reason(CollectiveId::all_reduce, "ring", 4, 3) ==
-        "ring needs an element per rank, 4 of them; Open MPI would run recursive_doubling");
+        "ring needs an element per rank, 4 in all; Open MPI would run recursive_doubling");
   CHECK(reason(CollectiveId::all_reduce, "ring", 4, 4).empty());
   CHECK(reason(CollectiveId::all_reduce, "rabenseifner", 7, 3) ==
         "rabenseifner needs 4 elements; Open MPI would run basic_linear");
@@ -94,7 +94,7 @@ TEST_CASE("An algorithm that Open MPI would refuse or replace says so", "[ompi_a
   CHECK(reason(CollectiveId::broadcast, "scatter_allgather", 4, 3) != "");
   CHECK(reason(CollectiveId::broadcast, "scatter_allgather_ring", 4, 4).empty());
   CHECK(reason(CollectiveId::broadcast, "split_binary_tree", 4, 1) ==
-        "split_binary_tree needs two halves of at least a segment; Open MPI would run chain");
+        "split_binary_tree needs two halves of at least one segment each; Open MPI would run chain");
   CHECK(reason(CollectiveId::broadcast, "split_binary_tree", 4, 2047, 4096) != "");
   CHECK(reason(CollectiveId::broadcast, "split_binary_tree", 4, 2048, 4096).empty());
   CHECK(reason(CollectiveId::reduce, "rabenseifner", 5, 3) != "");

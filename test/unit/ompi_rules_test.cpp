@@ -116,8 +116,8 @@ TEST_CASE("The first communicator entry reaches down, the last one up", "[ompi_r
 
 TEST_CASE("A malformed file is ignored as a whole, and why is said", "[ompi_rules][mpi]") {
   const auto why = [](std::string_view text) { return parse_ompi_rules(text).why_ignored; };
-  CHECK(why("") == "the file ends where the number of collectives should stand");
-  CHECK(why("1 2 1 4 2 0 3 0 0") == "the file ends where a message size should stand");
+  CHECK(why("") == "the file ends before the number of collectives");
+  CHECK(why("1 2 1 4 2 0 3 0 0") == "the file ends before a message size");
   CHECK(why("1 2 1 4 1 8 3 0 0") == "the first message rule must begin at 0 bytes");
   CHECK(why("23") == "23 collectives, but Open MPI knows 22");
   CHECK(why("1 22 0") == "collective 22, but the last is 21");
@@ -162,5 +162,5 @@ TEST_CASE("Any bytes are read without harm", "[ompi_rules][mpi][fuzz]") {
     for (int id = 0; id < 22; ++id) find_ompi_rule(parsed.rules, id, 4, 1000);
   }
   CHECK(parse_ompi_rules("1 2 2147483647 1 2147483647 0 1").why_ignored ==
-        "the file ends where a fan should stand");  // counts are believed only as far as the file goes
+        "the file ends before a fan");  // counts are believed only as far as the file goes
 }

@@ -89,7 +89,7 @@ TEST_CASE("Open MPI's algorithms are known per collective", "[compare][variants]
   CHECK_THAT(complaint([] { variants({"ompi.algorithm=ring"}, kBroadcast, "mpi"); }),
              Contains("--vary ompi.algorithm: Open MPI has no bcast algorithm 'ring'") && Contains("binomial"));
   CHECK_THAT(complaint([] { variants({"ompi.algorithm=all"}, kSendrecv, "mpi"); }),
-             Contains("sendrecv is made of sends and receives"));
+             Contains("sendrecv is built from sends and receives"));
 }
 
 TEST_CASE("MPICH's algorithms are known per collective, and not mixed with Open MPI's", "[compare][variants]") {

@@ -15,21 +15,21 @@ struct LocalGpus {
   std::vector<std::string> ids;  ///< unique per GPU (and MIG slice) of a host
 };
 
-/// What a library's folder opens its communicators from.
+/// What a library's folder needs to open its communicators.
 struct OpenRequest {
   const Config& config;
   const Comm& world;
-  const Comm& group;  ///< a part of the world: whom to measure
+  const Comm& group;  ///< the part of the world to measure
   const Comm& host;   ///< the processes of this host
   const LocalGpus& gpus;
   const NcclFields& fields;
-  const Collective* collective = nullptr;  ///< the only one that will be asked for; null: any
+  const Collective* collective = nullptr;  ///< the only one that will run; null: any
 };
 
-/// How a library is found and opened; a constant of its folder.
+/// How a library is found and opened; each folder defines one constant.
 struct BackendEntry {
-  bool built_in = true;                ///< false: all else is null, as choose_backend refuses it
-  LocalGpus (*gpus)() = nullptr;       ///< asks the driver, without touching a GPU; null: measures host memory
+  bool built_in = true;                ///< false: all else is null, and choose_backend refuses it
+  LocalGpus (*gpus)() = nullptr;       ///< queries the driver, without touching a GPU; null: measures host memory
   std::string (*problem)() = nullptr;  ///< why the library cannot be loaded here, or empty; null: it is linked
   OpenedBackend (*open)(const OpenRequest&) = nullptr;  ///< collective over the world
 };
@@ -38,7 +38,7 @@ struct BackendEntry {
 BUSBAR_BACKENDS(BUSBAR_DECLARE)
 #undef BUSBAR_DECLARE
 
-/// Of a choice that is made: not automatic.
+/// `choice` is not automatic.
 const BackendEntry& entry_of(BackendChoice choice);
 
 }  // namespace busbar

@@ -8,24 +8,24 @@
 
 namespace busbar {
 
-/// What a device is called where there is none: also in documents.
+/// The device name for host memory: also in documents.
 inline constexpr std::string_view kHostMemory = "host memory";
 
 enum class MemoryKind : std::uint8_t { host, gpu };
 
-/// What is different about a library as far as anybody outside its folder asks; a constant, so that records of other
+/// How a library differs, as far as code outside its folder needs to know; a constant, so that records of other
 /// machines' runs are judged without the library.
 struct BackendTraits {
   std::string_view name;      ///< in --backend, headers and every record
   std::string_view title;     ///< "NCCL"
   std::string_view measures;  ///< in a sentence about this job: "MPI on host memory"
   MemoryKind memory = MemoryKind::host;
-  double assumed_busbw = 5e9;        ///< [B/s] for estimates: of a good host's memory, or of one fast GPU network port
-  std::string_view iteration_clock;  ///< what -I times with
-  bool has_ras = false;              ///< has NCCL's RAS service, which the watchdog asks
-  std::string_view how_to_build = {};               ///< for a build that lacks it; empty: every build has it
-  std::span<const std::string_view> settings = {};  ///< how the names of those begin that compare can vary
-  std::string_view usual_settings = {};             ///< to propose instead of another library's
+  double assumed_busbw = 5e9;          ///< [B/s] for estimates: a good host's memory, or one fast GPU network port
+  std::string_view iteration_clock;    ///< the clock of -I
+  bool has_ras = false;                ///< has NCCL's RAS service, which the watchdog queries
+  std::string_view how_to_build = {};  ///< advice for a build without it; empty: every build has it
+  std::span<const std::string_view> settings = {};  ///< prefixes of the settings that compare can vary
+  std::string_view usual_settings = {};             ///< suggested instead of another library's
 };
 
 #define BUSBAR_DECLARE(name, Name) extern const BackendTraits k##Name##Traits;
@@ -35,14 +35,14 @@ BUSBAR_BACKENDS(BUSBAR_DECLARE)
 /// In the order of the list.
 std::span<const BackendTraits* const> all_backends();
 
-/// Of a choice that is made: not automatic.
+/// `choice` is not automatic.
 const BackendTraits& traits_of(BackendChoice choice);
 
-/// Of the name in a record. An unknown one (a newer busbar's) has traits that claim nothing: host memory, no service,
-/// no settings.
+/// By the name in a record. An unknown name (of a newer busbar) gets traits that claim nothing: host memory, no
+/// service, no settings.
 const BackendTraits& traits_of(std::string_view name);
 
-/// Whose setting (of compare's --vary) this is, or null.
+/// The library whose setting (of compare's --vary) this is, or null.
 const BackendTraits* owner_of_setting(std::string_view setting);
 
 }  // namespace busbar

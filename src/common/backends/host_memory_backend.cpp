@@ -28,7 +28,7 @@ InPlaceOffsets HostMemoryBackend::in_place_offsets(const Operation& op, int rank
 
 Backend::MemoryLimit HostMemoryBackend::limit_with(double copies, std::string_view library) const {
   const HostMemory memory = free_host_memory();
-  // 0.8: other processes and the page cache need room too.
+  // 0.8: leaves room for other processes and the page cache.
   const double message = 0.8 * static_cast<double>(memory.free_bytes) / ranks_on_host_ / (2 + copies);
   return {
       static_cast<std::size_t>(2 * message),

@@ -12,8 +12,8 @@
 
 namespace busbar {
 
-/// What libraries on host memory have in common: one rank per process, buffers, data, marks by the host's clock, and
-/// calls that are over when they return.
+/// What libraries on host memory share: one rank per process, buffers, data, marks by the host's clock, and calls that
+/// have ended when they return.
 class HostMemoryBackend : public Backend {
  public:
   int library_version_code() const override { return 0; }
@@ -21,7 +21,7 @@ class HostMemoryBackend : public Backend {
   std::span<const int> local_ranks() const override { return locals_; }
   DeviceInfo device(int local) const override;
 
-  /// Both libraries leave what they reduce at the start of the buffer, NCCL a reduce_scatter's at rank * count.
+  /// Both libraries leave a reduction at the start of the buffer; NCCL leaves a reduce_scatter's at rank * count.
   InPlaceOffsets in_place_offsets(const Operation& op, int rank) const override;
   double creation_s() const override { return creation_s_; }
 
@@ -49,15 +49,15 @@ class HostMemoryBackend : public Backend {
   void mark(int /*lane*/, int index) override { marks_.at(index) = Clock::now(); }
   double between(int lane, int from, int to) override;
   std::vector<MemoryUse> memory_use() const override;
-  void abort() noexcept override {}  // the end of the process, which follows, ends everything
+  void abort() noexcept override {}  // the process ends next, and with it everything
 
  protected:
   /// `ranks_on_host`: processes that share this host's memory.
   HostMemoryBackend(const Comm& group, int ranks_on_host);
 
-  /// What making the communicator took: since `begin`, when this process had `resident` bytes.
+  /// Time of creation: since `begin`, when this process had `resident` bytes.
   void created(Clock::duration took, std::int64_t resident_before);
-  /// Where the library allocates so many copies of a message.
+  /// For a library that allocates so many copies of a message.
   MemoryLimit limit_with(double copies, std::string_view library) const;
 
   int rank() const { return locals_[0]; }

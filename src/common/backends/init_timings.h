@@ -10,16 +10,16 @@
 
 namespace busbar {
 
-/// What NCCL says in its log of how a communicator came to be, of one rank; to hundredths of a second.
-/// "Init timings - ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12, ...)"; of 2.22 without names too.
+/// What NCCL logs about how one rank's communicator was created; to hundredths of a second. Lines are "Init timings -
+/// ncclCommInitRank: rank 5 nranks 8 total 2.46 (kernels 0.12, ...)"; 2.22's, without names, too.
 struct InitTimings {
   int rank = -1;
   int nranks = -1;
-  double total = -1;  ///< [s], as all of them; -1: not told
+  double total = -1;  ///< [s], like all of them; -1: not reported
   double kernels = -1, alloc = -1, bootstrap = -1, allgathers = -1, topo = -1, graphs = -1, connections = -1, rest = -1;
 };
 
-/// Its parts, as NCCL calls them and in its order.
+/// The parts by NCCL's names, in its order.
 inline constexpr std::array<std::pair<std::string_view, double InitTimings::*>, 8> kInitPhases{{
     {"kernels", &InitTimings::kernels},
     {"alloc", &InitTimings::alloc},
@@ -45,7 +45,7 @@ void read_timing_parts(LogScan scan, OnPart on_part) {
     const std::string_view name = scan.name();
     double value = 0;
     if (!scan.take(" ") || !scan.number(value)) return;
-    // A value without ',' or ')' behind it is cut.
+    // A value without ',' or ')' after it is cut off.
     const bool more = scan.take(", ");
     if (!more && !scan.take(")")) return;
     on_part(name, value);
@@ -53,13 +53,13 @@ void read_timing_parts(LogScan scan, OnPart on_part) {
   }
 }
 
-/// What stands behind "Init timings"; false where it is something else.
+/// Reads the text after "Init timings"; false if it is something else.
 bool read_init_timings(LogScan scan, InitTimings& timings);
 
-/// Of all lines of a log that have them, in their order; a last line without its end is left out.
+/// All such lines of a log, in order; a last line without its end is left out.
 std::vector<InitTimings> find_init_timings(std::string_view log);
 
-/// The rank that was slowest, the lowest of several; null for none.
+/// The slowest rank, the lowest of several; null for none.
 const InitTimings* slowest_init(const std::vector<InitTimings>& ranks);
 
 }  // namespace busbar

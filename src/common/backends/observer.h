@@ -10,22 +10,22 @@
 
 namespace busbar {
 
-/// The number of the last operation that a lane began, alone on its cache line: the only thing of a flight record that
+/// The number of the last operation that a lane began, alone on its cache line: the only part of a flight record that
 /// is written while the clock of a timed loop runs. One thread writes it.
 struct alignas(64) LaneCounter {
   std::atomic<std::uint64_t> entered{0};
 
-  /// One more. Not an atomic increment: that would cost twenty cycles and no second thread writes.
+  /// Adds one. Not an atomic increment: that would cost twenty cycles, and no second thread writes.
   void count() noexcept { entered.store(entered.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
-  /// One less: what was counted is not called after all.
+  /// Takes one back: the counted operation is not called after all.
   void uncount() noexcept { entered.store(entered.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed); }
 };
 
 /// Lanes beyond this one share the last counter.
 inline constexpr int kMaxLanes = 64;
 
-/// What a process is at, coarsely; `step` says it in words.
+/// What a process is doing, coarsely; `step` says it as text.
 enum class Phase : std::uint8_t {
   starting,
   mpi_init,
@@ -51,11 +51,11 @@ constexpr std::string_view name(Phase phase) { return word(kPhaseNames, phase); 
 
 /// The arguments with which this process calls the operations of its step.
 struct CalledOperation {
-  int communicator = 0;  ///< 0, or the number of compare's variant, of accept's cell in turn
+  int communicator = 0;  ///< 0, or the number of compare's variant or accept's cell
   std::string collective;
   std::uint64_t count = 0;  ///< elements, as the API counts them
   std::string dtype;
-  std::string op;  ///< "none" where there is none
+  std::string op;  ///< "none" if there is none
   int root = -1;   ///< -1: none
   std::uint64_t nbytes = 0;
   bool in_place = false;
@@ -63,19 +63,19 @@ struct CalledOperation {
   bool operator==(const CalledOperation&) const = default;
 };
 
-/// Who is told which step is under way, so that measuring knows nothing of the watchdog. Progress inside a step is
-/// counted by the backend (Backend::count_operations).
+/// Receives the step under way, so that measuring knows nothing of the watchdog. The backend counts progress inside a
+/// step (Backend::count_operations).
 class Observer {
  public:
   virtual ~Observer() = default;
 
-  /// The step now under way, until the next call; each has the whole time.
+  /// The step under way until the next call; each may take the whole time.
   virtual void begin(Phase phase, std::string_view step) = 0;
-  /// One that calls operations: `calls` of them (0: not known), which should take `expected_s` together.
+  /// A step that calls operations: `calls` of them (0: not known), which should take `expected_s` together.
   virtual void begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
                      double expected_s) = 0;
-  /// Nothing is under way but what process 0 writes: the others, who are at their next step by then, wait for it for
-  /// minutes, as in Phase::output.
+  /// Only process 0 works, on its output: the others, at their next step by then, wait minutes for it, as in
+  /// Phase::output.
   virtual void rest() = 0;
 };
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kForceMpi = "or measure host memory on purpose: --backend mpi";
 
-/// Hosts named in a message; the rest is counted, so that a thousand dead nodes do not fill the terminal.
+/// Hosts named in a message; the others are counted, so that a thousand dead nodes do not fill the terminal.
 constexpr std::size_t kNamedHosts = 8;
 
 using Describe = std::function<std::string(const HostFacts&)>;
@@ -53,13 +53,12 @@ void require_usable_gpus(std::span<const HostFacts> hosts) {
   const auto without = hosts_where(hosts, [](const HostFacts& h) { return !has_gpu(h); });
   if (!without.empty()) {
     const auto with = hosts_where(hosts, has_gpu);
-    throw_not_possible(
-        fmt::format("some hosts have GPUs ({}) and some have none ({}): leave the latter out of the job, {}",
-                    host_names(with), host_names(without), kForceMpi));
+    throw_not_possible(fmt::format("some hosts have GPUs ({}) and some have none ({}): leave out the latter, {}",
+                                   host_names(with), host_names(without), kForceMpi));
   }
   const auto dead = hosts_where(hosts, [](const HostFacts& h) { return h.gpus_usable == 0; });
   if (!dead.empty()) {
-    throw_not_possible(fmt::format("GPUs that cannot be used: {}; mend the driver (nvidia-smi must work there), {}",
+    throw_not_possible(fmt::format("GPUs that cannot be used: {}; fix the driver (nvidia-smi must work there), {}",
                                    list(dead,
                                         [](const HostFacts& h) {
                                           return fmt::format("{}: {}", h.hostname,
@@ -77,7 +76,7 @@ void require_library(std::span<const HostFacts> hosts) {
       kForceMpi));
 }
 
-/// NCCL_TESTS_DEVICE lets the user deal out the GPUs; whether they suffice then shows per process.
+/// With NCCL_TESTS_DEVICE the user assigns the GPUs; each process then shows whether they suffice.
 void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts) {
   if (config.base_device) return;
   std::vector<const HostFacts*> short_of;
@@ -94,7 +93,7 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts)
     if (!h.gpu_problem.empty()) text += fmt::format(" ({})", h.gpu_problem);
     return text;
   });
-  // Sharing takes one rank per process, which -t and -g are not.
+  // Sharing needs one rank per process, which -t and -g break.
   const bool can_share = config.nthreads * config.ngpus == 1;
   const std::string share =
       can_share ? fmt::format("share each GPU for a functional run (--ranks-per-gpu {}), ", most) : std::string();
@@ -152,7 +151,7 @@ void visit_fields(auto&& visit, ProcessFacts& f) {
 ProcessFacts look_around(const Config& config) {
   ProcessFacts facts;
   const BackendChoice choice = backend_for(config, MemoryKind::gpu);
-  // Host memory was asked for: no driver needs to be woken.
+  // Host memory was requested: no driver needs to be woken.
   if (traits_of(choice).memory == MemoryKind::host) return facts;
   facts.gpus_on_bus = static_cast<int>(gpus_on_bus().size());
   const BackendEntry& entry = entry_of(choice);
@@ -206,7 +205,7 @@ const BackendEntry& entry_of(BackendChoice choice) {
       BUSBAR_BACKENDS(BUSBAR_CASE)
 #undef BUSBAR_CASE
   }
-  throw Error(ExitCode::internal, "a backend was to be opened before one was chosen");
+  throw Error(ExitCode::internal, "a backend must be chosen before it is opened");
 }
 
 OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group, const NcclFields& fields,

@@ -17,21 +17,21 @@ namespace busbar {
 struct HostFacts {
   std::string hostname;
   int ranks = 0;                ///< on this host: processes x threads x GPUs per thread
-  int gpus_on_bus = 0;          ///< NVIDIA GPUs on the PCI bus, with a driver or without
+  int gpus_on_bus = 0;          ///< NVIDIA GPUs on the PCI bus, with or without a driver
   int gpus_usable = 0;          ///< GPUs that its processes can use, each counted once
   std::string gpu_problem;      ///< why not all of them are usable; empty: no problem
   std::string library_problem;  ///< why the library for them cannot be loaded; empty: it can
 };
 
-/// The one that was asked for, or the first of the list for this memory.
+/// The requested backend, or the first of the list for this memory.
 BackendChoice backend_for(const Config& config, MemoryKind memory);
 
-/// Which backend measures, never automatic. A cluster with GPUs is never measured on host memory unless --backend says
-/// so: whatever keeps a GPU from being used is an Error(not_possible) naming the hosts and the remedy. `built_in`:
-/// whether this build has the backend for GPUs. Pure: equal inputs, equal answers.
+/// Decides which backend measures; never automatic. A cluster with GPUs is measured on host memory only if --backend
+/// says so: anything that keeps a GPU from being used is an Error(not_possible) naming the hosts and the remedy.
+/// `built_in`: whether this build has the backend for GPUs. Pure.
 BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in);
 
-/// A backend ready to measure, and what the header must say about it.
+/// A backend ready to measure, with its remarks for the header.
 struct OpenedBackend {
   std::unique_ptr<Backend> backend;
   std::vector<std::string> remarks;
@@ -39,13 +39,12 @@ struct OpenedBackend {
 };
 
 /// Chooses the backend from what every host has (choose_backend) and opens it on `group`, a part of `world`. Collective
-/// over `world`. Throws AgreedError where the choice or the options do not fit the machines. `fields` are for NCCL's
-/// communicator; `collective` is the only one that will be asked for, null where there are several.
+/// over `world`. Throws AgreedError if the choice or the options do not fit the machines. `fields` are for NCCL's
+/// communicator; `collective` is the only one that will run, null if there are several.
 OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group, const NcclFields& fields = {},
                            const Collective* collective = nullptr);
 
-/// Whether this configuration will measure host memory as far as this host alone can tell: no GPU here, or --backend
-/// mpi.
+/// Whether this configuration will measure host memory, judging by this host: no GPU here, or --backend mpi.
 bool runs_on_host_memory(const Config& config);
 
 }  // namespace busbar

@@ -30,7 +30,7 @@ void plan_alltoallv(const Problem& p, int rank, std::vector<Transfer>& out) {
   }
 }
 
-/// Everybody's block to `to`, or to all where that is -1.
+/// Every rank's block to `to`, or to all if that is -1.
 void plan_gather(const Collective& c, const Problem& p, int rank, int to, std::vector<Transfer>& out) {
   std::size_t at = 0;
   for (int peer = 0; peer < p.nranks; ++peer) {
@@ -52,7 +52,7 @@ void plan_scatter(const Collective& c, const Problem& p, int rank, std::vector<T
 }
 
 void plan_hypercube(const Problem& p, int rank, int step, std::vector<Transfer>& out) {
-  // Before step k a rank holds the 2^k blocks of those that differ from it only in the lowest k bits.
+  // Before step k a rank holds the 2^k blocks of the ranks that differ from it only in the lowest k bits.
   const unsigned mask = 1u << step;
   const unsigned mine = static_cast<unsigned>(rank) & ~(mask - 1);
   const unsigned theirs = mine ^ mask;
@@ -61,8 +61,8 @@ void plan_hypercube(const Problem& p, int rank, int step, std::vector<Transfer>&
   add(out, Transfer::Kind::receive, peer, p.count * theirs, p.count * mask);
 }
 
-/// The higher rank's pong is a step of its own, as it may only start when the ping has come. A window is one group; an
-/// answer behind one way's is not needed, as the receiver's own time counts too.
+/// The higher rank's pong is a separate step, as it may only start after the ping. A window is one group; a one-way
+/// window needs no answer, as the receiver's time counts too.
 void plan_pingpong(const Problem& p, int rank, int step, std::vector<Transfer>& out) {
   const int peer = pingpong_peer(p, rank);
   const bool begins = rank < peer;

@@ -18,7 +18,7 @@ constexpr std::array<const char*, 3> kProtocols{"ll", "ll128", "simple"};
 constexpr std::size_t kRequiredFields = 8;
 constexpr std::size_t kMaxFields = 10;
 
-/// Lower case without underscores, in which all spellings are one.
+/// Lower case without underscores, which unifies all spellings.
 std::string plain(std::string_view text) {
   std::string result = lower_case(text);
   std::erase(result, '_');
@@ -68,7 +68,7 @@ Value choice(std::string_view text, const char* what, const std::array<const cha
   return *found;
 }
 
-/// Its complaints do not say where.
+/// Its error messages do not say where.
 TunerRule parse_line(std::string_view text) {
   std::vector<std::string_view> fields = split_list(text);
   const std::size_t count = fields.size();
@@ -89,7 +89,7 @@ TunerRule parse_line(std::string_view text) {
   rule.algorithm = choice<TunerAlgorithm>(fields[3], "the algorithm", kAlgorithms);
   rule.protocol = choice<TunerProtocol>(fields[4], "the protocol", kProtocols);
   rule.channels = number_in(fields[5], "channels", -1, kMaxTunerChannels);
-  if (rule.channels == 0) rule.channels = -1;  // NCCL takes 0 for its own choice
+  if (rule.channels == 0) rule.channels = -1;  // NCCL treats 0 as its own choice
   rule.nnodes = number_in(fields[6], "nNodes", -1, kMany);
   rule.nranks = number_in(fields[7], "nRanks", -1, kMany);
   if (count > 8) rule.pipe_ops = number_in(fields[8], "numPipeOps", -1, kMany);

@@ -37,12 +37,11 @@ enum class TunerProtocol : std::uint8_t { ll = 0, ll128 = 1, simple = 2 };
 
 inline constexpr std::size_t kTunerCollectives = 5;
 
-/// NCCL has at most so many channels; a larger number in a table is an error.
+/// The most channels that NCCL has; a larger number in a table is an error.
 inline constexpr int kMaxTunerChannels = 64;
 
-/// One line: which algorithm, protocol and channel count from min_bytes to max_bytes. Bytes are counted as the tuner
-/// counts them, the larger of all that is sent and all that is received; this is the "size" column of the benchmarks'
-/// tables for all five collectives.
+/// One line: algorithm, protocol and channel count from min_bytes to max_bytes. Bytes are counted as in the tuner, the
+/// larger of the bytes sent and received; for all five collectives this is the "size" column of the benchmarks' tables.
 struct TunerRule {
   TunerCollective collective = TunerCollective::all_reduce;
   std::uint64_t min_bytes = 0;  ///< inclusive
@@ -59,8 +58,8 @@ struct TunerRule {
   bool operator==(const TunerRule&) const = default;
 };
 
-/// In any spelling: all_reduce, AllReduce, allreduce; NVLSTree, NVLS_TREE, nvls_tree; LL128, ll128. Nothing: the tuner
-/// interface does not know it.
+/// Accepts any spelling: all_reduce, AllReduce, allreduce; NVLSTree, NVLS_TREE, nvls_tree; LL128, ll128. Null: the
+/// tuner interface lacks it.
 std::optional<TunerCollective> tuner_collective(std::string_view name);
 std::optional<TunerAlgorithm> tuner_algorithm(std::string_view name);
 std::optional<TunerProtocol> tuner_protocol(std::string_view name);

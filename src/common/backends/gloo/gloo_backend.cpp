@@ -19,37 +19,37 @@
 namespace busbar {
 namespace {
 
-/// What Gloo's reduce_scatter counts, in an int [bytes].
+/// The most bytes that Gloo's reduce_scatter can count, in an int.
 constexpr std::size_t kMostToReduceScatter = INT_MAX;
 
-/// Copies of a message that Gloo allocates for a collective at most.
+/// The most copies of a message that Gloo allocates for a collective.
 double copies_of(CollectiveId id) {
   if (id == CollectiveId::reduce_scatter) return 3;  // ours, and two of each ReduceScatterHalvingDoubling
   return id == CollectiveId::all_reduce ? 1 : 0;     // bcube's
 }
 
-/// Why none of Gloo's functions is the collective; nothing where one is, or where it is made of sends and receives.
+/// Why no function of Gloo's is the collective; null if one is, or if it is built from sends and receives.
 std::optional<std::string> why_lacking(const Collective& c) {
   if (c.block == nullptr || (!c.has_op && !c.has_root)) return std::nullopt;
   if (!c.has_op) return fmt::format("Gloo 0.5.0 has no {}", c.name);
-  // It sends a block of nothing that no receiver expects, and waits for the answer (gloo/reduce_scatter.h).
-  return "Gloo's reduce_scatter hangs where a rank's block is empty, so it is not measured with blocks that differ";
+  // It sends an empty block that no receiver expects, and waits for the answer (gloo/reduce_scatter.h).
+  return "Gloo's reduce_scatter hangs if a rank's block is empty, so blocks of different sizes are not measured";
 }
 
-/// Buffers that get a ReduceScatterHalvingDoubling of their own; where a row walks through more, none does. Each takes
-/// 4 n (n-1) of Gloo's slots, which are counted in an int.
+/// Buffers that get a ReduceScatterHalvingDoubling each; if a row walks through more, none does. Each takes 4 n (n-1)
+/// of Gloo's slots, which are counted in an int.
 std::size_t most_bound(int nranks) {
   constexpr std::size_t kMost = 1024;
   const auto n = static_cast<std::size_t>(nranks);
   return n == 1 ? kMost : std::min(kMost, INT_MAX / (4 * n * (n - 1)) - 1);
 }
 
-/// What makes this rank's contexts.
+/// What creates this rank's contexts.
 struct GlooOpener {
   const GlooModule& gloo;
-  GlooPlace place;  ///< but for the address
+  GlooPlace place;  ///< without the address
   std::string ip;
-  Comm comm;  ///< its own: tells ranks of each other
+  Comm comm;  ///< its own: the ranks exchange addresses over it
 
   std::unique_ptr<GlooContext> open() const {
     try {
@@ -64,7 +64,7 @@ struct GlooOpener {
     }
   }
 
-  /// Each rank tells each other where it listens for it. Collective.
+  /// Sends each rank the address at which this one listens for it. Collective.
   void connect_all(GlooContext& context) const {
     const std::vector<std::byte> for_me = comm.all_to_all(context.addresses());
     try {
@@ -85,8 +85,8 @@ class GlooBackend final : public HostMemoryBackend {
   GlooBackend(const GlooBackend&) = delete;
   GlooBackend& operator=(const GlooBackend&) = delete;
   ~GlooBackend() override {
-    // A peer that is inside a call fails with "Connection closed by peer" when this rank closes. Where ranks do not
-    // come here together, the process's end closes.
+    // When this rank closes, a peer inside a call fails with "Connection closed by peer". If an exception unwinds,
+    // ranks do not meet here, and the end of the process closes.
     if (std::uncaught_exceptions() == 0) {
       opener_.comm.barrier();
       context_.reset();
@@ -102,16 +102,15 @@ class GlooBackend final : public HostMemoryBackend {
       return fmt::format("Gloo has no {} operation", *op.op == Op::avg ? "average" : "pre-multiplied sum");
     }
     if (auto why = why_lacking(*op.collective)) return why;
-    // It reads the buffer while it writes to it.
+    // Gloo reads the buffer while it writes to it.
     if (op.in_place && op.collective->replaces_input)
       return fmt::format("Gloo has no {} in place", op.collective->name);
     if (op.collective->id != CollectiveId::reduce_scatter) return std::nullopt;
-    // A rank of a smaller block of ranks does not wait until the larger block has read what it sent, and its next call
+    // A rank in a smaller block of ranks does not wait until the larger block has read what it sent, and its next call
     // overwrites it (gloo/reduce_scatter.h).
     if (!std::has_single_bit(static_cast<unsigned>(op.problem.nranks))) {
-      return fmt::format(
-          "Gloo's reduce_scatter mixes up calls that follow one another on {} ranks: it needs a power of 2",
-          op.problem.nranks);
+      return fmt::format("Gloo's reduce_scatter mixes up successive calls on {} ranks: it needs a power of 2",
+                         op.problem.nranks);
     }
     if (message_bytes(*op.collective, op.problem) > kMostToReduceScatter) {
       return fmt::format("Gloo's reduce_scatter counts bytes in an int: at most {}", kMostToReduceScatter);
@@ -121,7 +120,7 @@ class GlooBackend final : public HostMemoryBackend {
 
   std::optional<std::string> note(const Operation& op) const override {
     if (op.collective->id != CollectiveId::reduce_scatter) return std::nullopt;
-    return "out of place with a copy of the message in the time: Gloo's overwrites its input";
+    return "out of place, the time includes a copy of the message: Gloo's overwrites its input";
   }
 
   std::unique_ptr<CommunicatorLifecycle> lifecycle(const Comm& /*world*/) override {
@@ -142,14 +141,14 @@ class GlooBackend final : public HostMemoryBackend {
   }
   void give_back(int /*local*/, void* /*memory*/) noexcept override { forget_buffers(); }
 
-  /// All buffers of a row in one piece, before they are timed in place.
+  /// Fills all buffers of a row in one piece, before they are timed in place.
   void fill_neutral(int local, const Pattern& pattern, std::size_t count, void* dst) override {
     HostMemoryBackend::fill_neutral(local, pattern, count, dst);
     filled_ = {dst, count};
     if (filled_ != bound_) called_ = {};
   }
 
-  void group_begin(int) override {}  // Gloo's calls are over when they return: one after another
+  void group_begin(int) override {}  // Gloo's calls have ended when they return: one after another
   void group_end(int) override {}
 
   void enqueue(int, const Operation& op, std::span<const Buffers> buffers) override {
@@ -200,20 +199,20 @@ class GlooBackend final : public HostMemoryBackend {
     std::unique_ptr<GlooContext> own_;
   };
 
-  /// The elements that an in-place row walks through.
+  /// The elements that an in-place row uses in turn.
   struct Filled {
     void* first = nullptr;
     std::size_t count = 0;
     bool operator==(const Filled&) const = default;
   };
 
-  /// Memory that comes at an old address need not do so on all ranks.
+  /// Memory may return at an old address on some ranks only.
   void forget_buffers() noexcept {
     filled_ = {};
     called_ = {};
   }
 
-  /// Everything of a call but its buffers, once per row, as the MPI backend does; here it may be collective.
+  /// Does all of a call that does not depend on its buffers, once per row, as the MPI backend does; here collective.
   [[gnu::noinline]] void prepare(const Operation& op) {
     if (const auto why = why_unsupported(op)) throw_not_possible(*why);
     const Problem& p = op.problem;
@@ -261,8 +260,8 @@ class GlooBackend final : public HostMemoryBackend {
   std::unique_ptr<GlooContext> context_;
   Operation called_;
   bool empty_ = false;
-  Filled filled_;  ///< last
-  Filled bound_;   ///< of called_
+  Filled filled_;  ///< most recently
+  Filled bound_;   ///< for called_
 };
 
 }  // namespace
@@ -280,7 +279,7 @@ std::unique_ptr<Backend> make_gloo_backend(const GlooModule& gloo, const Comm& w
     took = Clock::now() - begin;
     return opened;
   });
-  // Gloo writes to sockets whose other end may be gone: that rank is to be blamed, not the one that writes to it.
+  // Gloo writes to sockets whose peer may be gone: blame that rank, not the one that writes to it.
   std::signal(SIGPIPE, SIG_IGN);
   const Clock::time_point begin = Clock::now();
   opener.connect_all(*context);

@@ -43,7 +43,7 @@ const GlooModule& load_gloo(const std::string& path) {
   const auto* module = static_cast<const GlooModule*>(dlsym(handle, kGlooSymbol));
   if (module == nullptr || module->border != kGlooBorder) {
     throw_not_possible(fmt::format(
-        "--backend gloo: {} is of another busbar than this program: install both from one build, {}", path, kOrMpi));
+        "--backend gloo: {} is from another build than this program: install both from one build, {}", path, kOrMpi));
   }
   return *module;
 }
@@ -61,7 +61,7 @@ OpenedBackend open_by_request(const OpenRequest& request) {
   opened.backend = make_gloo_backend(gloo, request.world, request.group, request.host.size());
   if (request.collective == &kReduceScatter) {
     opened.remarks.emplace_back(
-        "Gloo's reduce_scatter overwrites its input: out of place, a copy of the message is in the time");
+        "Gloo's reduce_scatter overwrites its input: out of place, the time includes a copy of the message");
   }
   return opened;
 }

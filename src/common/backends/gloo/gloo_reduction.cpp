@@ -21,7 +21,7 @@ template <class T, Op O>
 T combine(T a, T b) {
   if constexpr (O == Op::max) return std::max(a, b);
   if constexpr (O == Op::min) return std::min(a, b);
-  // Unsigned and of 64 bits: nothing overflows, and narrow ones are not promoted to int.
+  // Unsigned and 64 bits wide: nothing overflows, and narrow types are not promoted to int.
   using Wide = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
   if constexpr (O == Op::sum) return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
   if constexpr (O == Op::prod) return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));

@@ -18,13 +18,13 @@
 namespace busbar {
 namespace {
 
-/// Copies of a message that Open MPI 4.1 itself, or this backend, allocates on some rank: the most of any rank count,
-/// placement and -m, because each takes another algorithm (measured: docs/evidence/performance.md).
+/// Copies of a message that Open MPI 4.1 itself, or this backend, allocates on some rank: the most over rank counts,
+/// placements and -m, because each takes another algorithm (measured: docs/evidence/performance.md).
 double library_copies(const Collective& c) {
   switch (c.id) {
     case CollectiveId::all_reduce:
     case CollectiveId::all_gather:
-    case CollectiveId::alltoallv:  // sent from a copy in place (sends_a_copy_in_place), or a block that is all of it
+    case CollectiveId::alltoallv:  // in place sent from a copy (sends_a_copy_in_place), or one block is all of it
     case CollectiveId::sendrecv:
       return 1;
     case CollectiveId::reduce:
@@ -34,7 +34,7 @@ double library_copies(const Collective& c) {
       return 2;
     case CollectiveId::alltoall:
     case CollectiveId::gather:
-    case CollectiveId::scatter:  // a tree like gather's, though none was seen to be chosen
+    case CollectiveId::scatter:  // a tree like gather's, though we never saw one chosen
       return 0.5;
     case CollectiveId::broadcast:
     case CollectiveId::hypercube:
@@ -56,11 +56,11 @@ class MpiBackend final : public HostMemoryBackend {
     const Clock::time_point begin = Clock::now();
     MPI_Comm_dup(handle(group), &comm_);
     const Clock::duration took = Clock::now() - begin;
-    // Errors come back as codes so that the message can name rank, host and step before the job is ended.
+    // Errors come back as codes, so that the message can name rank, host and step before the job is ended.
     MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     created(took, before);
-    // Open MPI's variables count when a communicator is made. Only MPI_T changes them: before it is started they can as
-    // well be read when somebody asks, and a plain run does not pay for it.
+    // Open MPI reads its variables when a communicator is created. Only MPI_T changes them: if it is not started they
+    // are read on demand, and a plain run does not pay for it.
     if (mpi_tool_started()) tuned_ = read_tuned_state();
   }
   MpiBackend(const MpiBackend&) = delete;
@@ -86,13 +86,13 @@ class MpiBackend final : public HostMemoryBackend {
     if (calls > 1) return fmt::format("{} MPI calls of at most 2^28 elements each", calls);
     if (op.op && needs_user_op(op.dtype)) return "reduced by our own function: MPI has no such type";
     if (op.in_place && sends_a_copy_in_place(*op.collective, op.problem)) {
-      return "in place with a copy of the message in the time: MPI_IN_PLACE takes as much from i to j as from j to i";
+      return "in place, the time includes a copy of the message: MPI_IN_PLACE needs equal counts both ways";
     }
     return std::nullopt;
   }
 
   std::vector<Block> expected(const Operation& op, int rank) const override {
-    // MPI_Bcast has one buffer: out of place the root sends from its send buffer and its receive buffer takes no part.
+    // MPI_Bcast has one buffer: out of place the root sends from its send buffer and does not use its receive buffer.
     if (op.collective->id == CollectiveId::broadcast && !op.in_place && rank == op.problem.root) return {};
     return op.collective->expected(op.problem, rank);
   }
@@ -127,7 +127,7 @@ class MpiBackend final : public HostMemoryBackend {
   ShownAlgorithm observe_end(const Operation& op) override {
     if (!tuned_) tuned_ = read_tuned_state();
     ShownAlgorithm shown;
-    // An aggregated launch (-m) makes nonblocking calls, too, which coll_tuned does not decide.
+    // An aggregated launch (-m) uses nonblocking calls, too, which coll_tuned does not decide.
     if (was_grouped_ || nonblocking_) return shown;
     const bool many_hosts = ranks_on_host() > 1 && ranks_on_host() < nranks();
     shown.algorithm = tuned_->known ? shown_algorithm(*tuned_, op) : requested_mpich_algorithm(op, many_hosts);
@@ -221,8 +221,8 @@ class MpiBackend final : public HostMemoryBackend {
     was_grouped_ = true;
   }
 
-  /// Everything of a call but its buffers, once per row: in the timed loop each nanosecond counts as the library's. Out
-  /// of line, as start_call is: what they need of registers and stack every call would save and restore.
+  /// Does everything of a call that does not depend on its buffers, once per row: in the timed loop each nanosecond
+  /// counts as the library's. Out of line, like start_call: inlined, their registers and stack would cost every call.
   [[gnu::noinline]] void prepare(const Operation& op) {
     called_ = op;
     call_.emplace(MpiCall{.op = called_, .buffers = {}, .rank = rank(), .comm = comm_, .type = mpi_type(op.dtype)});
@@ -252,16 +252,16 @@ class MpiBackend final : public HostMemoryBackend {
   bool grouped_ = false;
   bool was_grouped_ = false;
   std::vector<MPI_Request> pending_;
-  Clock::duration starting_{};     ///< spent since somebody asked
+  Clock::duration starting_{};     ///< spent since the last take_start_s
   std::vector<const void*> busy_;  ///< buffers of the pending calls
   std::map<std::pair<DType, Op>, UserOp> user_ops_;
   Operation called_;
-  std::optional<MpiCall> call_;  ///< of called_
+  std::optional<MpiCall> call_;  ///< for called_
   RunCollective run_ = nullptr;
   CountArrays arrays_;
   PairMessages pair_;
-  std::vector<std::byte> copy_;      ///< of the message, where a call sends one
-  std::optional<TunedState> tuned_;  ///< as the communicator was made
+  std::vector<std::byte> copy_;      ///< of the message, if a call sends a copy
+  std::optional<TunedState> tuned_;  ///< when the communicator was created
 };
 
 }  // namespace

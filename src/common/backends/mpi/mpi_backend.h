@@ -10,14 +10,14 @@
 
 namespace busbar {
 
-/// Open MPI (or another MPI 3.1 library) on host memory; one rank per process.
-/// `group` is the communicator to measure (duplicated here), `ranks_on_host` how many processes share this host's
-/// memory; `request`: what MPICH is asked for whenever this communicator runs; `nonblocking`: operations are started by
-/// MPI's nonblocking functions and finished before enqueue returns. Collective over `group`.
+/// Open MPI (or another MPI 3.1 library) on host memory; one rank per process. `group` is the communicator to measure
+/// (duplicated here), `ranks_on_host` how many processes share this host's memory. `request`: MPICH's settings whenever
+/// this communicator runs. `nonblocking`: operations are started by MPI's nonblocking functions and finished before
+/// enqueue returns. Collective over `group`.
 std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host,
                                           std::optional<MpichRequest> request = std::nullopt, bool nonblocking = false);
 
-/// Options that the MPI backend cannot honour (-G -R -x -y -p -D, --ranks-per-gpu, and -g or -t above 1, because a
+/// Options that the MPI backend cannot honor (-G -R -x -y -p -D, --ranks-per-gpu, and -g or -t above 1, because a
 /// process is one rank): Error(not_possible) naming option, backend and remedy.
 void check_mpi_options(const Config& config, int nprocesses);
 

@@ -14,7 +14,7 @@
 namespace busbar {
 namespace {
 
-// An MPI_User_function gets no context, so each pair of dtype and op needs a function of its own.
+// An MPI_User_function gets no context, so each pair of dtype and op needs its own function.
 template <DType D, Op O>
 void reduce_in_mpi(void* in, void* inout, int* length, MPI_Datatype*) {
   narrow_reduction(D, O)(in, inout, static_cast<std::size_t>(*length));
@@ -42,7 +42,7 @@ std::size_t block_divisor(std::size_t count) {
   return block;
 }
 
-/// One element of this type is `count` elements of `type`, for counts that no block divides.
+/// One element of this type is `count` elements of `type`, for counts that have no block divisor.
 MPI_Datatype whole_message_type(std::size_t count, MPI_Datatype type) {
   constexpr std::size_t kBlock = std::size_t{1} << 20;
   MPI_Aint lower = 0;
@@ -109,7 +109,7 @@ CountedType::~CountedType() {
 
 namespace {
 
-/// Of its own, so that the blocking form beside it needs no room on the stack.
+/// A function of its own, so that the blocking form next to it needs no room on the stack.
 template <class Nonblocking, class... Args>
 [[gnu::noinline]] void start(const MpiCall& call, const char* name, Nonblocking nonblocking, Args... args) {
   MPI_Request request = MPI_REQUEST_NULL;
@@ -131,7 +131,7 @@ std::byte* at(void* base, std::size_t element, std::size_t elem_size) {
 
 const void* input_of(const MpiCall& c) { return c.op.in_place ? MPI_IN_PLACE : c.buffers.send; }
 
-/// Elements of one reduction call of `count` in all.
+/// Elements per reduction call, for `count` in all.
 std::size_t reduction_chunk(const MpiCall& c, std::size_t count) {
   return count > c.max_count ? std::min(kReductionChunk, c.max_count) : count;
 }
@@ -151,7 +151,7 @@ void all_reduce(const MpiCall& c) {
   for (std::size_t done = 0; done < count; done += chunk) all_reduce_part(c, done, std::min(count - done, chunk));
 }
 
-/// Reduces `count` elements to `root`; `send` is MPI_IN_PLACE where the root's input lies in `recv`.
+/// Reduces `count` elements to `root`; `send` is MPI_IN_PLACE if the root's input is in `recv`.
 void reduce_to(const MpiCall& c, void* send, void* recv, std::size_t count, int root) {
   const std::size_t w = c.op.problem.elem_size;
   std::size_t done = 0;
@@ -181,9 +181,8 @@ void reduce_scatter(const MpiCall& c) {
         static_cast<int>(p.count), c.type, c.reduction);
     return;
   }
-  // Open MPI 4.1 adds the counts up in an int. One reduction per destination keeps every number small; in place, block
-  // 0 of a rank is overwritten only after its own turn as a source has passed: root 0 comes first and none is left
-  // pending.
+  // Open MPI 4.1 sums the counts in an int. One reduction per destination keeps every number small; in place, block 0
+  // of a rank is overwritten only after its turn as a source: root 0 comes first, and no call stays pending.
   MpiCall step = c;
   step.pending = nullptr;
   for (int root = 0; root < p.nranks; ++root) {
@@ -193,7 +192,7 @@ void reduce_scatter(const MpiCall& c) {
   }
 }
 
-/// Beyond int one reduction per destination, as reduce_scatter.
+/// Beyond int, one reduction per destination, as in reduce_scatter.
 void reduce_scatterv(const MpiCall& c) {
   const Problem& p = c.op.problem;
   if (const CountArrays& a = *c.arrays; !a.counts.empty()) {
@@ -208,7 +207,7 @@ void reduce_scatterv(const MpiCall& c) {
     const std::size_t count = kReduceScatterv.block(p, root);
     std::byte* const part = at(c.buffers.send, first, p.elem_size);
     if (root == c.rank) own = part;
-    // At the start of the buffer a block of another size would overwrite input that is still to be reduced.
+    // At the start of the buffer, a block of another size would overwrite input that is not yet reduced.
     const bool stays = c.op.in_place && root == c.rank;
     reduce_to(step, stays ? MPI_IN_PLACE : part, stays ? part : c.buffers.recv, count, root);
     first += count;
@@ -250,7 +249,7 @@ void alltoall(const MpiCall& c) {
       t.type());
 }
 
-/// Begins to send to or to receive from a peer.
+/// Starts a send to a peer or a receive from it.
 void post(const MpiCall& c, bool receives, void* buffer, int peer, const CountedType& t, std::vector<MPI_Request>& to) {
   MPI_Request& request = to.emplace_back(MPI_REQUEST_NULL);
   if (receives) {
@@ -272,7 +271,7 @@ void exchange(const MpiCall& c, void* send, int to, void* recv, int from, std::s
   post(c, false, send, to, t, *c.pending);
 }
 
-/// Before MPI 4 it is never left pending.
+/// Before MPI 4 it has no nonblocking form.
 void replace(const MpiCall& c, void* buffer, int to, int from, std::size_t count) {
   const CountedType t(count, c.type, c.max_count);
 #if MPI_VERSION >= 4
@@ -327,8 +326,8 @@ void ping_and_pong(const MpiCall& c, const CountedType& t) {
   }
 }
 
-/// Windows of messages, as in osu_bw and osu_bibw: all of one window from and to one buffer. Receives come first, so
-/// that messages find them posted.
+/// Windows of messages, as in osu_bw and osu_bibw: all of a window use one buffer. Receives come first, so that
+/// messages find them posted.
 void send_windows(const MpiCall& c, const CountedType& t) {
   PairMessages& pair = *c.pair;
   const bool both = pair.pattern == PingpongPattern::both;
@@ -343,7 +342,7 @@ void send_windows(const MpiCall& c, const CountedType& t) {
   check_mpi(MPI_Waitall(static_cast<int>(pair.requests.size()), pair.requests.data(), MPI_STATUSES_IGNORE),
             "MPI_Waitall");
   if (both) return;
-  // Sent is not received: the answer says so.
+  // A completed send need not have arrived: wait for the answer.
   if (pair.begins) {
     check_mpi(MPI_Recv(nullptr, 0, t.type(), pair.peer, 0, c.comm, MPI_STATUS_IGNORE), "MPI_Recv");
   } else {
@@ -351,7 +350,7 @@ void send_windows(const MpiCall& c, const CountedType& t) {
   }
 }
 
-/// A message waits for the one before, or the window for its answer: never left pending.
+/// Each message waits for the last one, or the window for its answer: never left pending.
 void pingpong(const MpiCall& c) {
   const CountedType t(c.op.problem.count, c.type, c.max_count);
   if (c.pair->pattern == PingpongPattern::latency) return ping_and_pong(c, t);
@@ -366,7 +365,7 @@ void send_and_receive(const MpiCall& c) {
   std::vector<MPI_Request> requests;
   std::vector<MPI_Request>& list = c.pending != nullptr ? *c.pending : requests;
   for (const Transfer& transfer : transfers) {
-    if (c.op.in_place && !c.op.collective->replaces_input && transfer.peer == c.rank) continue;  // it is there
+    if (c.op.in_place && !c.op.collective->replaces_input && transfer.peer == c.rank) continue;  // it is there already
     const CountedType t(transfer.count, c.type, c.max_count);
     const bool receives = transfer.kind == Transfer::Kind::receive;
     post(c, receives, at(receives ? c.buffers.recv : c.buffers.send, transfer.at, w), transfer.peer, t, list);
@@ -437,7 +436,7 @@ PairMessages::PairMessages(const Problem& p, int rank)
 
 CountArrays make_count_arrays(const Collective& collective, const Problem& p, int rank) {
   CountArrays a;
-  // The largest extents over all ranks decide, so that no rank sends what its peers await in another form.
+  // The largest extents over all ranks decide, so that every rank sends in the form that its peers expect.
   const Extents e = collective.extents(p);
   if (std::max(e.send, e.recv) > INT_MAX) return a;
   const auto add = [](std::vector<int>& counts, std::vector<int>& offsets, std::size_t count) {
@@ -481,7 +480,7 @@ std::optional<std::string> why_not_nonblocking(const Operation& op) {
   if ((id == CollectiveId::reduce_scatter && !fits_reduce_scatter(op.problem, INT_MAX)) ||
       (id == CollectiveId::reduce_scatterv && all_blocks(*op.collective, op.problem) > INT_MAX)) {
     return fmt::format(
-        "beyond 2^31 - 1 elements {} is a reduction per rank, which wait for one another: MPI has no "
+        "beyond 2^31 - 1 elements {} is one reduction per rank, and they wait for one another: MPI has no "
         "nonblocking form of it",
         op.collective->name);
   }

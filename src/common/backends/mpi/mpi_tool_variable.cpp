@@ -17,7 +17,7 @@ struct Variable {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_T_enum choices = MPI_T_ENUM_NULL;
   int bind = 0;
-  int text_length = 0;  ///< of its description
+  int text_length = 0;  ///< of the description
 };
 
 /// `text`: room for the description, or null.
@@ -55,7 +55,7 @@ class Handle {
   bool valid_ = false;
 };
 
-/// Room for any one value; zeroed, because Open MPI fills only one byte of a switch that it declares as int.
+/// Room for any one value; zeroed, because Open MPI fills only one byte of a switch declared as int.
 using Value = std::array<char, 16>;
 
 template <class T>
@@ -81,14 +81,14 @@ Value parse(const std::string& name, MPI_Datatype type, const std::string& given
   if (type == MPI_UNSIGNED) return number<unsigned>(name, text);
   if (type == MPI_UNSIGNED_LONG) return number<unsigned long>(name, text);
   if (type == MPI_UNSIGNED_LONG_LONG) return number<unsigned long long>(name, text);
-  throw_not_possible(fmt::format("{} is not a number: it is not changed here", name));
+  throw_not_possible(fmt::format("{} is not a number, and busbar sets only numbers", name));
 }
 
 }  // namespace
 
 void start_mpi_tool() {
   if (mpi_tool_started()) return;
-  // Open MPI 4.1 takes this level for MPI's own: what MPI_Query_thread says must not change.
+  // Open MPI 4.1 stores this level as MPI's own: MPI_Query_thread's answer must not change.
   int level = MPI_THREAD_SINGLE;
   int initialized = 0;
   if (MPI_Initialized(&initialized) == MPI_SUCCESS && initialized != 0) MPI_Query_thread(&level);
@@ -109,7 +109,7 @@ std::optional<std::string> read_mpi_variable(const std::string& name) {
   const Handle handle(*v);
   if (!handle) return std::nullopt;
   if (v->type == MPI_CHAR) {
-    // Open MPI copies the whole text whatever the count says (it says 2048).
+    // Open MPI copies the whole string whatever the count says (it says 2048).
     std::string text(static_cast<std::size_t>(handle.count()) + (1 << 16), '\0');
     if (MPI_T_cvar_read(handle.get(), text.data()) != MPI_SUCCESS) return std::nullopt;
     return std::string(text.c_str());
@@ -148,7 +148,7 @@ MpiVariableChanges::~MpiVariableChanges() {
   try {
     for (; !before_.empty(); before_.pop_back()) write_mpi_variable(before_.back().first, before_.back().second);
   } catch (const std::exception&) {
-    // It could be written a moment ago; a destructor has nobody to tell.
+    // It could be written a moment ago; a destructor cannot report it.
   }
 }
 

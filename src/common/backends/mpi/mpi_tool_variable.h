@@ -7,28 +7,28 @@
 
 namespace busbar {
 
-// MPI's control variables (MPI_T), by name. Values are text: numbers, "true"/"false", or the text itself. All local.
+// MPI's control variables (MPI_T), by name. Values are strings: numbers, "true"/"false", or any other. All local.
 
 /// Starts MPI_T; once is enough. Session ends it before MPI: after MPI_Finalize that would crash Open MPI 4.1.4. Throws
-/// Error(not_possible) where the library has none.
+/// Error(not_possible) if the library has none.
 void start_mpi_tool();
 
 bool mpi_tool_started();
 
-/// The variable's value; nothing where there is no such variable, or MPI_T is not started.
+/// The variable's value; null if there is no such variable, or MPI_T is not started.
 std::optional<std::string> read_mpi_variable(const std::string& name);
 
-/// Throws Error(not_possible) where there is no such variable, Error(bad_config) for a value that is none of its type,
-/// Error(not_possible) where the library refuses.
+/// Throws Error(not_possible) if there is no such variable or the library refuses, Error(bad_config) for a value of the
+/// wrong type.
 void write_mpi_variable(const std::string& name, const std::string& value);
 
-/// What the library says that it is; empty where there is no such variable.
+/// The library's description of the variable; empty if there is no such variable.
 std::string mpi_variable_description(const std::string& name);
 
-/// Numbers and names of a variable that is an enumeration; empty where it is none.
+/// Numbers and names of an enumeration's values; empty if the variable is none.
 std::vector<std::pair<int, std::string>> mpi_variable_choices(const std::string& name);
 
-/// Variables with other values while it lives.
+/// Changes variables while it lives.
 class MpiVariableChanges {
  public:
   MpiVariableChanges() = default;
@@ -36,7 +36,7 @@ class MpiVariableChanges {
   MpiVariableChanges& operator=(const MpiVariableChanges&) = delete;
   ~MpiVariableChanges();
 
-  /// Throws as write_mpi_variable does; what was set before stays set.
+  /// Throws as write_mpi_variable does; earlier changes stay.
   void set(const std::string& name, const std::string& value);
 
  private:

@@ -24,7 +24,7 @@ constexpr auto named(Names... names) {
   return std::array<MpichAlgorithm, sizeof...(Names)>{MpichAlgorithm{names}...};
 }
 
-// Those of 4.0 to 5.0; what the library at hand lacks it refuses by name.
+// The algorithms of 4.0 to 5.0; if the library at hand lacks one, it refuses it by name.
 constexpr auto kOfAllreduce =
     named("nb", "smp", "recursive_doubling", "recursive_multiplying", "reduce_scatter_allgather", "tree", "recexch",
           "ring", "k_reduce_scatter_allgather");
@@ -38,7 +38,7 @@ constexpr auto kOfAlltoall = named("brucks", "k_brucks", "nb", "pairwise", "pair
 constexpr auto kOfAlltoallv = named("nb", "pairwise_sendrecv_replace", "scattered");
 constexpr auto kOfTrees = named("binomial", "nb");
 
-/// A call, as far as algorithms ask.
+/// A call, with what algorithms depend on.
 struct MpichCall {
   const Operation& op;
   unsigned nranks;
@@ -47,14 +47,14 @@ struct MpichCall {
 };
 
 bool power_of_ranks(const MpichCall& c) { return std::has_single_bit(c.nranks); }
-/// Counted as Rabenseifner's.
+/// As in Rabenseifner's algorithm.
 bool elements_enough(const MpichCall& c) { return c.op.problem.count >= std::bit_floor(c.nranks); }
 bool op_of_mpi(const MpichCall& c) { return !is_narrow_float(c.op.dtype); }
 bool hosts_of_many(const MpichCall& c) { return c.many_hosts; }
 bool is_in_place(const MpichCall& c) { return c.in_place; }
 bool out_of_place(const MpichCall& c) { return !c.in_place; }
 
-/// What an algorithm must have; without it MPICH takes another by itself.
+/// What an algorithm needs; without it MPICH silently runs another.
 struct MpichNeed {
   CollectiveId id;
   std::string_view algorithm;
@@ -65,13 +65,13 @@ struct MpichNeed {
 constexpr MpichNeed kMpichNeeds[] = {
     {CollectiveId::all_reduce, "smp", hosts_of_many, "several hosts with several ranks"},
     {CollectiveId::all_reduce, "reduce_scatter_allgather", elements_enough, "{power} elements"},
-    {CollectiveId::all_reduce, "reduce_scatter_allgather", op_of_mpi, "an operation of MPI's own"},
-    {CollectiveId::all_gather, "recursive_doubling", power_of_ranks, "a power of two of ranks"},
-    {CollectiveId::reduce_scatter, "noncommutative", power_of_ranks, "a power of two of ranks"},
+    {CollectiveId::all_reduce, "reduce_scatter_allgather", op_of_mpi, "a predefined operation of MPI"},
+    {CollectiveId::all_gather, "recursive_doubling", power_of_ranks, "a power-of-two number of ranks"},
+    {CollectiveId::reduce_scatter, "noncommutative", power_of_ranks, "a power-of-two number of ranks"},
     {CollectiveId::broadcast, "smp", hosts_of_many, "several hosts with several ranks"},
     {CollectiveId::reduce, "smp", hosts_of_many, "several hosts with several ranks"},
     {CollectiveId::reduce, "reduce_scatter_gather", elements_enough, "{power} elements"},
-    {CollectiveId::reduce, "reduce_scatter_gather", op_of_mpi, "an operation of MPI's own"},
+    {CollectiveId::reduce, "reduce_scatter_gather", op_of_mpi, "a predefined operation of MPI"},
     {CollectiveId::alltoall, "brucks", out_of_place, "a call out of place"},
     {CollectiveId::alltoall, "k_brucks", out_of_place, "a call out of place"},
     {CollectiveId::alltoall, "pairwise", out_of_place, "a call out of place"},
@@ -92,8 +92,8 @@ constexpr std::array<MpichCollective, 9> kMpichCollectives{
      {CollectiveId::gather, "GATHER", kOfTrees},
      {CollectiveId::scatter, "SCATTER", kOfTrees}}};
 
-/// The names of a variable's values in their order, as far as we know them: each stands before " - ", at the end of
-/// whatever comes before.
+/// The names of a variable's values in their order, as far as we know them: each is before " - ", at the end of the
+/// preceding text.
 std::vector<std::string_view> listed_names(const MpichCollective& collective, std::string_view description) {
   std::vector<std::string_view> names;
   for (std::size_t at = 0; (at = description.find(" - ", at)) != std::string_view::npos; at += 3) {

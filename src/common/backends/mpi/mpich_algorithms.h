@@ -10,9 +10,9 @@
 
 namespace busbar {
 
-// MPICH's algorithms: control variables (MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM) that it reads at each call, so that
-// communicators of one job cannot keep their own: what one of them wants is put in force while it runs. MPICH does not
-// tell what ran. From the sources of MPICH 4.0.2 and 5.0.1 (src/mpi/coll/coll_algorithms.txt, maint/gen_coll.py) and
+// MPICH's algorithms: control variables (MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM) that MPICH reads at each call.
+// Communicators of one job cannot keep their own: each puts its settings into force while it runs. MPICH does not
+// report what ran. From the sources of MPICH 4.0.2 and 5.0.1 (src/mpi/coll/coll_algorithms.txt, maint/gen_coll.py) and
 // tried out (docs/mpi_libraries.md).
 
 struct MpichAlgorithm {
@@ -26,40 +26,40 @@ struct MpichCollective {
   std::span<const MpichAlgorithm> algorithms;
 };
 
-/// Null where ompi_collective is.
+/// Null if ompi_collective is.
 const MpichCollective* mpich_collective(CollectiveId id);
 
 /// "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM".
 std::string mpich_algorithm_variable(const MpichCollective& collective);
 
-/// The switch without which a device may take another way than the algorithm's.
+/// The switch without which a device may choose another algorithm.
 std::string mpich_device_variable(const MpichCollective& collective);
 
-/// The algorithm of this name ('-' and '_' alike). Throws Error(bad_config) naming the choices and the nearest.
+/// The algorithm of this name ('-' and '_' are equal). Throws Error(bad_config) naming the choices and the nearest.
 MpichAlgorithm find_mpich_algorithm(const MpichCollective& collective, std::string_view name);
 
-/// Why MPICH would silently run another one, in a sentence; nothing where it would not. `many_hosts`: there are several
+/// Why MPICH would silently run another one, as a sentence; null if it would not. `many_hosts`: there are several
 /// hosts, and several ranks on one.
 std::optional<std::string> mpich_why_not(const MpichAlgorithm& algorithm, const Operation& op, bool many_hosts);
 
-/// The number of an algorithm in the variable of this description, which lists them in the order of their numbers; -1
-/// where this MPICH does not have it. MPICH 4.0 lists them without any line's end between.
+/// The number of an algorithm in the variable with this description, which lists them in order; -1 if this MPICH lacks
+/// it. MPICH 4.0 lists them without line ends.
 int mpich_algorithm_number(const MpichCollective& collective, std::string_view description, std::string_view name);
 
 /// `mpich.algorithm`, the setting that compare varies.
 inline constexpr std::string_view kMpichAlgorithm = "mpich.algorithm";
 
-/// What --show-algo says: "default", "requested:ring", "unknown" where MPICH would run another one or is not the
+/// What --show-algo prints: "default", "requested:ring", or "unknown" if MPICH would run another one or is not the
 /// library. Local; MPI must be up. Starts MPI_T.
 std::string requested_mpich_algorithm(const Operation& op, bool many_hosts);
 
-/// An algorithm to put in force while calls are made. Every rank must make the same one. Throws Error(bad_config)
-/// naming the choices, Error(not_possible) where this library has it not.
+/// An algorithm to put into force while calls run. Every rank must create the same one. Throws Error(bad_config) naming
+/// the choices, Error(not_possible) if this library lacks it.
 class MpichRequest {
  public:
   MpichRequest(const Collective& collective, std::string_view algorithm);
 
-  /// In force until it goes.
+  /// In force until the result is destroyed.
   std::shared_ptr<void> put_in_force() const;
 
  private:

@@ -23,7 +23,7 @@ constexpr auto numbered(Names... names) {
   return std::array<OmpiAlgorithm, sizeof...(Names)>{OmpiAlgorithm{++id, names}...};
 }
 
-// Open MPI 4.1's; later versions append (a name that only they have is found through MPI_T, ompi_tuned.h).
+// The algorithms of Open MPI 4.1; later ones append (a name that only they know is found through MPI_T, ompi_tuned.h).
 constexpr auto kAllgather = numbered("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc");
 constexpr auto kAllreduce =
     numbered("basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring", "rabenseifner");
@@ -54,7 +54,7 @@ bool same_name(std::string_view a, std::string_view b) {
                     [](char x, char y) { return x == y || ((x == '-' || x == '_') && (y == '-' || y == '_')); });
 }
 
-/// Elements that Open MPI puts into one segment (COLL_BASE_COMPUTED_SEGCOUNT: rounded to the nearest).
+/// Elements that Open MPI puts into one segment (COLL_BASE_COMPUTED_SEGCOUNT: rounded to nearest).
 std::size_t segment_count(std::uint64_t segment_bytes, const Problem& p) {
   const std::size_t whole = segment_bytes / p.elem_size;
   const std::size_t rest = segment_bytes - whole * p.elem_size;
@@ -85,16 +85,16 @@ struct OmpiNeed {
   const char* otherwise;
 };
 
-constexpr const char* kElementPerRank = "an element per rank, {ranks} of them";
+constexpr const char* kElementPerRank = "an element per rank, {ranks} in all";
 constexpr OmpiNeed kNeeds[] = {
     {CollectiveId::all_reduce, 4, element_per_rank, kElementPerRank, "recursive_doubling"},
     {CollectiveId::all_reduce, 5, element_per_rank, kElementPerRank, "recursive_doubling"},
     {CollectiveId::all_reduce, 5, has_segments, "a segment size (ompi.segmentsize)", "ring"},
     {CollectiveId::all_reduce, 5, segment_per_rank, "a segment per rank", "ring"},
     {CollectiveId::all_reduce, 6, element_per_power, "{power} elements", "basic_linear"},
-    {CollectiveId::all_gather, 3, power_of_two, "a power of two of ranks", "bruck"},
+    {CollectiveId::all_gather, 3, power_of_two, "a power-of-two number of ranks", "bruck"},
     {CollectiveId::all_gather, 5, even, "an even number of ranks", "ring"},
-    {CollectiveId::broadcast, 4, halves_of_a_segment, "two halves of at least a segment", "chain"},
+    {CollectiveId::broadcast, 4, halves_of_a_segment, "two halves of at least one segment each", "chain"},
     {CollectiveId::broadcast, 8, element_per_rank, kElementPerRank, "basic_linear"},
     {CollectiveId::broadcast, 9, element_per_rank, kElementPerRank, "basic_linear"},
     {CollectiveId::reduce, 7, element_per_power, "{power} elements", "linear"},
@@ -108,8 +108,8 @@ const OmpiCollective* ompi_collective(CollectiveId id) {
 }
 
 std::string why_no_algorithms(const Collective& collective) {
-  if (only_transfers(collective)) return fmt::format("{} is made of sends and receives", collective.name);
-  return fmt::format("busbar knows none of MPI's algorithms of {}", collective.name);
+  if (only_transfers(collective)) return fmt::format("{} is built from sends and receives", collective.name);
+  return fmt::format("busbar knows none of MPI's algorithms for {}", collective.name);
 }
 
 const OmpiCollective* ompi_collective_of_rule(int rule_id) {
@@ -163,10 +163,10 @@ std::optional<std::string> why_not(const OmpiCollective& collective, const OmpiC
   const Extents e = busbar::collective(collective.id).extents(problem);
   const bool beyond_int = std::max(e.send, e.recv) > INT_MAX;
   if (collective.id == CollectiveId::reduce_scatter && beyond_int) {
-    return "with more than 2^31 - 1 elements a reduce_scatter is made of MPI_Reduce calls";
+    return "with more than 2^31 - 1 elements a reduce_scatter is built from MPI_Reduce calls";
   }
   if (collective.id == CollectiveId::alltoallv && beyond_int) {
-    return "with more than 2^31 - 1 elements an alltoallv is made of sends and receives";
+    return "with more than 2^31 - 1 elements an alltoallv is built from sends and receives";
   }
   for (const OmpiNeed& need : kNeeds) {
     if (need.id != collective.id || need.algorithm != choice.algorithm || need.is_met(choice, problem)) continue;
@@ -197,7 +197,7 @@ std::uint64_t ompi_rule_bytes(CollectiveId id, const Problem& p) {
       return bytes;
     case CollectiveId::all_reduce:
     case CollectiveId::reduce:
-      // Split into calls of 2^28 elements where MPI cannot count them (mpi_collectives.cpp).
+      // Split into calls of 2^28 elements if MPI cannot count them (mpi_collectives.cpp).
       return p.count > INT_MAX ? (std::uint64_t{1} << 28) * p.elem_size : bytes;
     case CollectiveId::all_gather:
     case CollectiveId::alltoall:

@@ -23,7 +23,7 @@ namespace {
 using Messages = std::map<std::uint64_t, OmpiRule>;
 using Sizes = std::map<int, Messages>;
 
-/// A forced chain takes its fan-out from a variable (4), a rule from the file: 0 there would be another tree.
+/// A forced chain takes its fan-out from a variable (4), a rule from the file: there, 0 would be another tree.
 int fan_of(CollectiveId id, int algorithm) {
   const bool chain = (id == CollectiveId::broadcast || id == CollectiveId::reduce) && algorithm == 2;
   return chain ? 4 : 0;
@@ -33,7 +33,7 @@ void add(std::map<int, Sizes>& sorted, const OmpiRule& rule) {
   const OmpiCollective* known = ompi_collective(rule.collective);
   const std::string_view name = collective(rule.collective).name;
   if (known == nullptr) {
-    throw_not_possible(fmt::format("Open MPI's rules files know no {}", name));
+    throw_not_possible(fmt::format("Open MPI's rules files have no rules for {}", name));
   }
   if (rule.comm_size < 1 || rule.algorithm < 0 || rule.from_bytes > LONG_MAX || rule.segment_bytes > INT_MAX) {
     throw_not_possible(
@@ -72,11 +72,11 @@ std::string collective_text(int rule_id, const Sizes& sizes) {
     entries += entry;
     ++count;
   };
-  // Without an entry for smaller ones Open MPI takes the first that there is.
+  // Without an entry for smaller communicators Open MPI takes the first entry.
   if (sizes.begin()->first > 1) append(guard(0, "smaller communicators: the library's own choice"));
   for (auto at = sizes.begin(); at != sizes.end(); ++at) {
     append(comm_entry(at->first, "communicator size") + messages_text(known.id, at->second));
-    // An entry reaches up to the next.
+    // An entry applies up to the next.
     const auto next = std::next(at);
     if (at->first < INT_MAX && (next == sizes.end() || next->first > at->first + 1)) {
       append(guard(at->first + 1, "from this size on: the library's own choice"));
@@ -85,7 +85,7 @@ std::string collective_text(int rule_id, const Sizes& sizes) {
   return fmt::format("{}  # collective: {}\n{}  # communicator sizes\n{}", rule_id, known.tuned_name, count, entries);
 }
 
-/// The numbers of the text, by the C library's own scanner, so that every oddity of %li is the same.
+/// The numbers of the text, read with the C library's scanner, so that every oddity of %li is the same.
 class Numbers {
  public:
   explicit Numbers(std::string_view text)
@@ -115,10 +115,10 @@ struct Ignored {
   std::string why;
 };
 
-/// A number that is not negative; what Open MPI keeps in an int is cut as it cuts it.
+/// A non-negative number; if Open MPI truncates it to an int, so does this.
 long take(Numbers& numbers, std::string_view what) {
   const std::optional<long> value = numbers.next();
-  if (!value) throw Ignored{fmt::format("the file ends where {} should stand", what)};
+  if (!value) throw Ignored{fmt::format("the file ends before {}", what)};
   if (*value < 0) throw Ignored{fmt::format("{} is negative: {}", what, *value)};
   return *value;
 }
@@ -180,7 +180,7 @@ std::string ompi_rules_text(std::span<const OmpiRule> rules) {
   std::string text = fmt::format(
       "# Open MPI rules file, written by busbar {}. Use it with\n"
       "#   --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE\n"
-      "# Open MPI ignores a file that it cannot read without a word: prove its effect with `busbar fingerprint`.\n"
+      "# Open MPI silently ignores a file that it cannot read: check its effect with `busbar fingerprint`.\n"
       "{}  # collectives\n",
       BUSBAR_VERSION, sorted.size());
   for (const auto& [rule_id, sizes] : sorted) text += collective_text(rule_id, sizes);
@@ -231,12 +231,12 @@ long long read_number(const std::string& name, long long otherwise) {
   return leading_number<long long>(text.value_or("")).value_or(otherwise);
 }
 
-/// A component that Open MPI asks before coll_tuned. Left out: those that only wrap others or serve one rank.
+/// A component that Open MPI tries before coll_tuned. Left out: those that only wrap others or serve one rank.
 std::string overtaking_component() {
   const long long tuned = read_number("coll_tuned_priority", 30);
   for (const char* component : {"hcoll", "ucc", "han", "adapt", "sm", "ml", "fca", "acoll", "xhc", "portals4"}) {
     const std::string name = fmt::format("coll_{}_", component);
-    // Those of a vendor have a switch beside their priority.
+    // A vendor's component has a switch as well as its priority.
     if (const auto enabled = read_mpi_variable(name + "enable"); enabled && !is_on(enabled)) continue;
     if (read_number(name + "priority", -1) > tuned) return component;
   }
@@ -256,7 +256,7 @@ void read_rules_file(TunedState& state) {
   state.rules = std::move(parsed.rules);
 }
 
-/// A choice as words: forced or from a file; kUnknownAlgorithm where Open MPI runs another one than it was told.
+/// A choice as text: forced or from a file; kUnknownAlgorithm if Open MPI runs another one than requested.
 std::string shown(const OmpiChoice& choice, const Operation& op) {
   return why_not(choice, op) ? std::string(kUnknownAlgorithm) : describe(op.collective->id, choice);
 }
@@ -273,7 +273,7 @@ int resolve_algorithm(const OmpiCollective& known, const std::string& text) {
   throw_not_possible(fmt::format("this Open MPI has no {} algorithm {}", known.tuned_name, text));
 }
 
-/// Why nothing can be forced for this collective here; empty where it can.
+/// Why nothing can be forced for this collective here; empty if it can.
 std::string why_not_forced(const TunedState& state, const Collective& collective, int nranks) {
   const OmpiCollective* known = ompi_collective(collective.id);
   if (known == nullptr) {
@@ -285,7 +285,7 @@ std::string why_not_forced(const TunedState& state, const Collective& collective
                        version.starts_with("MPICH") ? ": vary mpich.algorithm" : "");
   }
   if (!state.overtaken_by.empty()) {
-    return fmt::format("Open MPI asks its component {} before coll_tuned; start with --mca coll ^{}",
+    return fmt::format("Open MPI tries its component {} before coll_tuned; start with --mca coll ^{}",
                        state.overtaken_by, state.overtaken_by);
   }
   if (!state.dynamic) {
@@ -293,8 +293,8 @@ std::string why_not_forced(const TunedState& state, const Collective& collective
   }
   if (has_ompi_rule(state.rules, known->rule_id, nranks)) {
     return fmt::format(
-        "the rules file {} decides {} on {} ranks, and it would go before a forced algorithm or after it "
-        "as Open MPI's version has it; start without the file",
+        "the rules file {} decides {} on {} ranks, and Open MPI's version decides whether it or a forced "
+        "algorithm comes first; start without the file",
         in_quotes(state.rules_file), known->tuned_name, nranks);
   }
   return {};
@@ -348,8 +348,8 @@ void prepare_ompi_variation() {
   const char* set = std::getenv(name.c_str());
   const std::string_view value = set == nullptr ? "1" : set;
   if (value == "0" || value == "false" || value == "no" || value == "disabled") {
-    throw_bad_config(fmt::format("{} is {}: Open MPI would ignore every algorithm that is tried; leave it out", name,
-                                 in_quotes(value)));
+    throw_bad_config(
+        fmt::format("{} is {}: Open MPI would ignore every algorithm set here; leave it out", name, in_quotes(value)));
   }
   setenv(name.c_str(), "1", 0);
 }

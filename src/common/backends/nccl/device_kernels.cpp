@@ -43,13 +43,13 @@ bool needs_network(CollectiveId collective, int implementation) {
 std::string why_no_device_kernel(CollectiveId collective, int implementation, DType dtype, std::optional<Op> op) {
   const std::string_view kernel = device_kernel_name(collective, implementation);
   if (kernel.empty()) {
-    return fmt::format("-D {} has kernels of all_reduce and alltoall alone: leave it out", implementation);
+    return fmt::format("-D {} has kernels only for all_reduce and alltoall: leave it out", implementation);
   }
   if (op && *op != Op::sum) return fmt::format("device API kernels (-D) add, they have no {}", name(*op));
   if (!op) return {};
   if (is_fp8(dtype)) return fmt::format("device API kernels (-D) do not add {}", name(dtype));
   if (needs_multimem(collective, implementation) && size_of(dtype) == 1) {
-    return fmt::format("switches (-D {}) do not add {}: take -D 1 or 2", implementation, name(dtype));
+    return fmt::format("switches (-D {}) do not add {}: use -D 1 or 2", implementation, name(dtype));
   }
   return {};
 }
@@ -58,27 +58,27 @@ std::string device_header_mismatch(const NcclHeader& of_kernels, const NcclHeade
   if (of_kernels.version == of_host.version && of_kernels.communicator_nbytes == of_host.communicator_nbytes) return {};
   return fmt::format(
       "-D: this build's kernels were compiled with the header of NCCL {} (a communicator of {} bytes) and the rest "
-      "with that of {} ({} bytes): take the other nccl.h from the compilers' include paths (CPATH, NVCC_APPEND_FLAGS), "
-      "build anew, or leave out -D",
+      "with that of {} ({} bytes): remove the other nccl.h from the compilers' include paths (CPATH, "
+      "NVCC_APPEND_FLAGS), build again, or leave out -D",
       nccl_version_text(of_kernels.version), of_kernels.communicator_nbytes, nccl_version_text(of_host.version),
       of_host.communicator_nbytes);
 }
 
 std::string device_api_mismatch(int header_version, int library_version) {
-  // With 2.28.7 and 2.29 it is laid out anew; since then NCCL translates for older headers.
+  // 2.28.7 and 2.29 changed its layout; since then NCCL translates for older headers.
   constexpr std::array kChanges{22807, 22900};
   for (const int change : kChanges) {
     if ((header_version < change) == (library_version < change)) continue;
     return fmt::format(
-        "-D needs a library of the same kind as the header that busbar was built with, and between NCCL {} (header) "
-        "and {} (library) lies {}, which changed what kernels are told: build with the library's header, or leave out "
+        "-D needs a library with the same device API as the header that busbar was built with, and between NCCL {} "
+        "(header) and {} (library), {} changed it: build with the library's header, or leave out "
         "-D",
         nccl_version_text(header_version), nccl_version_text(library_version), nccl_version_text(change));
   }
   if (header_version >= kChanges.back() && header_version > library_version) {
     return fmt::format(
         "-D needs a library that is no older than the header that busbar was built with, and NCCL {} (library) is "
-        "older than {} (header): take a newer library, or leave out -D",
+        "older than {} (header): use a newer library, or leave out -D",
         nccl_version_text(library_version), nccl_version_text(header_version));
   }
   return {};
@@ -119,12 +119,12 @@ std::vector<ProcessSetting> shared_gpu_environment(int rank, bool one_host) {
       {"NCCL_NET_PLUGIN", "none"},
       {"NCCL_IB_DISABLE", "1"},
       {"NCCL_SOCKET_FAMILY", "AF_INET"},
-      // Several "hosts" look like one NVLink domain to NCCL, whose set-up then fails without an IMEX channel.
+      // NCCL takes several "hosts" for one NVLink domain, and its set-up then fails without an IMEX channel.
       {"NCCL_MNNVL_ENABLE", "0"},
       {"NCCL_NVLS_ENABLE", "0"},
       // Connected at init: no rank allocates while another's kernel spins on the same GPU.
       {"NCCL_RUNTIME_CONNECT", "0"},
-      // Clusters need several free SMs of one GPC at the same time; single blocks fit beside other ranks' kernels.
+      // Clusters need several free SMs of one GPC at the same time; single blocks fit next to other ranks' kernels.
       {"NCCL_CGA_CLUSTER_SIZE", "0"},
   };
   if (one_host) settings.push_back({"NCCL_SOCKET_IFNAME", "lo"});
@@ -157,7 +157,7 @@ int free_port() {
 
 Backend::MemoryLimit gpu_memory_limit(std::size_t free_bytes, std::size_t total_bytes, int sharers) {
   constexpr std::size_t kGiB = std::size_t{1} << 30;
-  // nccl-tests' reserve: 1 GiB for each 16 GiB installed, at most 4: buffers that NCCL connects on first use, graphs.
+  // As nccl-tests: 1 GiB for each 16 GiB installed, at most 4, for buffers that NCCL connects on first use and graphs.
   const std::size_t installed_steps = (total_bytes + 16 * kGiB - 1) / (16 * kGiB);
   const std::size_t reserve = std::min(installed_steps * kGiB, 4 * kGiB);
   const std::size_t left = free_bytes > reserve ? free_bytes - reserve : 0;

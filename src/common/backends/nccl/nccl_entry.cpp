@@ -18,7 +18,7 @@
 namespace busbar {
 namespace {
 
-/// Whether the launcher shows each process of this host GPUs of its own: several processes, and no GPU seen twice.
+/// Whether the launcher shows each process of this host its own GPUs: several processes, and no GPU seen twice.
 bool has_own_gpus(const Comm& host, const LocalGpus& gpus) {
   const std::vector<std::string> seen = gather_records(host, gpus.ids);
   const std::set<std::string> different(seen.begin(), seen.end());

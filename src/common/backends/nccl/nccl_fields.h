@@ -15,13 +15,13 @@ namespace busbar {
 
 /// A number of ncclConfig_t.
 struct NcclField {
-  std::string_view name;      ///< NCCL's; in --vary behind "nccl."
-  int since = 0;              ///< the first NCCL that has it, as NCCL's number
-  std::string_view variable;  ///< that sets it for a whole process (init.cc, envConfigOverride); empty: none
+  std::string_view name;      ///< NCCL's; in --vary after "nccl."
+  int since = 0;              ///< the first NCCL that has it, NCCL's number
+  std::string_view variable;  ///< sets it for a whole process (init.cc, envConfigOverride); empty: none
 };
 
-/// Those in which communicators of one job can differ, in NCCL's order (nccl.h of 2.28 to 2.32): FIELD(name, since,
-/// variable).
+/// The numbers in which communicators of one job can differ, in NCCL's order (nccl.h of 2.28 to 2.32): FIELD(name,
+/// since, variable).
 #define BUSBAR_NCCL_FIELDS(FIELD)                                           \
   FIELD(cgaClusterSize, 21700, "NCCL_CGA_CLUSTER_SIZE")                     \
   FIELD(minCTAs, 21700, "NCCL_MIN_CTAS")                                    \
@@ -45,10 +45,9 @@ struct NcclField {
 inline constexpr std::array kNcclFields{BUSBAR_NCCL_FIELDS(BUSBAR_FIELD_OF)};
 #undef BUSBAR_FIELD_OF
 
-/// What a communicator wants of ncclConfig_t; NCCL's own choice where nothing is set. NCCL refuses minCTAs alone: set
-/// both.
+/// A communicator's settings in ncclConfig_t; unset ones are NCCL's choice. NCCL refuses minCTAs alone: set both.
 struct NcclFields {
-  std::map<std::string, int, std::less<>> numbers;  ///< by names of kNcclFields
+  std::map<std::string, int, std::less<>> numbers;  ///< by the names of kNcclFields
   std::string net_name;                             ///< "IB", "Socket"; empty: NCCL's own choice
 };
 
@@ -61,7 +60,7 @@ inline std::string nccl_version_text(int code) {
   return fmt::format("{}.{}.{}", code / scale, code % scale / 100, code % 100);
 }
 
-/// The bits of kMulsumFactor in the dtype, for libraries that take the scalar as raw memory. In the low bytes.
+/// The bits of kMulsumFactor in the dtype, in the low bytes, for libraries that take the scalar as raw memory.
 constexpr std::uint64_t mulsum_scalar_bits(DType dtype) {
   static_assert(kMulsumFactor == 2, "the floating-point bits below are those of 2.0");
   if (!is_float(dtype)) return kMulsumFactor;

@@ -20,7 +20,7 @@
 namespace busbar {
 namespace {
 
-/// NCCL's name of what runs the collective, as its profiler and its log spell it; empty where it is made of transfers.
+/// NCCL's name for the collective in its profiler and its log; empty if it is built from transfers.
 std::string_view nccl_function(CollectiveId id) {
   switch (id) {
     case CollectiveId::all_reduce:
@@ -40,7 +40,7 @@ std::string_view nccl_function(CollectiveId id) {
   }
 }
 
-/// The text after `mark` up to the next blank, and moves past it.
+/// The text after `mark` up to the next space, and moves past it.
 std::optional<std::string_view> word_after(std::string_view& text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   if (at == std::string_view::npos) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<SymmetricKernel> symmetric_kernel(std::string_view line) {
   return kernel;
 }
 
-/// The row's answer if all values agree.
+/// The row's answer, if all values agree.
 template <class Range, class Get>
 auto unanimous(const Range& range, Get get) -> std::optional<std::decay_t<decltype(get(*range.begin()))>> {
   if (range.empty()) return std::nullopt;
@@ -87,8 +87,7 @@ std::string channel_text(const std::vector<LaunchedTask>& tasks) {
                                            : fmt::format("{}-{}", least->channels, most->channels);
 }
 
-/// Of the slowest local rank, in seconds. Nothing where NCCL has no prediction or not a true one, as of a group of
-/// calls.
+/// For the slowest local rank, in seconds. Null if NCCL has no prediction or not a true one, as for a group of calls.
 std::optional<double> predicted_s(const Operation& op, const Observed& observed, const LaunchedTask& task) {
   if (called_per_block(*op.collective) != nullptr) return std::nullopt;
   const auto function = tuner_collective(task.function);
@@ -143,7 +142,7 @@ void NcclObservation::begin() {
 }
 
 Observed NcclObservation::end() {
-  constexpr std::chrono::milliseconds kPatience(100);  // NCCL's thread looks every ten microseconds
+  constexpr std::chrono::milliseconds kPatience(100);  // NCCL's thread polls every ten microseconds
   std::unique_lock lock(mutex_);
   set_mask(0);
   ended_.wait_for(lock, kPatience, [this] { return all_ended(); });
@@ -220,7 +219,7 @@ std::vector<KernelPhases> NcclObservation::phases_by_rank() const {
   std::vector<KernelPhases> phases;
   for (const Kernel& k : kernels_) {
     const std::uint64_t all_ns = k.ns[0] + k.ns[1] + k.ns[2];
-    if (k.channels <= 0 || k.ended < k.channels || all_ns == 0) continue;  // not instrumented, or not told in time
+    if (k.channels <= 0 || k.ended < k.channels || all_ns == 0) continue;  // not instrumented, or not reported in time
     const auto mean_s = [&](std::size_t phase) { return static_cast<double>(k.ns[phase]) * 1e-9 / k.channels; };
     phases.push_back({k.rank, mean_s(0), mean_s(1), mean_s(2)});
   }
@@ -264,7 +263,7 @@ ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, st
     const auto launched = unanimous(collectives, [](const LaunchedTask& t) { return t.function; });
     return launched == function ? collective_shown(op, observed, collectives) : ShownAlgorithm{};
   }
-  // NCCL does not tell a transfer's protocol.
+  // NCCL does not report a transfer's protocol.
   if (!transfers.empty()) return {"p2p", "-", channel_text(transfers), std::nullopt};
 
   const std::vector<SymmetricKernel> kernels = symmetric_kernels(tuning_log);
@@ -275,21 +274,21 @@ ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, st
 
 namespace {
 
-/// NCCL's word for a plugin inside the executable: ours.
+/// NCCL's word for a plugin inside the executable, here ours.
 constexpr const char* kOwnPlugin = "STATIC_PLUGIN";
 
-/// The user's plugin, if the variable names one other than ours; "none" too is the user's word.
+/// The user's plugin, if the variable names one other than ours; "none" is a choice of the user, too.
 std::optional<std::string> users_plugin(const ReadNcclSetting& setting, const char* variable) {
   const std::optional<std::string> value = setting(variable);
   if (!value || value->empty() || strcasecmp(value->c_str(), kOwnPlugin) == 0) return std::nullopt;
   return value;
 }
 
-/// Why no prediction can be had, or empty.
+/// Why no prediction is available, or empty.
 std::string no_prediction(const Config& config, const ReadNcclSetting& setting, const std::string& installed_tuner) {
-  if (config.cta_policy) return "a tuner, which would tell it, changes how NCCL chooses with -x";
+  if (config.cta_policy) return "a tuner, which would report it, changes how NCCL chooses with -x";
   if (const auto tuner = users_plugin(setting, "NCCL_TUNER_PLUGIN")) {
-    return fmt::format("NCCL_TUNER_PLUGIN={} is kept, and NCCL takes one tuner only", *tuner);
+    return fmt::format("NCCL_TUNER_PLUGIN={} is kept, and NCCL takes only one tuner", *tuner);
   }
   if (!installed_tuner.empty()) {
     return fmt::format("NCCL finds the tuner {} here, which is kept: it is part of what is measured", installed_tuner);
@@ -297,7 +296,7 @@ std::string no_prediction(const Config& config, const ReadNcclSetting& setting, 
   return {};
 }
 
-/// "NCCL_DEBUG=INFO": the user's setting that NCCL's log follows, if there is one.
+/// "NCCL_DEBUG=INFO": the user's setting that NCCL's log follows, if any.
 std::optional<std::string> claim_on_log(const ReadNcclSetting& setting) {
   for (const char* variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
     if (const auto value = setting(variable)) return fmt::format("{}={}", variable, *value);
@@ -334,14 +333,14 @@ ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& s
     const auto claim = claim_on_log(setting);
     setup.init_log = !claim;
     if (claim) {
-      setup.remarks.push_back(
-          fmt::format("the phases of creation are unknown: NCCL tells them in its log only, which {} claims", *claim));
+      setup.remarks.push_back(fmt::format(
+          "the phases of creation are unknown: NCCL reports them only in its log, which {} claims", *claim));
     }
   }
   if (!config.show_algo) return setup;
   if (const auto profiler = users_plugin(setting, "NCCL_PROFILER_PLUGIN")) {
     setup.remarks.push_back(fmt::format(
-        "--show-algo: NCCL_PROFILER_PLUGIN={} is kept, so that NCCL does not tell busbar what it runs", *profiler));
+        "--show-algo: NCCL_PROFILER_PLUGIN={} is kept, so NCCL does not report to busbar what it runs", *profiler));
     return setup;
   }
   setup.settings.push_back({"NCCL_PROFILER_PLUGIN", kOwnPlugin, true});
@@ -360,7 +359,7 @@ ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& s
     if (const auto claim = claim_on_log(setting)) {
       setup.tuning_log = false;
       setup.remarks.push_back(fmt::format(
-          "--show-algo: symmetric kernels (-R 2) are unknown: NCCL tells them in its log only, which {} claims",
+          "--show-algo: symmetric kernels (-R 2) are unknown: NCCL reports them only in its log, which {} claims",
           *claim));
     }
   }

@@ -18,7 +18,7 @@
 
 namespace busbar {
 
-/// What NCCL's profiler interface told about one task that it launched.
+/// What NCCL's profiler interface reported about one task that it launched.
 struct LaunchedTask {
   bool transfer = false;  ///< one send or receive; else a collective
   std::string function;   ///< "AllReduce", "Send"
@@ -30,33 +30,33 @@ struct LaunchedTask {
   bool operator==(const LaunchedTask&) const = default;
 };
 
-/// NCCL's predicted times for one collective call of one local rank, as a tuner is shown them.
+/// NCCL's predicted times for one collective call of one local rank, as passed to a tuner.
 struct PredictedTimes {
   int function = 0;  ///< as TunerCollective
   int nprotocols = 0;
   std::vector<float> times_us;  ///< [algorithm][protocol]; negative: not usable
 };
 
-/// All of it for one operation.
+/// All observations of one operation.
 struct Observed {
-  std::vector<LaunchedTask> tasks;  ///< of the communicator's rank 0
+  std::vector<LaunchedTask> tasks;  ///< on the communicator's rank 0
   std::vector<PredictedTimes> predictions;
-  std::vector<KernelPhases> phases{};  ///< of the local ranks all of whose channels came to their end, by rank
+  std::vector<KernelPhases> phases{};  ///< local ranks all of whose channels ended, by rank
 };
 
-/// Where the profiler and the tuner inside this executable leave what NCCL tells them, from any thread. Their calls
-/// carry nothing of ours, so there is one per process; operations of one communicator at a time are observed.
+/// Where the profiler and the tuner inside this executable store NCCL's reports, from any thread. Their calls pass
+/// nothing of ours, so there is one per process; operations of one communicator at a time are observed.
 class NcclObservation {
  public:
   using Logger = void (*)(int level, unsigned long subsystems, const char* file, int line, const char* format, ...);
 
-  /// NCCL's mask of wanted events, which it reads at every call, and its log. From the profiler's init: the mask is 0,
-  /// nothing is delivered, until begin(), and then `wanted`.
+  /// NCCL's mask of wanted events, which NCCL reads at every call, and its log. Called from the profiler's init: the
+  /// mask is 0, so nothing is delivered, until begin() sets it to `wanted`.
   void attach(int* activation_mask, Logger logger, int wanted) noexcept;
   bool attached() const noexcept;
 
-  /// What is added until end() counts. The operation must be over by then; of symmetric kernels NCCL tells a little
-  /// later, for which end() waits, a tenth of a second at most.
+  /// Reports count from here until end(). The operation must have ended by then. NCCL reports symmetric kernels a
+  /// little later; end() waits for that, at most a tenth of a second.
   void begin();
   Observed end();
 
@@ -64,14 +64,14 @@ class NcclObservation {
   void add(LaunchedTask task) noexcept;
   void add(PredictedTimes prediction) noexcept;
 
-  // The phases of symmetric kernels. What these give are handles of NCCL's events, nullptr where the event is of an
-  // observation that is over: they refer to nothing, since NCCL may come back with them at any time. --------------
+  // The phases of symmetric kernels. The results are handles of NCCL's events, or nullptr if the event belongs to an
+  // observation that has ended: they refer to nothing, since NCCL may use them at any time. -----------------------
   void* begin_kernel(int rank, int channels) noexcept;
   void end_channel(void* kernel) noexcept;
   void* begin_phase(void* kernel, int phase, std::uint64_t at_ns) noexcept;
   void end_phase(void* phase, std::uint64_t at_ns) noexcept;
 
-  /// Says nothing, but makes NCCL take note now of a change to its log's settings, instead of within a timed operation.
+  /// Logs nothing, but makes NCCL apply a change of its log's settings now, instead of within a timed operation.
   void touch_log() const noexcept;
 
  private:
@@ -111,10 +111,10 @@ class NcclObservation {
 NcclObservation& nccl_observation();
 
 /// What a row shows. `tuning_log`: NCCL's log of the operation, subsystem TUNING; may be empty. Never a guess: what
-/// NCCL does not tell stays "unknown" (copy engines, one rank alone), or N/A for the prediction.
+/// NCCL does not report stays "unknown" (copy engines, one rank alone), or N/A for the prediction.
 ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, std::string_view tuning_log);
 
-/// A kernel over symmetric memory, of which NCCL tells in its log only.
+/// A kernel over symmetric memory, which NCCL reports only in its log.
 struct SymmetricKernel {
   std::string function;  ///< "AllReduce"
   std::string kernel;    ///< "AllReduce_AGxLL_R"
@@ -123,29 +123,29 @@ struct SymmetricKernel {
   bool operator==(const SymmetricKernel&) const = default;
 };
 
-/// From lines such as
+/// Read from lines such as
 /// "node1:7:9 [0] NCCL INFO AllReduce [Symmetric]: 4096 Bytes -> Kernel AllReduce_AGxLL_R nchannels 2 nthreads 512 ..."
 std::vector<SymmetricKernel> symmetric_kernels(std::string_view tuning_log);
 
-/// A setting of NCCL's as NCCL will find it: from the environment or its configuration files.
+/// A setting as NCCL will find it: from the environment or its configuration files.
 using ReadNcclSetting = std::function<std::optional<std::string>(const char* name)>;
 
-/// Where the files begin that busbar lets NCCL log into: open files of the process itself.
+/// The prefix of the files that busbar lets NCCL log into: open files of the process itself.
 inline constexpr std::string_view kOwnLogFiles = "/proc/self/fd/";
 
-/// How NCCL comes to tell what it runs.
+/// The settings that make NCCL report what it runs.
 struct ObservationSetup {
   std::vector<ProcessSetting> settings;  ///< to apply before NCCL's first call
-  bool tuning_log = false;               ///< NCCL's log is free to be read during an observed operation
-  bool init_log = false;                 ///< it is free to be read while communicators are made
+  bool tuning_log = false;               ///< NCCL's log may be read during an observed operation
+  bool init_log = false;                 ///< it may be read while communicators are created
   std::vector<std::string> remarks;      ///< what will stay unknown, and why
 
   bool operator==(const ObservationSetup&) const = default;
 };
 
-/// What --show-algo and --show-prediction need, and who wants to know the phases of creation. A plugin or a log that
-/// the user has chosen is kept, and costs what it would have told. `installed_tuner`: a tuner that NCCL finds without
-/// being told, empty if there is none; it chooses, so it is kept too.
+/// What --show-algo, --show-prediction and the phases of creation need. A plugin or a log that the user has chosen is
+/// kept, at the cost of what it would have reported. `installed_tuner`: a tuner that NCCL finds by itself, empty if
+/// there is none; it chooses, so it is kept too.
 ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& setting,
                                   const std::string& installed_tuner);
 
@@ -156,7 +156,7 @@ std::optional<std::string> nccl_setting(const char* name);
 std::optional<std::string> conf_file_value(std::string_view text, std::string_view name);
 
 /// The file of the tuner that NCCL loads by default: libnccl-tuner.so, or the network plugin if that holds one. Loads
-/// them to see, as NCCL will.
+/// them to find out, as NCCL will.
 std::string find_installed_tuner(const ReadNcclSetting& setting);
 
 }  // namespace busbar

@@ -1,4 +1,4 @@
-// libbusbar_gloo.so: Gloo's calls behind gloo_module.h.
+// libbusbar_gloo.so: implements gloo_module.h with Gloo.
 
 #include "common/backends/gloo/gloo_module.h"
 
@@ -33,14 +33,14 @@
 namespace busbar {
 namespace {
 
-/// Longer than any limit of the watchdog (-T takes 1e9 s), which knows more of a hang than who waits longest. Not 0,
-/// which is "never" to some of Gloo's calls and "at once" to others.
+/// Longer than any limit of the watchdog (-T takes 1e9 s), which knows more about a hang than the rank that waits
+/// longest. Not 0: some of Gloo's calls take it as "never", others as "at once".
 constexpr std::chrono::milliseconds kLongerThanAnyHang = std::chrono::seconds(2'000'000'000);
 
-/// Of sends and receives of our own; Gloo's collectives have 1 to 8 in the highest byte (gloo/types.h).
+/// For our own sends and receives; Gloo's collectives have 1 to 8 in the highest byte (gloo/types.h).
 constexpr std::uint64_t kOwnSlot = std::uint64_t{0x80} << 56;
 
-/// Every rank connected with every other, as gloo::mpi::Context is: Debian's build lacks that, and it would start MPI.
+/// Every rank connected to every other, as in gloo::mpi::Context: Debian's build lacks that, and it would start MPI.
 class Mesh final : public gloo::Context {
  public:
   explicit Mesh(const GlooPlace& place) : gloo::Context(place.rank, place.nranks) {
@@ -67,14 +67,14 @@ class Mesh final : public gloo::Context {
   void connect(std::span<const std::byte> for_me) {
     for (int peer = 0; peer < size; ++peer) {
       if (peer == rank) continue;
-      // All of one length, which Gloo checks.
+      // All have one length, which Gloo checks.
       std::vector<char> address(address_for(peer).size());
       std::memcpy(address.data(), &for_me[static_cast<std::size_t>(peer) * kGlooAddressBytes], address.size());
       transportContext_->getPair(peer)->connect(address);
     }
   }
 
-  /// What bound algorithms took, so that their number does not end at an int's in a long run.
+  /// Reuses the slots of bound algorithms, so that their number does not overflow an int in a long run.
   void give_slots_back() { slot_ = 0; }
 
  private:
@@ -83,7 +83,7 @@ class Mesh final : public gloo::Context {
 
 std::uint8_t* bytes(void* memory) { return static_cast<std::uint8_t*>(memory); }
 
-/// Gloo's options are made at each call, as PyTorch makes them.
+/// Gloo's options are created at each call, as in PyTorch.
 class OpenContext final : public GlooContext {
  public:
   explicit OpenContext(const GlooPlace& place)
@@ -98,7 +98,7 @@ class OpenContext final : public GlooContext {
     nbytes_ = call_.count * call_.elem_size;
     if (call_.collective != CollectiveId::reduce_scatter) return;
     copy_.resize(all_nbytes());
-    // The new ones take the old ones' slots: nobody may send to them while another still has the old.
+    // The new algorithms take the old slots: nobody may send to them while another rank still has the old.
     barrier();
     mesh_->give_slots_back();
     with_bits_of(call_.elem_size, [&](auto element) { bind<decltype(element)>(buffers); });
@@ -118,8 +118,8 @@ class OpenContext final : public GlooContext {
   std::size_t all_nbytes() const { return nbytes_ * static_cast<std::size_t>(context_->size); }
   bool is_root() const { return context_->rank == call_.root; }
 
-  // Those that Gloo has not.
-  [[noreturn]] static void refuse() { throw std::logic_error("busbar asks for a collective that Gloo has not"); }
+  // Collectives that Gloo lacks.
+  [[noreturn]] static void refuse() { throw std::logic_error("busbar calls a collective that Gloo lacks"); }
   void reduce_scatterv(void*, void*) { refuse(); }
   void gatherv(void*, void*) { refuse(); }
   void scatterv(void*, void*) { refuse(); }
@@ -226,7 +226,7 @@ class OpenContext final : public GlooContext {
     in->waitRecv();
   }
 
-  /// All-gather by log2(nranks) pairwise exchanges, each of all that was received before.
+  /// All-gather by log2(nranks) pairwise exchanges, each of all blocks received so far.
   void hypercube(void* send, void* recv) {
     std::uint8_t* const all = bytes(recv);
     std::uint8_t* const own = all + static_cast<std::size_t>(context_->rank) * nbytes_;
@@ -239,7 +239,7 @@ class OpenContext final : public GlooContext {
     }
   }
 
-  /// `n` messages from the one buffer to the peer, or to it from there.
+  /// Sends `n` messages from the one buffer to the peer, or receives them from it.
   void send_to_peer(void* buffer, std::size_t nbytes, int n) {
     const auto out = context_->createUnboundBuffer(buffer, nbytes);
     for (int i = 0; i < n; ++i) out->send(call_.peer, kOwnSlot);
@@ -253,7 +253,7 @@ class OpenContext final : public GlooContext {
 
   void pingpong(void* send, void* recv) {
     if (call_.pattern == PingpongPattern::both) return both_ways(send, recv);
-    // A message there and one back; or a window, and an answer of a byte.
+    // A message there and one back; or a window, and a one-byte answer.
     const bool latency = call_.pattern == PingpongPattern::latency;
     const int n = latency ? 1 : call_.window;
     const std::size_t back_nbytes = latency ? nbytes_ : 1;
@@ -281,12 +281,12 @@ class OpenContext final : public GlooContext {
     gloo::barrier(options);
   }
 
-  // reduce_scatter: gloo::ReduceScatterHalvingDoubling works on the one buffer that it is made for, overwrites it and
-  // leaves the result at its start. -------------------------------------------------------------------------------
+  // reduce_scatter: gloo::ReduceScatterHalvingDoubling works on the one buffer it was created for, overwrites it and
+  // leaves the result at its start.
 
   void unbind() {
     if (!on_copy_) return;
-    // It returns before its last notes to others are sent, from memory of its own; once all have returned, all are.
+    // It returns before its last notes to others are sent from its memory; once all ranks have returned, all are sent.
     barrier();
     bound_.clear();
     on_copy_.reset();
@@ -320,9 +320,9 @@ class OpenContext final : public GlooContext {
 
   GlooAlgorithm all_reduce_;
   std::shared_ptr<Mesh> mesh_;
-  std::shared_ptr<gloo::Context> context_;  ///< the same, as Gloo's constructors want it
+  std::shared_ptr<gloo::Context> context_;  ///< the same, in the type of Gloo's constructors
   GlooCall call_;
-  std::size_t nbytes_ = 0;  ///< of `count` elements
+  std::size_t nbytes_ = 0;  ///< `count` elements
   std::vector<std::uint8_t> copy_;
   std::shared_ptr<void> function_;
   std::unique_ptr<gloo::Algorithm> on_copy_;

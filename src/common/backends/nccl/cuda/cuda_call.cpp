@@ -20,7 +20,7 @@ std::string describe(cudaError_t result, const char* call, const char* file, int
 }  // namespace
 
 void throw_cuda_error(cudaError_t result, const char* call, const char* file, int line) {
-  // Else the next launch check would find this error and blame its own kernel.
+  // Otherwise the next launch check would find this error and blame its own kernel.
   (void)cudaGetLastError();
   throw Error(ExitCode::cuda, describe(result, call, file, line));
 }

@@ -19,7 +19,7 @@
 
 namespace busbar {
 
-/// Throws Error(cuda) with the call, its place and CUDA's own words, and clears CUDA's last error.
+/// Throws Error(cuda) with the call, its place and CUDA's error text, and clears CUDA's last error.
 [[noreturn]] void throw_cuda_error(cudaError_t result, const char* call, const char* file, int line);
 
 /// The same on stderr, for places that must not throw.
@@ -41,7 +41,7 @@ using CudaGraphExec = std::unique_ptr<CUgraphExec_st, CudaDeleter<cudaGraphExecD
 using DeviceMemory = std::unique_ptr<void, CudaDeleter<cudaFree>>;
 using PinnedMemory = std::unique_ptr<void, CudaDeleter<cudaFreeHost>>;
 
-/// What cudaMemGetInfo says of the current device [bytes].
+/// What cudaMemGetInfo reports for the current device [bytes].
 struct GpuMemory {
   std::int64_t free_bytes = 0;
   std::int64_t total_bytes = 0;
@@ -59,7 +59,7 @@ inline DeviceMemory allocate_on_device(std::size_t nbytes) {
   return DeviceMemory(memory);
 }
 
-/// Host memory that the device copies to without a detour.
+/// Host memory that the device copies to directly.
 inline PinnedMemory allocate_pinned(std::size_t nbytes) {
   void* memory = nullptr;
   BUSBAR_CUDA(cudaHostAlloc(&memory, nbytes, cudaHostAllocPortable));

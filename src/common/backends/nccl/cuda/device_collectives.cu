@@ -17,7 +17,7 @@ namespace {
 using peer_collectives::kUnroll;
 using peer_collectives::Vector;
 
-/// Where the operation's buffers lie in every rank's windows.
+/// Where the operation's buffers are in every rank's windows.
 struct Places {
   ncclWindow_t send_window, recv_window;
   std::size_t send_at, recv_at;
@@ -129,8 +129,8 @@ class LsaFabric {
   ncclLsaBarrierSession<ncclCoopCta> barrier_;
 };
 
-/// Every rank's memory over the network, near ones' by loads and stores too. The session is made by the kernel: seen
-/// anywhere else, the host's compiler is handed its constructor, in which NCCL 2.28 lacks a `typename`.
+/// Every rank's memory over the network, near ones' by loads and stores too. Only the kernel creates the session:
+/// anywhere else the host's compiler sees its constructor, in which NCCL 2.28 lacks a `typename`.
 class NetworkFabric {
  public:
   __device__ NetworkFabric(const Places& places, const ncclDevComm& comm, const ncclGin& gin,
@@ -222,7 +222,7 @@ BUSBAR_KERNEL(alltoall_gin_lsa) {
   peer_collectives::alltoall_near_and_far<T>(fabric, count);
 }
 
-/// Word: what the switch adds at once for one thread; Wide: the widest that it adds.
+/// Word: what the switch adds at once for one thread; Wide: the widest such type.
 template <class Sum, class Word, class Wide>
 Kernel all_reduce_kernel(int implementation) {
   switch (implementation) {
@@ -301,7 +301,7 @@ int prepare_device_collective(CollectiveId collective, int implementation, int* 
   for (const DType dtype : kAllDTypes) {
     const Kernel kernel = kernel_of(collective, implementation, dtype);
     if (kernel == nullptr) continue;
-    cudaFuncAttributes attributes;  // asking for them loads a kernel (CUDA programming guide, "Lazy Loading")
+    cudaFuncAttributes attributes;  // querying them loads a kernel (CUDA programming guide, "Lazy Loading")
     int per_sm = 0;
     if (const cudaError_t error = cudaFuncGetAttributes(&attributes, kernel)) return error;
     if (const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_sm, kernel, kDeviceThreads, 0)) {

@@ -1,7 +1,7 @@
 #pragma once
 
 // The device API kernels (-D): collectives that move the data themselves through NCCL's windows. Declared without
-// nccl_device.h, so that device_collectives.cu and device_communicator.cpp alone need it.
+// nccl_device.h, so that only device_collectives.cu and device_communicator.cpp need it.
 
 #include "collectives/collective.h"
 #include "collectives/dtype.h"
@@ -15,7 +15,7 @@ struct ncclDevComm;
 
 namespace busbar {
 
-/// One rank's part of an operation. Offsets are the same on every rank: the kernels reach into the peers' windows.
+/// One rank's part of an operation. Offsets are the same on every rank: the kernels access the peers' windows.
 struct DeviceCall {
   CollectiveId collective = CollectiveId::all_reduce;
   int implementation = 1;  ///< -D
@@ -28,12 +28,12 @@ struct DeviceCall {
   std::size_t recv_at = 0;  ///< in its window [bytes]
 };
 
-/// The header that nvcc took, which may be another than the host's compiler's: it has its own include folders.
+/// The header that nvcc used. It may differ from the host compiler's, which has other include folders.
 NcclHeader device_collectives_header();
 
-/// Loads the kernels of the collective on the current device, because kernels that wait for each other must not be
-/// loaded one after the other, and sets *blocks to how many blocks of any of them are resident there at once. Returns a
-/// cudaError_t.
+/// Loads the collective's kernels on the current device, because kernels that wait for each other must not be loaded
+/// one after the other, and sets *blocks to the number of blocks of any of them that are resident there at once.
+/// Returns a cudaError_t.
 int prepare_device_collective(CollectiveId collective, int implementation, int* blocks);
 
 /// Enqueues the call on the current device; every rank of the communicator must. Returns a cudaError_t.

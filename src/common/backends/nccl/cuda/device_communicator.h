@@ -11,27 +11,27 @@ struct ncclDevComm;
 
 namespace busbar {
 
-/// Throws Error(not_possible) where the library has no device API, or not the one that busbar was built with (-D), or
-/// where the kernels were built with another than the rest.
+/// Throws Error(not_possible) if the library has no device API, or not the one that busbar was built with (-D), or if
+/// the kernels were built with another one than the rest.
 void require_device_api(const NcclLibrary& nccl);
 
-/// Ranks that one rank of the communicator reaches by loads and stores, itself among them.
+/// How many ranks one rank of the communicator reaches by loads and stores, itself included.
 int ranks_in_reach(const NcclLibrary& nccl, ncclComm_t comm);
 
-/// What the device API kernels are told of one rank's communicator.
+/// One rank's communicator, as passed to the device API kernels.
 class DeviceCommunicator {
  public:
-  /// Begins to make it, in an open group of NCCL's, for kernels of so many blocks; every rank of the communicator must,
+  /// Begins its creation, in an open NCCL group, for kernels of so many blocks; every rank of the communicator must,
   /// once its windows are registered.
   DeviceCommunicator(const NcclLibrary& nccl, ncclComm_t comm, CollectiveId collective, int implementation, int blocks);
   ~DeviceCommunicator();
   DeviceCommunicator(const DeviceCommunicator&) = delete;
   DeviceCommunicator& operator=(const DeviceCommunicator&) = delete;
 
-  /// To be used once the group has ended.
+  /// Valid once the group has ended.
   const ncclDevComm& made() const;
 
-  /// Gives it back to NCCL; before its communicator is destroyed, and not after an abort.
+  /// Gives it back to NCCL; call this before its communicator is destroyed, and not after an abort.
   void destroy() noexcept;
 
  private:

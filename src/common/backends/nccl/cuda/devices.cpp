@@ -20,12 +20,12 @@ std::string explain(cudaError_t error) {
   (void)cudaRuntimeGetVersion(&runtime);
   (void)cudaGetLastError();
   if (driver == 0) {
-    // NVML tells a driver that is not there from one whose kernel module is missing or of another version.
+    // NVML distinguishes a missing driver from one whose kernel module is missing or of another version.
     const std::string nvml = nvml_problem();
-    return nvml.empty() ? std::string("the CUDA driver (libcuda.so.1) is not there, although NVML is") : nvml;
+    return nvml.empty() ? std::string("the CUDA driver (libcuda.so.1) is missing, although NVML is there") : nvml;
   }
   if (error == cudaErrorInsufficientDriver) {
-    return fmt::format("the CUDA driver supports CUDA {} only and this build needs {}: update the driver",
+    return fmt::format("the CUDA driver supports only CUDA {}, and this build needs {}: update the driver",
                        cuda_version_text(driver), cuda_version_text(runtime));
   }
   if (error == cudaErrorNoDevice) {

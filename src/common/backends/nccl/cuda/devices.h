@@ -4,10 +4,10 @@
 
 namespace busbar {
 
-/// Asks the driver, without touching a GPU. Never throws for a missing driver: that is an answer.
+/// Queries the driver, without touching a GPU. Never throws for a missing driver: that is an answer.
 LocalGpus local_gpus();
 
-/// The header's facts: PCI bus id as nccl-tests prints it, and the name.
+/// The header's facts: the PCI bus id as nccl-tests prints it, and the name.
 DeviceInfo gpu_info(int device);
 
 /// 90 for sm_90.

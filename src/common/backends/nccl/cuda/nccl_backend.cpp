@@ -33,7 +33,7 @@ void require_possible(const Config& config) {
     throw_not_possible("CUDA cannot capture the NULL stream in a graph: drop -y or -G");
   }
   if (config.stream_null && config.cta_policy == 2 && config.local_register == 2) {
-    // cudaMemcpyBatchAsync, by which NCCL starts them, refuses the legacy default stream.
+    // NCCL starts them by cudaMemcpyBatchAsync, which refuses the legacy default stream.
     throw_not_possible("copy engines (-x 2 over windows, -R 2) take no NULL stream: drop -y, -x or -R");
   }
   if (config.blocking > 0 && config.cudagraph > 0) {
@@ -41,11 +41,11 @@ void require_possible(const Config& config) {
   }
 }
 
-/// The collective that -D runs by kernels of its own; nothing without -D.
+/// The collective that -D runs with our kernels; null without -D.
 std::optional<CollectiveId> device_collective(const Config& config, const Collective* collective) {
   if (config.device_implementation == 0) return std::nullopt;
   if (collective == nullptr || device_kernel_name(collective->id, config.device_implementation).empty()) {
-    throw_not_possible("device API kernels (-D) run in all_reduce_perf and alltoall_perf: leave out -D");
+    throw_not_possible("device API kernels (-D) run only in all_reduce_perf and alltoall_perf: leave out -D");
   }
   if (config.ranks_per_gpu > 1) {
     throw_not_possible(
@@ -84,7 +84,7 @@ NcclBackend::NcclBackend(const OpenRequest& request, bool own_gpus, const Observ
     nccl_ = load_nccl();
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
     if (observation.init_log) init_log_ = InitLog::open();
-    // NCCL's rank 0 alone logs its choices.
+    // Only NCCL's rank 0 logs its choices.
     if (observation.tuning_log && ranks_.front() == 0) log_ = TuningLog::open(nccl_);
     lanes_ = std::vector<Lane>(config.nthreads);
     const LocalGpus gpus = local_gpus();
@@ -189,7 +189,7 @@ void NcclBackend::join(const Comm& world, const Comm& group) {
   use(join_communicator(nccl_, request_of(id)));
   creation_s_ = seconds(Clock::now() - begin);
 
-  // Nobody launches while a neighbour on the same GPU, perhaps of another group, still allocates.
+  // Nobody launches while a neighbor on the same GPU, perhaps in another group, still allocates.
   world.barrier();
   for (Local& l : locals_) {
     use_device(l);
@@ -198,13 +198,13 @@ void NcclBackend::join(const Comm& world, const Comm& group) {
 }
 
 NcclBackend::~NcclBackend() {
-  // While an exception unwinds, peers may never come: ncclCommDestroy could wait for them.
+  // If an exception unwinds, peers may never come: ncclCommDestroy could wait for them.
   if (std::uncaught_exceptions() > unwinding_at_birth_) abort();
   if (!aborted_) {
     destroy();
     return;
   }
-  // A GPU that still spins makes cudaFree and the like wait for ever; the process ends now and gives everything back.
+  // A GPU that still spins makes cudaFree and the like wait for ever; the process ends now and frees everything.
   new std::vector<Local>(std::move(locals_));
 }
 
@@ -229,7 +229,7 @@ void NcclBackend::destroy() noexcept {
 void NcclBackend::abort() noexcept {
   if (aborted_.exchange(true)) return;
   // NCCL frees the communicator at once. A call that is still inside it would then read freed memory and end the
-  // process by a signal instead of with its own exit code; so such a communicator is left to the end of the process.
+  // process by a signal instead of with its exit code; such a communicator is left to the end of the process.
   constexpr std::chrono::seconds kPatience{1};
   const auto deadline = Clock::now() + kPatience;
   while (is_in_nccl() && Clock::now() < deadline) std::this_thread::yield();
@@ -270,7 +270,7 @@ std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) con
     return fmt::format("NCCL reduces {} from compute capability 9.0 on, and the oldest GPU here has {}.{}",
                        busbar::name(op.dtype), oldest_compute_capability_ / 10, oldest_compute_capability_ % 10);
   }
-  // NCCL leaves them out of its kernel for one rank by a condition that holds nowhere, and returns ncclInvalidArgument.
+  // NCCL skips them in its kernel for one rank by a condition that is never true, and returns ncclInvalidArgument.
   if (smallest_nranks_ == 1 && (op.op == Op::avg || op.op == Op::mulsum)) {
     return fmt::format("NCCL has no {} of {} on one rank", busbar::name(*op.op), busbar::name(op.dtype));
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Includes neither nccl.h nor CUDA, so that whoever chooses a backend needs neither.
+// Includes neither nccl.h nor CUDA, so that the code that chooses a backend needs neither.
 
 #include "common/backends/backend_entry.h"
 #include "common/backends/nccl/nccl_observation.h"
@@ -10,9 +10,9 @@
 namespace busbar {
 
 /// NCCL on the GPUs of this process: -t x -g ranks, rank = process * t * g + i. `own_gpus`: the launcher shows each
-/// process of this host GPUs of its own. Collective over the request's world. What can fail before NCCL's set-up is
-/// thrown as the same AgreedError on all; a failure of the set-up itself is thrown where it happens and must end the
-/// job, since the others may wait inside NCCL: do not wrap this call in collectively().
+/// process of this host its own GPUs. Collective over the request's world. Failures before NCCL's set-up are thrown as
+/// the same AgreedError on all. A failure of the set-up itself is thrown where it happens and must end the job, since
+/// the others may wait inside NCCL: do not wrap this call in collectively().
 std::unique_ptr<Backend> make_nccl_backend(const OpenRequest& request, bool own_gpus,
                                            const ObservationSetup& observation);
 

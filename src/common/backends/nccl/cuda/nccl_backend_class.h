@@ -24,8 +24,8 @@
 
 namespace busbar {
 
-/// The NCCL backend; its members are spread over nccl_backend.cpp (life cycle), nccl_memory.cpp (memory and what is in
-/// it), nccl_operations.cpp, nccl_streams.cpp (waiting, graphs, marks) and nccl_lifecycle.cpp (further communicators).
+/// The NCCL backend. Its members are in nccl_backend.cpp (life cycle), nccl_memory.cpp (memory and its contents),
+/// nccl_operations.cpp, nccl_streams.cpp (waiting, graphs, marks) and nccl_lifecycle.cpp (further communicators).
 class NcclBackend final : public Backend {
  public:
   NcclBackend(const OpenRequest& request, bool own_gpus, const ObservationSetup& observation);
@@ -98,7 +98,7 @@ class NcclBackend final : public Backend {
     ncclWindow_t window = nullptr;  ///< -R 2
   };
 
-  /// One rank of this process. Members are released last to first: what runs on the stream goes before the stream.
+  /// One rank of this process. Members are released last to first: work on a stream before the stream.
   struct Local {
     int rank = 0;
     int device = 0;
@@ -121,7 +121,7 @@ class NcclBackend final : public Backend {
     std::int64_t free_after_buffers = 0;             ///< [bytes]
   };
 
-  /// What one host thread has under way; on a cache line of its own.
+  /// What one host thread has under way; on its own cache line.
   struct alignas(64) Lane {
     bool grouped = false;     ///< between group_begin and group_end
     bool group_open = false;  ///< NCCL's group is open: from the first operation on
@@ -133,7 +133,7 @@ class NcclBackend final : public Backend {
   class InNccl {
    public:
     explicit InNccl(NcclBackend& backend) : InNccl(backend.in_nccl_, backend) {}
-    /// Of a lane, whose counter no other thread writes: a shared cache line would be timed with every launch.
+    /// For a lane, whose counter no other thread writes: a shared cache line would be timed with every launch.
     InNccl(NcclBackend& backend, int lane) : InNccl(backend.lanes_[lane].in_nccl, backend) {}
     InNccl(const InNccl&) = delete;
     InNccl& operator=(const InNccl&) = delete;
@@ -147,9 +147,9 @@ class NcclBackend final : public Backend {
   bool is_in_nccl() const;
 
   class Lifecycle;
-  /// What this process's ranks need to join.
+  /// The data that this process's ranks need to join.
   CommunicatorRequest request_of(const ncclUniqueId& id) const;
-  /// Operations are those of these from now on, one for each local rank; the former ones.
+  /// Runs operations on these communicators from now on, one per local rank; returns the former ones.
   std::vector<ncclComm_t> use(const std::vector<ncclComm_t>& comms);
 
   void set_up_locals(const std::vector<int>& devices);
@@ -162,8 +162,8 @@ class NcclBackend final : public Backend {
   std::span<Local> lane_locals(int lane);
   void use_device(const Local& local) const;
 
-  /// Waits for the ranks' streams, looking for asynchronous errors; how long that may take the watchdog says. `what`
-  /// names the work in messages.
+  /// Waits for the ranks' streams and checks for asynchronous errors; the watchdog decides how long that may take.
+  /// `what` names the work in messages.
   void await(std::span<Local> ranks, const char* what);
   void check_health(std::span<Local> ranks, const char* what);
   void await_one(int local, const char* what) { await(std::span(&locals_[local], 1), what); }
@@ -179,20 +179,20 @@ class NcclBackend final : public Backend {
   void deregister(Local& local, Allocation& allocation) noexcept;
 
   Config config_;
-  std::optional<CollectiveId> device_collective_;  ///< that -D runs by kernels of its own
+  std::optional<CollectiveId> device_collective_;  ///< that -D runs with our kernels
   std::shared_ptr<const NcclLibrary> nccl_;
-  std::unique_ptr<InitLog> init_log_;  ///< where it is needed and free
+  std::unique_ptr<InitLog> init_log_;  ///< if it is needed and free
   std::shared_ptr<TuningLog> log_;     ///< likewise
-  NcclFields fields_;                  ///< that communicators want
+  NcclFields fields_;                  ///< for new communicators
   double creation_s_ = 0;
   int nranks_ = 0;
   int oldest_compute_capability_ = 0;  ///< over all ranks of the job
-  int smallest_nranks_ = 0;            ///< over all groups of the job, which skip the same rows
+  int smallest_nranks_ = 0;            ///< over all groups of the job, so that they skip the same rows
   std::vector<int> ranks_;
   std::vector<Local> locals_;
   std::vector<Lane> lanes_;
-  mutable std::mutex switching_;         ///< between use() and the watcher, which asks at any time
-  mutable std::atomic<int> in_nccl_{0};  ///< calls of no lane
+  mutable std::mutex switching_;         ///< between use() and the watchdog, which may query at any time
+  mutable std::atomic<int> in_nccl_{0};  ///< calls outside of lanes
   std::atomic<bool> aborted_{false};
   int unwinding_at_birth_ = 0;
 };

@@ -18,7 +18,7 @@
 namespace busbar {
 namespace {
 
-/// Shared with the helper threads, which outlive the call when it gives up on them.
+/// Shared with the helper threads, which outlive the call if it gives up on them.
 struct Joining {
   std::shared_ptr<const NcclLibrary> nccl;
   CommunicatorRequest request;
@@ -29,8 +29,8 @@ struct Joining {
   std::exception_ptr failure;
 };
 
-/// ncclConfig_t as of NCCL 2.32, whatever header busbar is built with. NCCL only adds fields, at the end, and reads of
-/// one as much as it knows and as its size and version say (init.cc, parseCommConfig).
+/// ncclConfig_t as of NCCL 2.32, whatever header busbar is built with. NCCL only adds fields, at the end, and reads as
+/// many as it knows and as the struct's size and version say (init.cc, parseCommConfig).
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0;
@@ -54,7 +54,7 @@ constexpr std::array kPlaces{BUSBAR_NCCL_FIELDS(BUSBAR_PLACE)};
 #undef BUSBAR_PLACE
 
 NcclConfig make_config(const NcclFields& fields, int library_version) {
-  constexpr int kNewest = 23200;  // whose fields are above
+  constexpr int kNewest = 23200;  // its fields are above
   constexpr ncclConfig_t kUnset = NCCL_CONFIG_INITIALIZER;
   NcclConfig config;
   config.magic = kUnset.magic;
@@ -72,7 +72,7 @@ NcclConfig make_config(const NcclFields& fields, int library_version) {
                        fmt::format("nccl.{} needs NCCL {}, and this is {}", field.name, nccl_version_text(field.since),
                                    nccl_version_text(library_version)));
   }
-  // As nccl-tests (common.cu, initComms): blocks are spread by NVLink's wiring.
+  // As in nccl-tests (common.cu, initComms): blocks are spread along NVLink's wiring.
   if (!fields.numbers.contains("nvlinkCentricSched")) config.nvlinkCentricSched = 1;
   return config;
 }
@@ -137,7 +137,7 @@ std::vector<ncclComm_t> join_communicator(std::shared_ptr<const NcclLibrary> ncc
 void abort_communicators(std::shared_ptr<const NcclLibrary> nccl, std::vector<ncclComm_t> comms) noexcept {
   constexpr std::chrono::seconds kPatience{5};
   try {
-    // A thread of its own: NCCL would defer the abort to the end of a group that this thread may have open, and an
+    // In a separate thread: NCCL would defer the abort to the end of a group that this thread may have open, and an
     // abort that waits for a dead GPU must not keep the process from ending.
     std::packaged_task<void()> work([nccl = std::move(nccl), comms = std::move(comms)] {
       for (ncclComm_t comm : comms) (void)nccl->CommAbort(comm);
@@ -146,7 +146,7 @@ void abort_communicators(std::shared_ptr<const NcclLibrary> nccl, std::vector<nc
     std::thread(std::move(work)).detach();
     (void)done.wait_for(kPatience);
   } catch (...) {
-    // No thread, no abort: the launcher ends the peers.
+    // Without a thread there is no abort: the launcher ends the peers.
     return;
   }
 }

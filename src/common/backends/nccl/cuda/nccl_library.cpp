@@ -23,7 +23,7 @@ std::string remedy() {
       nccl_version_text(kMinNcclVersion), kLibraryName);
 }
 
-/// NCCL_HOME's library if there is one; the build knows the variable too, so a folder without one means nothing.
+/// NCCL_HOME's library if there is one; the build uses the variable too, so a folder without one means nothing.
 std::string library_path() {
   const char* home = std::getenv("NCCL_HOME");
   if (home == nullptr || *home == '\0') return kLibraryName;
@@ -68,7 +68,7 @@ std::shared_ptr<const NcclLibrary> load_nccl() {
   auto nccl = std::make_shared<NcclLibrary>();
   find(handle, "ncclGetVersion", nccl->GetVersion);
   if (nccl->GetVersion(&nccl->version) != ncclSuccess) {
-    throw_not_possible(fmt::format("the NCCL library found does not tell its version: {}", remedy()));
+    throw_not_possible(fmt::format("the NCCL library found does not report its version: {}", remedy()));
   }
   if (nccl->version < kMinNcclVersion) {
     throw_not_possible(

@@ -14,7 +14,7 @@
     }                                                                                      \
   } while (false)
 
-/// Those that every library of kMinNcclVersion has.
+/// The functions that every library from kMinNcclVersion on has.
 // clang-format off
 #define BUSBAR_NCCL_FUNCTIONS(F) \
   F(GetVersion) F(GetUniqueId) F(GetErrorString) F(GetLastError) F(CommInitRankConfig) F(CommSplit) F(CommShrink) \
@@ -27,21 +27,21 @@
 namespace busbar {
 
 /// libnccl.so.2, found at run time so that the executables start on machines without it: NCCL's functions under their
-/// names without the prefix. Loaded once and never unloaded, since NCCL keeps threads of its own.
+/// names without the prefix. Loaded once and never unloaded, since NCCL keeps its own threads.
 struct NcclLibrary {
   int version = 0;
 
 #define BUSBAR_MEMBER(name) decltype(&nccl##name) name = nullptr;
   BUSBAR_NCCL_FUNCTIONS(BUSBAR_MEMBER)
 #undef BUSBAR_MEMBER
-  /// Of the device API, whose types only nccl_device.h tells (device_communicator.cpp); null where a library lacks it.
+  /// Device API, with types known only to nccl_device.h (device_communicator.cpp); null if a library lacks it.
   void* DevCommCreate = nullptr;
   void* DevCommDestroy = nullptr;
   void* TeamLsa = nullptr;
-  /// From NCCL 2.29 on, so that nccl.h need not have them; null where a library lacks them.
+  /// From NCCL 2.29 on, so that nccl.h need not have them; null if a library lacks them.
   ncclResult_t (*CommGetUniqueId)(ncclComm_t, ncclUniqueId*) = nullptr;
   ncclResult_t (*CommGrow)(ncclComm_t, int nranks, const ncclUniqueId*, int rank, ncclComm_t*, ncclConfig_t*) = nullptr;
-  /// Reads the NCCL_DEBUG variables again; deprecated, so null where a library no longer has it.
+  /// Reads the NCCL_DEBUG variables again; deprecated, so null if a library no longer has it.
   void (*ResetDebugInit)() = nullptr;
 };
 
@@ -49,7 +49,7 @@ struct NcclLibrary {
 /// lib64 folder comes first), then LD_LIBRARY_PATH and what the system knows.
 std::shared_ptr<const NcclLibrary> load_nccl();
 
-/// load_nccl's complaint, or empty.
+/// The error text of load_nccl, or empty.
 std::string nccl_problem();
 
 /// Throws Error(backend) with the call, its place, NCCL's error and the text of its last warning.

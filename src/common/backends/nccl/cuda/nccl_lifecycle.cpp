@@ -20,8 +20,8 @@ std::vector<InitTimings> NcclBackend::creation_phases() {
   return init_log_ ? init_log_->take() : std::vector<InitTimings>{};
 }
 
-/// Whatever fails ends the job, and abort() then leaves what is not finished to the end of the process: nothing is
-/// given back on that way.
+/// Any failure ends the job, and abort() then leaves what is unfinished to the end of the process: nothing is given
+/// back on that path.
 class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
  public:
   Lifecycle(NcclBackend& backend, const Comm& world) : b_(backend), nccl_(*backend.nccl_), world_(world) {}
@@ -29,10 +29,10 @@ class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
   std::optional<std::string> why_not(LifecycleStep step) const override {
     switch (step) {
       case LifecycleStep::dup:
-        return "NCCL has none: ncclCommSplit with one color is its like";
+        return "NCCL has no dup: ncclCommSplit with one color does the same";
       case LifecycleStep::shrink:
       case LifecycleStep::grow:
-        if (b_.nranks_ < 2) return "one rank leaves none behind";
+        if (b_.nranks_ < 2) return "one rank cannot shrink";
         if (step == LifecycleStep::shrink || nccl_.CommGrow != nullptr) return std::nullopt;
         return fmt::format("{} has no ncclCommGrow, which came with 2.29", b_.library_version());
       default:
@@ -69,7 +69,7 @@ class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
         grow();
         break;
       case LifecycleStep::abort:
-        // One after the other, as abort_communicators() does: none of them is in use.
+        // One after the other, as in abort_communicators(): none of them is in use.
         for (ncclComm_t comm : b_.use(own_)) BUSBAR_NCCL(nccl_, CommAbort(comm));
         break;
       case LifecycleStep::free:
@@ -88,11 +88,11 @@ class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
   }
 
  private:
-  using Comms = std::vector<ncclComm_t>;  ///< one for each local rank; null: it is not in
+  using Comms = std::vector<ncclComm_t>;  ///< one for each local rank; null: it is not a member
 
   int last_rank() const { return b_.nranks_ - 1; }
 
-  /// A call for each local rank, together.
+  /// Makes one call for each local rank, together.
   template <class Call>
   void for_locals(const Call& call) {
     NcclGroup group(nccl_);
@@ -120,8 +120,8 @@ class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
     });
   }
 
-  /// Who is in gives its communicator, and the id where it made that; who joins gives the id and its rank (nccl.h of
-  /// 2.29).
+  /// A member passes its communicator, and the id if it created it; a rank that joins passes the id and its rank
+  /// (nccl.h of 2.29).
   void grow() {
     made_.assign(b_.locals_.size(), nullptr);
     with_config(b_.fields_, nccl_.version, [&](ncclConfig_t* config) {
@@ -145,9 +145,9 @@ class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
   const NcclLibrary& nccl_;
   const Comm& world_;
   ncclUniqueId id_{};
-  Comms own_;     ///< of the backend, while another one is in their place
-  Comms made_;    ///< by split or grow
-  Comms shrunk_;  ///< by shrink, and for grow
+  Comms own_;     ///< the backend's, while others replace them
+  Comms made_;    ///< from split or grow
+  Comms shrunk_;  ///< from shrink, and for grow
 };
 
 std::unique_ptr<CommunicatorLifecycle> NcclBackend::lifecycle(const Comm& world) {

@@ -12,7 +12,7 @@
 namespace busbar {
 namespace {
 
-/// Memory of this process that NCCL opens again by name: nothing is left however the process ends. -1: none.
+/// Memory of this process that NCCL opens again by name: it disappears however the process ends. -1: none.
 int open_log(const char* subsystem) {
   const int fd = memfd_create("busbar-nccl-log", MFD_CLOEXEC);
   if (fd < 0) return fd;
@@ -54,7 +54,7 @@ TuningLog::~TuningLog() {
   close(fd_);
 }
 
-/// Replaces a value that is there from the start on: NCCL's threads may read the environment, which must not move.
+/// Replaces a value that exists from the start: NCCL's threads may read the environment, which must not move.
 void TuningLog::set_level(const char* level) {
   setenv("NCCL_DEBUG", level, 1);
   // NCCL reads the variables again, and opens the file again, with the next message.
@@ -62,7 +62,7 @@ void TuningLog::set_level(const char* level) {
 }
 
 void TuningLog::begin() {
-  // NCCL empties it too, but only with its next message, and there may be none.
+  // NCCL empties it too, but only with its next message, which may never come.
   (void)!ftruncate(fd_, 0);
   set_level("INFO");
 }
@@ -86,7 +86,7 @@ InitLog::~InitLog() { close(fd_); }
 
 std::vector<InitTimings> InitLog::take() {
   std::string text = read_log(fd_, read_);
-  // A thread of NCCL's may be in the midst of a line.
+  // One of NCCL's threads may be in the middle of a line.
   text.resize(text.rfind('\n') + 1);
   read_ += text.size();
   return find_init_timings(text);

@@ -10,13 +10,13 @@
 
 namespace busbar {
 
-/// NCCL's log, subsystem TUNING, read back during observed operations only. NCCL writes it into memory of this process;
-/// outside an observation it logs nothing but warnings, so that timing is not disturbed. Takes over NCCL_DEBUG,
+/// NCCL's log, subsystem TUNING, read back during observed operations only. NCCL writes it into memory of this process.
+/// Outside an observation it logs only warnings, so that timing is not disturbed. Takes over NCCL_DEBUG,
 /// NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, which the caller has found free, and clears them at the end. One per process,
-/// as NCCL's log is, shared by its communicators.
+/// as is NCCL's log, and shared by its communicators.
 class TuningLog {
  public:
-  /// The process's, or a new one. Null where NCCL or the system lacks what it takes.
+  /// The process's, or a new one. Null if NCCL or the system lacks a requirement.
   static std::shared_ptr<TuningLog> open(std::shared_ptr<const NcclLibrary> nccl);
 
   TuningLog(const TuningLog&) = delete;
@@ -24,7 +24,7 @@ class TuningLog {
   ~TuningLog();
 
   void begin();
-  /// What NCCL has logged since begin().
+  /// The lines that NCCL has logged since begin().
   std::string end();
 
  private:
@@ -35,19 +35,19 @@ class TuningLog {
   int fd_;
 };
 
-/// NCCL's log, subsystem INIT, written into memory of this process for as long as this lives: a few lines when a
-/// communicator is made or goes, none when it is used. Takes over NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE,
-/// which the caller has found free.
+/// NCCL's log, subsystem INIT, written into memory of this process while this lives: a few lines when a communicator is
+/// created or destroyed, none while it is used. Takes over NCCL_DEBUG, NCCL_DEBUG_SUBSYS and NCCL_DEBUG_FILE, which the
+/// caller has found free.
 class InitLog {
  public:
-  /// Before NCCL's first message, with which it reads its settings. Null where the system lacks what it takes.
+  /// Before NCCL's first message, with which it reads its settings. Null if the system lacks a requirement.
   static std::unique_ptr<InitLog> open();
 
   InitLog(const InitLog&) = delete;
   InitLog& operator=(const InitLog&) = delete;
   ~InitLog();
 
-  /// What NCCL has told since the last call.
+  /// The timings that NCCL has logged since the last call.
   std::vector<InitTimings> take();
 
  private:

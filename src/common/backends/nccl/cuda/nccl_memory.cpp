@@ -15,7 +15,7 @@
 
 namespace busbar {
 Backend::MemoryLimit NcclBackend::memory_limit(const Collective&) const {
-  // NCCL's own buffers do not grow with the message, so that all collectives share one limit.
+  // NCCL's own buffers do not grow with the message, so all collectives share one limit.
   MemoryLimit least;
   for (const Local& l : locals_) {
     use_device(l);
@@ -49,8 +49,8 @@ void NcclBackend::borrow(int local, void* memory, std::size_t nbytes) {
 void NcclBackend::register_memory() {
   const InNccl in_nccl(*this);
   if (config_.local_register > 0) {
-    // Windows are a collective call: in one group for all ranks of this process, or the first would wait for the
-    // second.
+    // Registering windows is a collective call: one group for all ranks of this process, or the first would wait for
+    // the second.
     NcclGroup group(*nccl_);
     for (Local& l : locals_) {
       use_device(l);
@@ -72,7 +72,7 @@ void NcclBackend::register_memory() {
   }
 }
 
-/// Once: what kernels are told of a communicator does not depend on its windows.
+/// Once: the data that kernels need of a communicator do not depend on its windows.
 void NcclBackend::make_device_communicators() {
   if (locals_.front().device_api) return;
   const int implementation = config_.device_implementation;

@@ -21,7 +21,7 @@ ncclDataType_t nccl_type(DType dtype) {
 
 ncclRedOp_t NcclBackend::reduction(Local& local, const Operation& op) {
   constexpr std::array kOps{ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg};
-  static_assert(kOps.size() + 1 == kAllOps.size(), "in the order of the ops, but for mulsum");
+  static_assert(kOps.size() + 1 == kAllOps.size(), "in the order of the ops, without mulsum");
   if (*op.op != Op::mulsum) return kOps[static_cast<std::size_t>(*op.op)];
   auto& made = local.mulsum[static_cast<std::size_t>(op.dtype)];
   if (!made) {
@@ -51,8 +51,8 @@ void NcclBackend::launch_transfers(Local& local, const Operation& op, int step, 
   }
 }
 
-/// Block r has rank r as its root. Of the send pointer only the root's counts, and of the receive pointer, where it
-/// reduces: the others pass what is valid memory for so many elements.
+/// Block r has rank r as its root. Only the root's send pointer counts, and its receive pointer, if it reduces: the
+/// others pass what is valid memory for so many elements.
 void NcclBackend::launch_per_block(Local& local, const Operation& op, const Buffers& buffers) {
   const Problem& p = op.problem;
   const ncclDataType_t type = nccl_type(op.dtype);
@@ -123,8 +123,8 @@ void NcclBackend::start(Local& local, const Operation& op, const Buffers& buffer
   }
 }
 
-/// Inner groups merge into an outer one, and then a step would forward blocks that have not arrived. So each step is a
-/// group of its own for all ranks of the lane, also between group_begin and group_end.
+/// Inner groups merge into an outer one, and then a step would forward blocks that have not arrived. So each step is
+/// its own group for all ranks of the lane, also between group_begin and group_end.
 void NcclBackend::enqueue_steps(int lane, const Operation& op, std::span<const Buffers> buffers) {
   close_group(lanes_[lane]);
   if (op.collective->id == CollectiveId::hypercube) copy_own_blocks(lane, op, buffers);
@@ -149,7 +149,7 @@ void NcclBackend::copy_own_blocks(int lane, const Operation& op, std::span<const
 
 namespace {
 
-/// Where an address lies in a window.
+/// The position of an address in a window.
 struct InWindow {
   ncclWindow_t window = nullptr;
   std::size_t at = 0;  ///< [bytes]
@@ -199,7 +199,7 @@ void NcclBackend::enqueue(int lane, const Operation& op, std::span<const Buffers
   };
   Lane& l = lanes_[lane];
   if (l.grouped) {
-    // Opened here and not in group_begin, where it is not known yet whether the operation may be grouped.
+    // Opened here and not in group_begin, which does not know whether the operation may be grouped.
     if (!l.group_open) BUSBAR_NCCL(*nccl_, GroupStart());
     l.group_open = true;
     launch_all();
@@ -218,8 +218,8 @@ void NcclBackend::close_group(Lane& lane) {
   BUSBAR_NCCL(*nccl_, GroupEnd());
 }
 
-/// NCCL's calls end by setting the device that they found, which makes a context on it (group.cc): in a thread that has
-/// set none, on GPU 0, where it may take another process's memory.
+/// NCCL's calls end by setting the device that they found, which creates a context on it (group.cc): in a thread that
+/// has set none, on GPU 0, where it may take another process's memory.
 void NcclBackend::enter_lane(int lane) { use_device(lane_locals(lane).front()); }
 
 void NcclBackend::group_begin(int lane) { lanes_[lane].grouped = true; }

@@ -32,7 +32,7 @@ void NcclBackend::check_health(std::span<Local> ranks, const char* what) {
 }
 
 std::optional<std::string> NcclBackend::asynchronous_error() const {
-  // As InNccl does, but without an exception: the watcher may come while the main thread aborts.
+  // Like InNccl, but without an exception: the watchdog may come while the main thread aborts.
   struct Inside {
     std::atomic<int>& count;
     explicit Inside(std::atomic<int>& c) : count(c) { count.fetch_add(1); }
@@ -51,7 +51,7 @@ std::optional<std::string> NcclBackend::asynchronous_error() const {
 }
 
 void NcclBackend::await(std::span<Local> ranks, const char* what) {
-  // Between two looks at NCCL's state; a poll takes about a microsecond.
+  // Between two queries of NCCL's state; a poll takes about a microsecond.
   constexpr int kPollsPerLook = 256;
   int polls = 0;
   for (const Local& l : ranks) {
@@ -67,7 +67,7 @@ void NcclBackend::await(std::span<Local> ranks, const char* what) {
       std::this_thread::yield();
     }
   }
-  // "Not ready" is kept as the last error, which the next launch check would take for its own.
+  // "Not ready" stays as the last error, which the next launch check would take for its own.
   if (polls > 0) (void)cudaGetLastError();
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
-// What the device API kernels (-D) do, over whatever reaches the peers' memory: NCCL's windows on GPUs
-// (device_collectives.cu), plain memory in the tests (test/simt). Indices are 64 bits wide; sends and receives may
-// lie anywhere.
+// What the device API kernels (-D) do, over anything that reaches the peers' memory: NCCL's windows on GPUs
+// (device_collectives.cu), plain memory in the tests (test/simt). Indices are 64 bits wide; sends and receives may have
+// any alignment.
 //
-// A Fabric is made by every thread of every block, and has
-//   rank(), nranks()         and, where some peers are beyond loads and stores, near_first(), near_count()
-//   send(peer), recv(peer)   where the operation's buffers begin in a peer's memory
-//   enter(), leave()         barriers of this block and the blocks of its number on all ranks: before the first look at
+// Every thread of every block creates a Fabric, which has
+//   rank(), nranks()         and, if loads and stores do not reach all peers, near_first(), near_count()
+//   send(peer), recv(peer)   the start of the operation's buffers in a peer's memory
+//   enter(), leave()         barriers over the blocks of this number on all ranks: before the first access to
 //                            a peer's memory, and after the last
 //   load_sum<Sum, Word>(byte), store_all(byte, word)   over all ranks at once (multimem)
 //   signals(), put(...), wait_for(signals), flush()    over the network (GIN)
@@ -30,7 +30,7 @@ struct alignas(16) Vector {
 inline constexpr unsigned kUnroll = 8;
 inline constexpr unsigned kWarp = 32;
 
-/// Element by element, also of vectors. T is unsigned or floating: signed sums may not overflow.
+/// Adds element by element, also vectors. T is unsigned or floating: signed sums may not overflow.
 template <class T>
 struct PlainSum {
   using Element = T;
@@ -47,7 +47,7 @@ struct PlainSum {
   }
 };
 
-/// Four to a word: the carry out of each byte's upper bit is dropped.
+/// Four to a word: drops the carry out of each byte's upper bit.
 struct ByteSum {
   using Element = std::uint8_t;
 
@@ -68,7 +68,7 @@ struct Worker {
   std::uint64_t count = 0;  ///< a multiple of a warp
 };
 
-/// Of all ranks' threads, so that neighbouring blocks work on neighbouring elements.
+/// This thread among all ranks' threads, so that neighboring blocks work on neighboring elements.
 template <class Fabric>
 __device__ Worker worker_of_all(const Fabric& fabric) {
   const auto rank = static_cast<std::uint64_t>(fabric.rank());
@@ -80,16 +80,16 @@ __device__ inline Worker worker_of_rank() {
   return {threadIdx.x + std::uint64_t{blockDim.x} * blockIdx.x, std::uint64_t{blockDim.x} * gridDim.x};
 }
 
-/// Elements before the first whole word, whole words, and all elements that no word holds: those behind follow the ones
-/// before.
+/// Elements before the first whole word, whole words, and all elements that no word holds: those after the words follow
+/// those before them.
 struct Split {
   std::uint64_t head = 0;
   std::uint64_t words = 0;
   std::uint64_t singles = 0;
 };
 
-/// Of `count` elements of `width` bytes that are read and written at these addresses, in words of `word` bytes; no
-/// words where the two addresses are never aligned together.
+/// Splits `count` elements of `width` bytes, read and written at these addresses, into words of `word` bytes; no words
+/// if the two addresses are never aligned together.
 __device__ inline Split split(std::uintptr_t from, std::uintptr_t to, std::uint64_t count, std::uint64_t width,
                               std::uint64_t word) {
   const std::uint64_t past = from % word;
@@ -106,8 +106,8 @@ __device__ void for_singles(const Split& parts, std::uint64_t word_bytes, Worker
   for (std::uint64_t i = me.index; i < parts.singles; i += me.count) each(i < parts.head ? i : i + skipped);
 }
 
-/// Calls `each` with the first of this thread's words and how many it may touch, a warp's width apart: kUnroll of them
-/// but at the end.
+/// Calls `each` with the first of this thread's words and how many it may touch, a warp's width apart: kUnroll of them,
+/// except at the end.
 template <class Each>
 __device__ void for_tiles(std::uint64_t words, Worker me, Each each) {
   constexpr std::uint64_t kTile = kWarp * kUnroll;
@@ -119,12 +119,12 @@ __device__ void for_tiles(std::uint64_t words, Worker me, Each each) {
   }
 }
 
-/// The n-th peer of a rank that begins with itself, so that not all ranks read the same one at once.
+/// The n-th peer in an order that starts with the rank itself, so that not all ranks read the same peer at once.
 __device__ inline int peer_in_turn(int rank, int nranks, int n) {
   return rank + n < nranks ? rank + n : rank + n - nranks;
 }
 
-/// One element, from all ranks to all ranks.
+/// Adds one element from all ranks and stores it to all ranks.
 template <class Sum, class Fabric>
 __device__ void reduce_one(const Fabric& fabric, std::uint64_t i) {
   using T = typename Sum::Element;
@@ -145,7 +145,7 @@ __device__ void all_reduce(Fabric& fabric, std::uint64_t count) {
   fabric.leave();
 }
 
-/// All peers' words of a tile, added, to all peers.
+/// Adds all peers' words of a tile and stores them to all peers.
 template <class Sum, class Fabric>
 __device__ void reduce_tile(const Fabric& fabric, std::uint64_t skip, std::uint64_t first, unsigned n) {
   const int rank = fabric.rank(), nranks = fabric.nranks();
@@ -174,7 +174,7 @@ __device__ Split split_of_own(const Fabric& fabric, std::uint64_t count, std::ui
                reinterpret_cast<std::uintptr_t>(fabric.recv(fabric.rank())), count, width, word);
 }
 
-/// -D 2. Every rank's buffers begin as far behind a boundary of 16 bytes as this one's.
+/// -D 2. Every rank's buffers have the same offset from a boundary of 16 bytes as this one's.
 template <class Sum, class Fabric>
 __device__ void all_reduce_by_vectors(Fabric& fabric, std::uint64_t count) {
   constexpr std::uint64_t kWidth = sizeof(typename Sum::Element);
@@ -187,8 +187,8 @@ __device__ void all_reduce_by_vectors(Fabric& fabric, std::uint64_t count) {
   fabric.leave();
 }
 
-/// -D 3 (a word for each thread) and -D 4 (`unroll` of them): the switch adds. What is narrower than a Word, and what
-/// no whole one holds, is added by this rank.
+/// -D 3 (a word for each thread) and -D 4 (`unroll` of them): the switch adds. This rank adds types narrower than a
+/// Word, and elements that no whole word holds.
 template <class Sum, class Word, unsigned unroll, class Fabric>
 __device__ void all_reduce_in_switch(Fabric& fabric, std::uint64_t count) {
   constexpr std::uint64_t kWidth = sizeof(typename Sum::Element);
@@ -217,7 +217,7 @@ __device__ void all_reduce_in_switch(Fabric& fabric, std::uint64_t count) {
   fabric.leave();
 }
 
-/// Block `to` of this rank's send buffer to block `rank` of that peer's receive buffer, element by element.
+/// Copies block `to` of this rank's send buffer to block `rank` of that peer's receive buffer, element by element.
 template <class T, class Fabric>
 __device__ void give_elements(const Fabric& fabric, int to, std::uint64_t count, Worker me) {
   const T* const from = reinterpret_cast<const T*>(fabric.send(fabric.rank())) + static_cast<std::uint64_t>(to) * count;
@@ -236,7 +236,7 @@ __device__ void alltoall(Fabric& fabric, std::uint64_t count) {
   fabric.leave();
 }
 
-/// -D 2, of so many bytes to each rank.
+/// -D 2, so many bytes to each rank.
 template <class T, class Fabric>
 __device__ void alltoall_by_vectors(Fabric& fabric, std::uint64_t count) {
   const auto rank = static_cast<std::uint64_t>(fabric.rank());
@@ -269,8 +269,8 @@ __device__ void alltoall_by_vectors(Fabric& fabric, std::uint64_t count) {
   fabric.leave();
 }
 
-/// Puts this rank's blocks of `nbytes` for the peers that `is_far` into their memory. The peer's signal of this block
-/// is raised: all that come to one rank are sent by blocks of one number.
+/// Puts this rank's blocks of `nbytes` for the peers that `is_far` into their memory. This raises the peer's signal of
+/// this block: all blocks for one rank are sent by thread blocks of one number.
 template <class Fabric, class IsFar>
 __device__ void put_blocks(Fabric& fabric, std::uint64_t nbytes, IsFar is_far) {
   const Worker me = worker_of_rank();
@@ -280,7 +280,7 @@ __device__ void put_blocks(Fabric& fabric, std::uint64_t nbytes, IsFar is_far) {
   }
 }
 
-/// Returns when as many blocks as `nfar` have come since the signal was `before`, and this rank's have left.
+/// Returns when `nfar` blocks have come since the signal was `before`, and this rank's blocks have left.
 template <class Fabric>
 __device__ void await_blocks(Fabric& fabric, std::uint64_t before, int nfar) {
   const Worker me = worker_of_rank();
@@ -289,7 +289,7 @@ __device__ void await_blocks(Fabric& fabric, std::uint64_t before, int nfar) {
   fabric.flush();
 }
 
-/// -D 3 of alltoall, of `nbytes` to each rank.
+/// -D 3 of alltoall, `nbytes` to each rank.
 template <class Fabric>
 __device__ void alltoall_over_network(Fabric& fabric, std::uint64_t nbytes) {
   const std::uint64_t before = fabric.signals();
@@ -299,7 +299,7 @@ __device__ void alltoall_over_network(Fabric& fabric, std::uint64_t nbytes) {
   fabric.leave();
 }
 
-/// -D 4 of alltoall: over the network what loads and stores do not reach.
+/// -D 4 of alltoall: over the network if loads and stores do not reach the peer.
 template <class T, class Fabric>
 __device__ void alltoall_near_and_far(Fabric& fabric, std::uint64_t count) {
   const int near_first = fabric.near_first(), near_end = near_first + fabric.near_count();
