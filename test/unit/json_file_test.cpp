@@ -124,7 +124,7 @@ TEST_CASE("A full disk is reported once, and what was written stands", "[json_fi
   });
   CHECK(on_disk(file)["results"].empty());
   CHECK(said == "# warning: cannot write '" + file.path() +
-                    "': File too large; the run goes on, but rows may be missing from this file\n");
+                    "': File too large; the run continues, but rows may be missing from this file\n");
   file.finish(Summary{}, ExitCode::good, "");  // the disk has room again
   CHECK(on_disk(file)["results"].size() == 2);
 }

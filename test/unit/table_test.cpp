@@ -208,7 +208,7 @@ TEST_CASE("The header says which thread level MPI granted, and where another was
   CHECK(calls_line(info) == "# MPI threads: single\n");
   info.config.mpi_threads = MpiThreads::multiple;
   info.mpi_threads = MpiThreads::serialized;
-  CHECK(calls_line(info) == "# MPI threads: serialized (multiple was asked for)\n");
+  CHECK(calls_line(info) == "# MPI threads: serialized (multiple was requested)\n");
 }
 
 TEST_CASE("The header says how calls use the buffers, and over how many bytes", "[table][unit]") {

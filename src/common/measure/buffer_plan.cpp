@@ -21,12 +21,12 @@ std::size_t room_for(std::size_t capacity, std::size_t nbytes) {
 std::size_t messages_wanted(const Config& config, std::size_t nbytes) {
   if (config.buffers == BufferUse::reuse) return 1;
   if (config.stat) {
-    // Every batch fills its buffers anew, as another cell had them last: enough to defeat a cache, not more.
+    // Every batch fills its buffers, as another cell used them last: enough to defeat a cache, not more.
     constexpr std::size_t kBytes = std::size_t{32} << 20;
     constexpr std::size_t kMost = 256;
     return std::min(room_for(kBytes, nbytes), kMost);
   }
-  // So many are filled and checked in milliseconds, and of 512 B already pass 32 MiB.
+  // So many are filled and checked in milliseconds, and with 512 B they already exceed 32 MiB.
   constexpr std::size_t kMost = 65536;
   return std::min(static_cast<std::size_t>(config.iters) * static_cast<std::size_t>(config.agg_iters), kMost);
 }
@@ -60,7 +60,7 @@ std::string rotation_remark(const Config& config, const Plan& plan, std::span<co
     const bool depends = std::ranges::any_of(caches, [&](const CpuCache& cache) {
       const int sharers = std::max(1, ranks * cache.cpus / std::max(1, cpus));
       const std::size_t of_one_call = 2 * c.nbytes * static_cast<std::size_t>(sharers);
-      // The first level is too small and too near to matter beside a call.
+      // The first level is too small and too near to matter compared with a call.
       return cache.level > 1 && of_one_call <= cache.nbytes && of_one_call * messages > cache.nbytes;
     });
     if (!depends) continue;
@@ -71,10 +71,7 @@ std::string rotation_remark(const Config& config, const Plan& plan, std::span<co
   const std::string sizes = smallest == largest
                                 ? format_bytes(largest)
                                 : fmt::format("{} to {}", format_bytes(smallest), format_bytes(largest));
-  return fmt::format(
-      "messages of {} fit the caches, but the calls walk through more, so that these times depend on -e and -n; "
-      "--buffers reuse stays in the caches",
-      sizes);
+  return fmt::format("{} messages fit in cache, but calls cycle through more; OSU-like: --buffers reuse", sizes);
 }
 
 std::size_t arena_bytes(std::size_t capacity, std::size_t unalign_bytes) {
@@ -136,7 +133,7 @@ BufferPlan::BufferPlan(const Backend& backend, const Arena& arena, const Collect
   for (std::size_t local = 0; local < nlocal_; ++local) {
     recv_base_.push_back(arena.recv(static_cast<int>(local), unalign));
     send_base_.push_back(in_place ? recv_base_.back() : arena.send(static_cast<int>(local), unalign));
-    // Not for each slot: where blocks differ it takes a step per rank.
+    // Not for each slot: if blocks differ, it takes a step per rank.
     if (in_place) offsets[local] = backend.in_place_offsets(op_, backend.local_ranks()[local]);
   }
   buffers_.reserve(slots_ * nlocal_);

@@ -17,8 +17,8 @@ constexpr double kEnoughCpu = 0.02;
 
 double wall_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// All three at one moment: what is waited between the readings is in some of them only, so of some tries the one in
-/// which that was least (where many ranks share a core, none may be without).
+/// All three at one moment: a wait between the readings is in only some of them, so of several tries this takes the one
+/// with the least wait (if many ranks share a core, none may be without).
 CoreTime so_far(const CoreClocks& clocks) {
   constexpr int kTries = 100;
   CoreTime best;
@@ -70,7 +70,7 @@ void keep(T& value) {
 }
 
 std::uint64_t spin() {
-  constexpr int kSteps = 250'000;  // each waits for the one before: a multiplication and an addition, 4 to 5 cycles
+  constexpr int kSteps = 250'000;  // each waits for the last one: a multiplication and an addition, 4 to 5 cycles
   std::uint64_t x = 1;
   keep(x);
   for (int i = 0; i < kSteps; ++i) x = x * 6364136223846793005U + 1442695040888963407U;
@@ -86,14 +86,14 @@ std::size_t copied_bytes() {
 
 }  // namespace
 
-// Real data in both, or the kernel would let all pages be one.
+// Real data in both, or the kernel would map all pages to one.
 Canary::Canary() : from_(copied_bytes(), std::byte{1}), to_(from_.size(), std::byte{2}) {}
 
 CanaryTimes Canary::run() {
   const double start = thread_cpu_s();
   const std::uint64_t spun = spin();
   const double spin_s = thread_cpu_s() - start;
-  // Untimed at first: what the caches hold depends on the messages before, and that is not the machine's doing.
+  // Untimed at first: the caches' contents depend on earlier messages, not on the machine.
   copy();
   const double before = thread_cpu_s();
   copy();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kThrottledShare = 0.005;
 constexpr double kDrift = 1.10;
-/// A difference of the few counters that make a figure, each cut to 10 ms at both ends of the window, may err by this.
+/// A difference of the few counters in a figure, each cut to 10 ms at both ends of the window, may be wrong by this.
 constexpr double kCounterError = 0.03;
 
 double rate(double amount, double elapsed_s) { return elapsed_s > 0 ? amount / elapsed_s : 0; }
@@ -54,7 +54,7 @@ double foreign_cores(const HostWindow& w) {
 Disturbance judge(std::span<const HostWindow> hosts) {
   Disturbance d;
   if (hosts.empty()) return d;
-  // The host with the largest of a figure.
+  // The host with the largest value of a figure.
   const auto worst = [&](auto figure) -> const HostWindow& { return *std::ranges::max_element(hosts, {}, figure); };
 
   const HostWindow& foreign = worst(foreign_cores);
@@ -93,7 +93,7 @@ OwnMoment own_moment() { return {std::chrono::steady_clock::now(), own_cpu()}; }
 
 DisturbanceMonitor::DisturbanceMonitor(const Comm& world, std::filesystem::path root, std::function<OwnMoment()> now)
     : world_(world), host_(world.split_by_host()), root_(std::move(root)), now_(std::move(now)) {
-  canary_.run();  // its first time is its slowest
+  canary_.run();  // the first run is the slowest
   host_.barrier();
   start_ = read();
 }
@@ -105,7 +105,7 @@ void DisturbanceMonitor::sweep() {
 }
 
 DisturbanceMonitor::Reading DisturbanceMonitor::read() const {
-  // First what must be of one moment on all of the host's processes.
+  // First the readings that must be from one moment on all of the host's processes.
   Reading now{now_(), {}, {}};
   if (host_.rank() == 0) {
     now.cpu = host_cpu(root_);
@@ -147,7 +147,7 @@ HostWindow DisturbanceMonitor::window_until(const Reading& end) const {
 Disturbance DisturbanceMonitor::finish() {
   host_.barrier();
   std::vector<HostWindow> mine{window_until(read())};
-  if (host_.rank() != 0) mine.clear();  // process 0 of a host speaks for all of it
+  if (host_.rank() != 0) mine.clear();  // process 0 of a host reports for all of it
   return judge(gather_records(world_, std::move(mine)));
 }
 

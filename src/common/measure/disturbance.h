@@ -20,35 +20,35 @@ struct HostWindow {
   std::string host;
   double elapsed_s = 0;
   double cpus = 0;    ///< 0: the kernel's counters cannot be read here
-  double idle_s = 0;  ///< of all CPUs together, as the next two
+  double idle_s = 0;  ///< of all CPUs together, like the next two
   double steal_s = 0;
   double interrupts_s = 0;
   double own_s = 0;        ///< CPU time of all of our processes on the host
   double container_s = 0;  ///< throttled by a CPU quota
   double heat_s = 0;       ///< throttled by heat
   double switches = 0;     ///< involuntary, of all of our processes on the host
-  double spin_spread = 1;  ///< p90/p10, the rank's that saw most
+  double spin_spread = 1;  ///< p90/p10, the largest of any rank
   double copy_spread = 1;
   double spin_median_s = 0;  ///< the slowest rank's
   double copy_median_s = 0;
 };
 
-/// Cores that processes other than ours kept busy: what was neither idle nor stolen, and neither our processes' nor
-/// interrupts'. Counted from the idle time, which kernels measure, and not from the busy time, which most only sample
-/// at their ticks. Interrupts are left out because the time of processes leaves them out too, and because most are
-/// our own messages' and timers'.
+/// Cores that processes other than ours kept busy: neither idle nor stolen, and neither our processes' nor interrupts'.
+/// Counted from the idle time, which kernels measure, and not from the busy time, which most only sample at their
+/// ticks. Interrupts are left out because the time of processes excludes them, too, and because most belong to our own
+/// messages and timers.
 double foreign_cores(const HostWindow& window);
 
 /// Cores above which other processes, and the hypervisor, count as a disturbance.
 inline constexpr double kForeignCores = 0.05;
 inline constexpr double kStolenCores = 0.02;
 
-/// The worst host's figures and what they amount to. A flag is raised above 0.05 foreign cores, 0.02 stolen ones,
-/// throttling for 0.5 % of the window, or a canary's p90/p10 of 1.10; a window too short for the kernel's 10 ms steps
-/// needs more. Pure.
+/// The worst host's figures and their flags. A flag is raised above 0.05 foreign cores, 0.02 stolen ones, throttling
+/// for 0.5 % of the window, or a canary's p90/p10 of 1.10; a window too short for the kernel's 10 ms steps needs more.
+/// Pure.
 Disturbance judge(std::span<const HostWindow> hosts);
 
-/// The time, and what this process has used until then.
+/// The time, and what this process has used up to it.
 struct OwnMoment {
   std::chrono::steady_clock::time_point time;
   OwnCpu cpu;
@@ -58,8 +58,8 @@ OwnMoment own_moment();
 /// Watches this process and its host while the statistical mode measures.
 class DisturbanceMonitor {
  public:
-  /// The watch begins. Collective over `world`, which must outlive this. `root` is where /proc and /sys are looked for;
-  /// figures whose files are missing stay 0. `now` is asked when the watch begins and at each finish().
+  /// Starts watching. Collective over `world`, which must outlive this. `root`: where to find /proc and /sys; figures
+  /// whose files are missing stay 0. `now` is called at the start and at each finish().
   explicit DisturbanceMonitor(const Comm& world, std::filesystem::path root = "/",
                               std::function<OwnMoment()> now = own_moment);
 
@@ -69,7 +69,7 @@ class DisturbanceMonitor {
   /// This process's canary of the latest sweep.
   CanaryTimes canary() const { return spins_.empty() ? CanaryTimes{} : CanaryTimes{spins_.back(), copies_.back()}; }
 
-  /// Figures and flags since the construction, on process 0; no figures elsewhere. Collective; the watch goes on.
+  /// Figures and flags since the construction, on process 0; no figures elsewhere. Collective; watching continues.
   Disturbance finish();
 
  private:

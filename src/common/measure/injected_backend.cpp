@@ -93,15 +93,15 @@ struct Injector::Fault {
   std::function<void(double)> wait;
   std::atomic<bool> done{false};
   std::atomic<bool> armed{false};            ///< this process drives the rank
-  std::atomic<std::uint64_t> operations{0};  ///< that the process had made at the end
+  std::atomic<std::uint64_t> operations{0};  ///< made by the process in all
   std::atomic<bool> is_seen{false};          ///< the operation's data were checked
   std::atomic<bool> is_empty{false};         ///< it has no data to break
-  std::atomic<std::uint64_t> next_seen{0};   ///< the first one behind it whose data were checked; 0: none
+  std::atomic<std::uint64_t> next_seen{0};   ///< the first one after it whose data were checked; 0: none
 
   Fault(const Injection& i, std::function<void(double)> w) : injection(i), wait(std::move(w)) {}
   Fault(const Fault&) = delete;
   Fault& operator=(const Fault&) = delete;
-  /// An alarm that stayed silent because nothing happened is not proof.
+  /// A silent alarm is no proof if nothing happened.
   ~Fault() {
     if (!armed || std::uncaught_exceptions() > 0) return;
     const std::uint64_t op = injection.operation;
@@ -124,7 +124,7 @@ struct Injector::Fault {
 
 namespace {
 
-/// What a process does that breaks before the operation.
+/// The faults that break the process before the operation.
 void suffer(const Injector::Fault& fault) {
   const Injection& injection = fault.injection;
   if (injection.kind == Kind::late) fault.wait(injection.late_s);
@@ -184,7 +184,7 @@ class InjectedBackend final : public WrappedBackend {
     } else if (changes_call(injection_.kind)) {
       inner().enqueue(lane, changed(op), buffers);
     } else {
-      // It has not entered the operation yet, and its record must not say so.
+      // It has not entered the operation yet, and its record must not claim so.
       counter(lane).uncount();
       if (injection_.kind == Kind::skip) return;
       suffer(*fault_);
@@ -213,7 +213,7 @@ class InjectedBackend final : public WrappedBackend {
     const Extents extents = local_extents(inner(), op, local_);
     const bool is_contribution = fault == Kind::drop || fault == Kind::doubled;
     fault_->is_empty = (is_contribution ? extents.send : extents.recv) == 0;
-    // Earlier operations may still read what is spoilt now. Inside a group nothing is launched that one could wait for.
+    // Earlier operations may still read the data that this spoils. Inside a group nothing to wait for is launched yet.
     if (!in_group_) inner().synchronize(lane);
     spoil_contribution(fault, inner(), pattern_, op, mine, local_);
     inner().enqueue(lane, op, buffers);
@@ -250,7 +250,7 @@ class InjectedBackend final : public WrappedBackend {
   std::shared_ptr<Injector::Fault> fault_;
   const Injection& injection_;
   int per_lane_;
-  int local_;  ///< the rank's place in local_ranks()
+  int local_;  ///< the rank's index in local_ranks()
   Pattern pattern_;
   bool in_group_ = false;
   std::optional<Pending> pending_;

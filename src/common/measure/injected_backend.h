@@ -13,7 +13,7 @@
 
 namespace busbar {
 
-/// A backend that hands everything on to another: for those that change one thing of it.
+/// A backend that forwards everything to another: the base of those that change one thing of it.
 class WrappedBackend : public Backend {
  public:
   explicit WrappedBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
@@ -76,7 +76,7 @@ class WrappedBackend : public Backend {
   void capture_begin(int lane) override { inner_->capture_begin(lane); }
   void capture_end(int lane) override { inner_->capture_end(lane); }
   void replay(int lane) override {
-    count(lane);  // the inner one counts where nobody looks
+    count(lane);  // nobody reads the inner one's counter
     inner_->replay(lane);
   }
   void capture_release(int lane) noexcept override { inner_->capture_release(lane); }
@@ -95,15 +95,15 @@ class WrappedBackend : public Backend {
   std::unique_ptr<Backend> inner_;
 };
 
-/// Spoils what the local rank is about to send; nothing for those that do not change that. Before the operation is
-/// enqueued.
+/// Spoils the data that the local rank is about to send, if the fault is of that kind. Call this before the operation
+/// is enqueued.
 void spoil_contribution(Injection::Kind fault, Backend& backend, const Pattern& pattern, const Operation& op,
                         const Buffers& buffers, int local);
 
-/// Spoils what the local rank received; nothing for those that do not change that. After the operation is complete.
+/// Spoils the data that the local rank received, if the fault is of that kind. After the operation is complete.
 void spoil_result(Injection::Kind fault, Backend& backend, const Operation& op, const Buffers& buffers, int local);
 
-/// The local rank's result, and the same written.
+/// Reads and writes the local rank's result.
 std::vector<std::byte> read_result(Backend& backend, const Operation& op, const Buffers& buffers, int local);
 void write_result(Backend& backend, const std::vector<std::byte>& bytes, const Buffers& buffers, int local);
 
@@ -112,22 +112,22 @@ void sleep_for_seconds(double seconds);
 /// --inject for one process: its communicators count their operations together and share the fault, which happens once.
 class Injector {
  public:
-  /// `process` of the job drives the ranks from process x ranks per process on. Nothing: breaks nothing.
-  /// `wait` lets so many seconds pass for kind=late.
+  /// `process` of the job drives the ranks from process x ranks per process on. Null: breaks nothing. `wait` lets so
+  /// many seconds pass for kind=late.
   Injector(const std::optional<Injection>& injection, int process,
            std::function<void(double)> wait = sleep_for_seconds);
 
-  /// Throws Error(bad_config) where a job of `nranks` has no such rank or this collective nothing to break so; the same
+  /// Throws Error(bad_config) if a job of `nranks` has no such rank or the fault cannot break this collective; the same
   /// on every rank.
   void check(int nranks, const Collective& collective) const;
 
-  /// The backend, broken where it drives the rank; else as it was.
+  /// The backend, broken if it drives the rank; else unchanged.
   std::unique_ptr<Backend> around(std::unique_ptr<Backend> backend) const;
 
-  /// What the header must say, so that nobody takes the results for real.
+  /// Remarks for the header, so that nobody takes the results for real.
   std::vector<std::string> remarks() const;
 
-  /// What the communicators share.
+  /// The state that the communicators share.
   struct Fault;
 
  private:

@@ -9,8 +9,8 @@
 namespace busbar {
 
 /// Calls work(lane) for every lane of the backend at once, lane 0 on the calling thread (the one that may call MPI),
-/// and returns when all are done. With one lane an exception simply passes on. With several it goes to `fail`, which
-/// must end the job: the other lanes may be waiting for this one and can never be joined.
+/// and returns when all are done. With one lane an exception propagates. With several it goes to `fail`, which must end
+/// the job: the other lanes may be waiting for this one and can never be joined.
 template <class Work, class Fail>
 void run_on_lanes(Backend& backend, const Work& work, const Fail& fail) {
   const int lanes = backend.lanes();

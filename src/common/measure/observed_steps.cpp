@@ -21,7 +21,7 @@ nvtxDomainHandle_t domain() {
 
 }  // namespace
 
-// Without a tool NVTX makes no domain.
+// Without a tool NVTX creates no domain.
 bool TraceRange::has_domain() { return domain() != nullptr; }
 
 void TraceRange::push(const char* name) {
@@ -41,16 +41,16 @@ double ExpectedTime::operation_s(double nbytes) const { return std::max(floor_s_
 void ExpectedTime::measured(double nbytes, double time_s) {
   if (time_s <= 0) return;
   floor_s_ = time_s;
-  // What a small message takes says nothing about bytes: scaled from there, a large one would get a day.
-  constexpr double kTells = 1 << 20;
-  if (nbytes >= kTells) seconds_per_byte_ = time_s / nbytes;
+  // A small message's time says nothing about bytes: scaled from it, a large one would get a day.
+  constexpr double kLeastBytes = 1 << 20;
+  if (nbytes >= kLeastBytes) seconds_per_byte_ = time_s / nbytes;
 }
 
 ObservedSteps::ObservedSteps(Observer& observer, const Backend& backend)
     : observer_(observer), backend_(backend), expected_(backend.traits().assumed_busbw) {}
 
 void ObservedSteps::begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work) {
-  // A slow core compares its slowest type a little faster than this.
+  // A slow core compares its slowest type slightly faster than this.
   constexpr double kDataRate = 0.2e9;  // [B/s]
   step_ = fmt::format("{}, {}, {}", describe(collective, row_case), in_place ? "in place" : "out of place", work.what);
   const Backend& backend = work.backend != nullptr ? *work.backend : backend_;

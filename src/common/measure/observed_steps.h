@@ -8,8 +8,8 @@
 
 namespace busbar {
 
-/// A named range of this thread on the timeline of NVIDIA's tools (NVTX, domain "busbar"), for as long as the object
-/// lives. Costs a test and a branch where no tool is attached, nothing in a build without NVTX.
+/// A named range of this thread on the timeline of NVIDIA's tools (NVTX, domain "busbar"), while the object lives.
+/// Costs a test and a branch if no tool is attached, nothing in a build without NVTX.
 class TraceRange {
  public:
   explicit TraceRange(const char* name) {
@@ -42,24 +42,24 @@ class TraceRange {
 #endif
 };
 
-/// What a step of a row takes, for its time limit.
+/// The work of a step, for its time limit.
 struct StepWork {
   Phase phase = Phase::preparing;
   std::string_view what;             ///< "timed loop"
   std::uint64_t calls = 0;           ///< operations
   double bytes = 0;                  ///< filled or compared
-  double seconds = 0;                ///< beside those
-  int communicator = 0;              ///< its number, where several take turns
+  double seconds = 0;                ///< in addition to those
+  int communicator = 0;              ///< its number, if several take turns
   const Backend* backend = nullptr;  ///< the variant's; null: the run's own
 };
 
-/// Expected times of operations, scaled from the last size that was measured, or assumed where none was.
+/// Expected times of operations, scaled from the last measured size, or assumed if there is none.
 class ExpectedTime {
  public:
-  /// `assumed_busbw`: [B/s], for the first one.
+  /// `assumed_busbw`: [B/s], for the first operation.
   explicit ExpectedTime(double assumed_busbw) : seconds_per_byte_(1 / assumed_busbw) {}
 
-  /// Of one operation of so many bytes [s].
+  /// The time of one operation of so many bytes [s].
   double operation_s(double nbytes) const;
   void measured(double nbytes, double time_s);
 
@@ -68,14 +68,13 @@ class ExpectedTime {
   double floor_s_ = 1e-3;
 };
 
-/// Names the steps of a run, for messages, and tells the observer of each what it calls and how long that should take.
+/// Names the steps of a run for messages; reports to the observer what each calls and how long that should take.
 class ObservedSteps {
  public:
   ObservedSteps(Observer& observer, const Backend& backend);
 
   void begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work);
-  /// One operation of the case, or one message where a call is several, takes so long: what the next one's limit is
-  /// scaled from.
+  /// One operation of the case, or one message if a call is several, takes so long: the next limits are scaled from it.
   void measured(const Case& row_case, double time_s) {
     expected_.measured(static_cast<double>(row_case.nbytes), time_s);
   }

@@ -37,14 +37,14 @@ bool all_equal(const Comm& world, const Arguments& arguments) {
   return both[0] == ~both[1];
 }
 
-/// Who calls the same.
+/// Processes that make the same call.
 struct Party {
   Arguments arguments;
   std::vector<int> ranks;
   std::set<std::string> hosts;
 };
 
-/// The largest first; of equal ones that with the lowest rank.
+/// The largest party first; of equal ones the one with the lowest rank.
 std::vector<Party> parties_of(std::span<const AnnouncedCall> calls, int group) {
   std::vector<Party> parties;
   for (const AnnouncedCall& call : calls) {
@@ -129,7 +129,7 @@ void compare_calls(const Comm& world, const Config& config, const Backend& backe
   const AnnouncedCall call{world.rank() * nlocal, hostname(), split_color(config.split, world.rank()), mine};
   const std::vector<AnnouncedCall> announced = gather_records(world, std::vector<AnnouncedCall>{call});
   const std::string wrong = world.broadcast(deviation(announced, describe(op)), 0);
-  // Empty where only groups differ, which have problems of their own.
+  // Empty if only groups differ, which have separate problems.
   if (!wrong.empty()) throw AgreedError(ExitCode::invalid_use, wrong);
 }
 

@@ -12,24 +12,24 @@
 
 namespace busbar {
 
-/// --paranoid: all processes compare what they are about to call, `calls` times, before anybody calls it. Where they do
-/// not agree all throw the same AgreedError(invalid_use), which names who deviates. Does
-/// nothing without the option. Collective; never between timed operations.
+/// --paranoid: all processes compare what they are about to call, `calls` times, before anybody calls it. If they do
+/// not agree, all throw the same AgreedError(invalid_use), which names the ranks that deviate. Does nothing without the
+/// option. Collective; never between timed operations.
 void compare_calls(const Comm& world, const Config& config, const Backend& backend, const Operation& op,
                    std::uint64_t calls);
 
 /// The header's line about --paranoid.
 std::string paranoid_remark();
 
-/// What one process is about to call, its arguments in words ("count 16384", "type float", ...).
+/// The next call of one process, its arguments as text ("count 16384", "type float", ...).
 struct AnnouncedCall {
   int rank = 0;  ///< its first
   std::string host;
-  int group = 0;  ///< of NCCL_TESTS_SPLIT: others may call something else
+  int group = 0;  ///< of NCCL_TESTS_SPLIT: other groups may call something else
   std::vector<std::string> arguments;
 };
 
-/// The sentence about those who deviate from the majority of their group; empty where all agree. Pure.
+/// The sentence about ranks that deviate from the majority of their group; empty if all agree. Pure.
 std::string deviation(std::span<const AnnouncedCall> calls, std::string_view operation);
 
 }  // namespace busbar

@@ -19,7 +19,7 @@ namespace {
   throw_bad_config(fmt::format("more than {} {}: raise -i, or use -f 2", kMaxRows, what));
 }
 
-/// The next size, or nothing beyond `last`: without overflow, and at least one byte further.
+/// The next size, or null after `last`: without overflow, and at least one byte larger.
 std::optional<std::uint64_t> next_size(const Config& config, std::uint64_t size, std::uint64_t last) {
   if (config.stepfactor <= 1) {
     if (last - size < config.stepbytes) return std::nullopt;
@@ -54,13 +54,13 @@ std::string need_words(const Config& config, const Backend::MemoryLimit& limit, 
                      limit.arithmetic);
 }
 
-/// The largest message of which two fit, with their guards.
+/// The largest message size for which two buffers fit, with their guards.
 std::uint64_t largest_that_fits(const Config& config, const Backend::MemoryLimit& limit) {
   const std::size_t overhead = arena_bytes(0, unalign_bytes(config));
   return limit.bytes_per_rank > overhead ? (limit.bytes_per_rank - overhead) / 2 : 0;
 }
 
-/// Sets maxbytes and says why it is lower than asked.
+/// Sets maxbytes and says why it is lower than requested.
 void cap(Plan& plan, const Config& config, const Backend::MemoryLimit& limit) {
   const std::uint64_t most = largest_that_fits(config, limit);
   const std::uint64_t first = first_size(config);
@@ -83,7 +83,7 @@ Problem make_problem(const Collective& collective, const Traffic& traffic, int n
   return {.count = count, .elem_size = w, .nranks = nranks, .root = root, .traffic = &traffic};
 }
 
-/// Empty when the operation can run.
+/// Empty if the operation can run.
 std::string why_skipped(const Config& config, const Operation& op, const Backend& backend) {
   const Collective& collective = *op.collective;
   if (collective.why_not != nullptr) {
@@ -126,7 +126,7 @@ bool sized_by_matrix(const Collective& collective, const Traffic& traffic) {
   return uses_traffic(collective) && traffic.from_matrix();
 }
 
-/// One, where the options do not say the sizes.
+/// One size, if the options do not set the sizes.
 std::vector<std::uint64_t> sizes_of(const Config& config, const Collective& collective, const Traffic& traffic,
                                     std::uint64_t maxbytes) {
   if (!collective.moves_data) return {0};
@@ -143,7 +143,7 @@ std::vector<std::optional<Op>> ops_of(const Config& config, const Collective& co
   return {config.ops.begin(), config.ops.end()};
 }
 
-/// A traffic matrix says all sizes itself: one row, whose memory the requested sizes do not tell.
+/// A traffic matrix sets all sizes: one row, whose memory the requested sizes do not show.
 void check_matrix_fits(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit) {
   for (const Case& c : plan.cases) {
     if (c.nbytes <= largest_that_fits(config, limit)) continue;
@@ -194,7 +194,7 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
   for (DType dtype : dtypes_of(config, collective)) {
     for (const std::optional<Op>& op : ops) {
       for (int root : roots) {
-        // The largest size speaks for all: a backend's limits are upper limits.
+        // The largest size decides for all: a backend's limits are upper limits.
         const Problem largest = make_problem(collective, traffic, nranks, sizes.back(), dtype, root);
         const std::string reason = why_skipped(config, {&collective, largest, dtype, op, in_place}, backend);
         if (!reason.empty()) {
@@ -202,7 +202,7 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
           continue;
         }
         if (plan.cases.size() + sizes.size() > kMaxRows) fail_too_many("rows");
-        // What decides is the collective and the library, so the first row that runs speaks for all.
+        // Only the collective and the library decide, so the first row that runs decides for all.
         if (plan.cases.empty() && collective.in_place != nullptr) {
           plan.why_out_alone = backend.why_unsupported({&collective, largest, dtype, op, true}).value_or("");
         }
@@ -219,7 +219,7 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
 
 namespace {
 
-/// What is agreed on, as bytes.
+/// The agreed values, as bytes.
 struct Digested {
   std::string bytes;
   void add(auto... values) { (pack_into(bytes, values), ...); }
@@ -233,7 +233,7 @@ void add_config(Digested& all, const Config& c) {
           c.cell_time_s, c.epochs, c.seed, c.cadence, c.per_rank, c.show_algo, c.show_prediction, c.paranoid,
           c.inject.has_value());
   if (c.inject) all.add(c.inject->rank, c.inject->operation, c.inject->kind, c.inject->late_s);
-  // Whether these are asked for decides whether ranks gather what they report.
+  // These decide whether ranks gather what they report.
   all.add(!c.output_file.empty(), !c.csv.empty());
 }
 
@@ -258,7 +258,7 @@ std::uint64_t digest(const Plan& plan, const Config& config) {
   for (const Case& c : plan.cases) {
     all.add(c.dtype, c.op, c.root, c.problem.count, c.problem.nranks, c.nbytes);
   }
-  // Once: it is the same of all cases, and a matrix has nranks^2 entries.
+  // Once: it is the same for all cases, and a matrix has nranks^2 entries.
   const bool has_traffic = uses_traffic(*plan.collective) || plan.collective->id == CollectiveId::pingpong;
   if (!plan.cases.empty() && has_traffic) add_traffic(all, *plan.cases.front().problem.traffic);
   return hash(all.bytes);

@@ -12,8 +12,8 @@
 
 namespace busbar {
 
-/// One row to measure. `op` has a value where the collective reduces; root is 0 where the collective has none, and
-/// pingpong's round (pingpong_peer).
+/// One row to measure. `op` has a value if the collective reduces; root is 0 if the collective has none, and for
+/// pingpong its round (pingpong_peer).
 struct Case {
   DType dtype = DType::float32;
   std::optional<Op> op;
@@ -31,7 +31,7 @@ struct Skip {
   std::string reason;
 };
 
-/// More rows than this are a slip of the command line, not a measurement; their bookkeeping alone would be 100 MB.
+/// More rows than this are a mistake on the command line, not a measurement; their bookkeeping alone would be 100 MB.
 inline constexpr std::size_t kMaxRows = 1'000'000;
 
 /// What a run will do, the same on every rank: the rows of one cycle in printing order (dtype, op, root, size).
@@ -40,19 +40,19 @@ struct Plan {
   std::vector<Case> cases;
   std::vector<Skip> skipped;
   std::uint64_t maxbytes = 0;  ///< -e after the memory cap [bytes]
-  std::string cap_arithmetic;  ///< not empty when memory lowered -e
-  std::string why_out_alone;   ///< why rows have no in-place half that the collective has; empty where they have one
+  std::string cap_arithmetic;  ///< not empty if memory lowered -e
+  std::string why_out_alone;   ///< why rows lack the collective's in-place half; empty if they have it
 };
 
-/// Whether the plan's rows can have an in-place half, whichever --placement asks for.
+/// Whether the plan's rows can have an in-place half, regardless of --placement.
 bool has_in_place(const Plan& plan);
 
 /// The sizes of one sweep in rising order up to `maxbytes` [bytes]: --sizes, or minbytes .. maxbytes by step. Throws
 /// Error(bad_config) for more than kMaxRows.
 std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxbytes);
 
-/// Builds the plan for a communicator. Pure: equal inputs (the limit too: agree on it first) give equal plans on every
-/// rank. `traffic` must outlive the plan. Throws Error(not_possible) when memory does not allow the first size,
+/// Builds the plan for a communicator. Pure: equal inputs (also the limit: agree on it first) give equal plans on every
+/// rank. `traffic` must outlive the plan. Throws Error(not_possible) if memory does not allow the first size,
 /// Error(bad_config) for a root out of range, more than kMaxRows rows, or an option of another collective.
 Plan make_plan(const Config& config, const Collective& collective, const Backend& backend, const Traffic& traffic,
                const Backend::MemoryLimit& limit);
@@ -68,7 +68,7 @@ std::uint64_t digest(const Plan& plan, const Config& config);
 /// warnings.
 double estimate_time_s(const Plan& plan, const Config& config, double assumed_busbw);
 
-/// "plan: 8192 rows, about 3 h; did you mean -f 2?" for more than 100 sizes or 10 minutes, else nothing. Assumed busbw:
+/// "plan: 8192 rows, about 3 h; did you mean -f 2?" for more than 100 sizes or 10 minutes, else null. Assumed busbw:
 /// 5e9 for host memory, 100e9 for GPUs.
 std::optional<std::string> plan_warning(const Plan& plan, const Config& config, double assumed_busbw);
 

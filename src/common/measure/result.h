@@ -21,17 +21,17 @@ struct IterationTimes {
 /// One placement of one row.
 struct HalfResult {
   bool supported = true;              ///< false: the collective has no such placement (printed 0.00, N/A)
-  double time_s = 0;                  ///< of one operation, over ranks as -a says
-  double cpu_time_s = 0;              ///< host time to enqueue one operation; of --stat with --nonblocking alone
+  double time_s = 0;                  ///< per operation, over ranks as -a says
+  double cpu_time_s = 0;              ///< host time to enqueue one operation; --stat: only with --nonblocking
   double algbw = 0;                   ///< [1e9 B/s]
   double busbw = 0;                   ///< [1e9 B/s]
-  std::optional<std::int64_t> wrong;  ///< wrong elements over all ranks; nothing: not checked
+  std::optional<std::int64_t> wrong;  ///< wrong elements over all ranks; null: not checked
   bool timed_verified = false;        ///< the buffers of the timed loop itself were compared too
   std::optional<IterationTimes> iterations;
   std::optional<CellStats> stats;  ///< --stat
 };
 
-/// What of a rank's memory was looked at. In place both buffers are one: its guards are those of recv.
+/// Which part of a rank's memory was checked. In place both buffers are one: its guards are those of recv.
 enum class WrongPart : std::uint8_t {
   timed_data,  ///< what the timed loop left
   checked_data,
@@ -41,10 +41,10 @@ enum class WrongPart : std::uint8_t {
   guard_after_send,
 };
 
-/// Whether it lies outside the elements, so that "of N elements" would mislead.
+/// Whether it is outside the elements, so that "of N elements" would mislead.
 constexpr bool is_guard(WrongPart part) { return part >= WrongPart::guard_before_recv; }
 
-/// What one rank held where it should have held something else.
+/// Wrong data on one rank, with what was expected.
 struct WrongRank {
   int rank = 0;
   std::string host;
@@ -62,7 +62,7 @@ struct WrongRank {
 };
 
 /// "out-of-place recv (check)", "in-place (timed loop)", "guard after recv", "guard after buffer" in place. For people:
-/// nothing decides by it.
+/// no code reads it.
 constexpr std::string_view buffer_words(bool in_place, WrongPart part) {
   constexpr std::string_view kWords[][2] = {{"out-of-place recv (timed loop)", "in-place (timed loop)"},
                                             {"out-of-place recv (check)", "in-place (check)"},
@@ -85,7 +85,7 @@ struct Row {
   std::string timestamp;  ///< "YYYY-MM-DD HH:MM:SS", local time when the row ended
 };
 
-/// A rank's place, for the device lines and JSON's config.devices.
+/// A rank's location, for the device lines and JSON's config.devices.
 struct RankInfo {
   int rank = 0;
   int group = 0;
@@ -105,16 +105,16 @@ struct RunInfo {
   std::vector<std::string> args;
   std::vector<std::string> environment;  ///< "NAME=value", all of them: reports filter and mask
   std::string start_time;
-  std::string launch_uuid;  ///< 128 random bits in hex: tells launches apart where their results are merged
+  std::string launch_uuid;  ///< 128 random bits in hex: tells launches apart when their results are merged
   Config config;
-  std::optional<MpiThreads> mpi_threads;  ///< as MPI granted it; config has what was asked. Nothing: not known
+  std::optional<MpiThreads> mpi_threads;  ///< as MPI granted it; config has the request. Null: not known
   int nranks = 0;
-  std::optional<std::uint64_t> rotated_bytes;  ///< of a buffer, at most (--buffers); nothing: it means nothing here
+  std::optional<std::uint64_t> rotated_bytes;  ///< the most of a buffer (--buffers); null: does not apply
   std::vector<RankInfo> ranks;
-  std::vector<std::string> remarks;  ///< header lines of ours: oversubscription, host memory, ranks per GPU, ...
+  std::vector<std::string> remarks;  ///< our header lines: oversubscription, host memory, ranks per GPU, ...
   std::uint64_t seed = 0;            ///< --stat: the one used
   std::string cadence;               ///< --stat: "isolated", "stream"
-  std::string estimand;              ///< --stat: what a sample is over the ranks, such as "last in to last out"
+  std::string estimand;              ///< --stat: a sample over the ranks, such as "last in to last out"
 };
 
 /// What disturbed a run of the statistical mode, over all hosts. Figures are the worst host's.
@@ -126,7 +126,7 @@ struct Disturbance {
   std::int64_t involuntary_switches = 0;  ///< of our own processes, per second
   double spin_spread = 1;                 ///< p90/p10 of the canaries over the run
   double copy_spread = 1;
-  double spin_median_s = 0;  ///< of the slowest host's canaries: what tells launches apart whose machine was slower
+  double spin_median_s = 0;  ///< slowest host's canaries: shows launches on a slower machine
   double copy_median_s = 0;
   std::vector<std::string> flags;  ///< "foreign_cpu: 0.31 cores on node3", "machine_drift: ..."; empty: undisturbed
 };
@@ -135,7 +135,7 @@ struct Disturbance {
 struct Summary {
   std::int64_t wrong = 0;              ///< wrong elements over all rows
   double mean_busbw = 0;               ///< over all halves that were measured [1e9 B/s]
-  std::optional<bool> bandwidth_okay;  ///< against NCCL_TESTS_MIN_BW; nothing: no threshold
+  std::optional<bool> bandwidth_okay;  ///< compared with NCCL_TESTS_MIN_BW; null: no threshold
   std::vector<Backend::MemoryUse> memory;
   std::optional<Disturbance> disturbance;  ///< --stat
   std::vector<std::string> errors;

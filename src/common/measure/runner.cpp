@@ -22,7 +22,7 @@ void check_half(Backend& backend, const Comm& world, const Config& config, Verif
     std::vector<WrongRank> mine =
         round < 0 ? verifier.check_timed(buffer_plan) : verifier.verify_once(buffer_plan, config.cudagraph > 0, fail);
     if (!config.split.empty()) {
-      // The diagnosis knows the communicator's ranks only; elsewhere ranks are counted over the whole job.
+      // The diagnosis only knows the communicator's ranks; everything else counts ranks over the whole job.
       for (WrongRank& record : mine) record.explanation += " (as its group counts ranks)";
     }
     half.wrong = world.sum(static_cast<std::int64_t>(count_wrong(mine)));
@@ -75,20 +75,20 @@ std::string describe(const Collective& collective, const Case& c) {
 
 namespace {
 
-/// Operations that one lane launches until the end of the loop, outside of graphs.
+/// Operations that one lane launches in the timed loop, outside of graphs.
 std::uint64_t looped_calls(const Config& config) {
   return static_cast<std::uint64_t>(config.warmup_iters) +
          static_cast<std::uint64_t>(config.iters) * static_cast<std::uint64_t>(config.agg_iters);
 }
 
-/// Operations of one placement of a row: warm-up, timed loop, checks, and the one that is asked what runs.
+/// Operations of one placement of a row: warm-up, timed loop, checks, and the observed one.
 std::uint64_t operations_of(const Config& config, bool observed) {
   return looped_calls(config) + static_cast<std::uint64_t>(config.check) + (observed ? 1 : 0);
 }
 
 /// Operations that one lane launches from warm-up to the end of the loop.
 std::uint64_t timed_calls(const Config& config) {
-  // A captured loop is launched once to try it, and counts as one operation each time it is replayed.
+  // A captured loop is launched once as a trial, and each replay counts as one operation.
   return looped_calls(config) + (config.cudagraph > 0 ? static_cast<std::uint64_t>(config.cudagraph) + 1 : 0);
 }
 

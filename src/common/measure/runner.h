@@ -6,15 +6,15 @@
 
 namespace busbar {
 
-/// Verifies one placement as -c says, after its timed operations (where those can be judged: half.timed_verified) and
-/// with operations of its own. Sets half.wrong, the same on every process, and appends to row.wrong, complete on
-/// process 0. Collective over `world`; the rounds are agreed on, so that all processes stop after the same one.
+/// Verifies one placement as -c says, after its timed operations (if those can be judged: half.timed_verified) and with
+/// operations of its own. Sets half.wrong, the same on every process, and appends to row.wrong, complete on process 0.
+/// Collective over `world`; the rounds are agreed on, so that all processes stop after the same one.
 void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier,
                 const BufferPlan& buffer_plan, const FailJob& fail, HalfResult& half, Row& row);
 
 /// Runs the buffer_plan's operation once, untimed, between observe_begin and observe_end (--show-algo). Every process
-/// of `world` must call it; complete on process 0, where the phases are those of all ranks. `local_ranks`: in the
-/// backend's order.
+/// of `world` must call it; complete on process 0, which has the phases of all ranks. `local_ranks`: in the backend's
+/// order.
 ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,
                                  const BufferPlan& buffer_plan, const FailJob& fail);
 
@@ -22,10 +22,10 @@ ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<
 void set_bandwidths(const Collective& collective, const Problem& problem, double time_s, HalfResult& half);
 
 /// What a reader of the row must know: why it has no in-place half, the backend's note, or the pairs of pingpong's
-/// round; empty as a rule.
+/// round; usually empty.
 std::string row_note(const Backend& backend, const Plan& plan, const Case& row_case, Placements placement);
 
-/// "all_reduce of 64 MiB float sum": how messages name a row.
+/// "all_reduce of 64 MiB float sum": the name of a row in messages.
 std::string describe(const Collective& collective, const Case& row_case);
 
 /// Measures and checks the rows of a plan, one at a time.
@@ -39,7 +39,7 @@ class Runner {
   /// `wrong` is complete on process 0. A failure inside must end the job.
   Row run(const Case& row_case, int cycle);
 
-  /// The step under way, for the message of a failure.
+  /// The step under way, for the message about a failure.
   const std::string& step() const { return steps_.current(); }
 
  private:

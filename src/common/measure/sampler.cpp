@@ -11,20 +11,20 @@
 namespace busbar {
 namespace {
 
-/// Entry and exit of each sample on one lane, by the host's clock; or durations alone, by the device's.
+/// Entry and exit of each sample on one lane, by the host's clock; or only durations, by the device's.
 struct LaneTimes {
   std::vector<Clock::time_point> entry;
   std::vector<Clock::time_point> exit;
   std::vector<double> device_s;
-  double start_s = 0;  ///< of all samples: Backend::take_start_s
+  double start_s = 0;  ///< all samples: Backend::take_start_s
 };
 
-/// A device runs on after the launch: back to back, its own marks tell the times, and no host clock sees an entry.
+/// A device runs on after the launch: back to back, its own marks time the calls, and no host clock sees an entry.
 bool timed_by_device(const Backend& backend, Cadence cadence) {
   return cadence == Cadence::stream && backend.asynchronous();
 }
 
-/// Settling calls bundled as samples are.
+/// Settling calls, bundled like samples.
 int settling_samples(const BatchShape& shape) {
   return (shape.settle + shape.calls_per_sample - 1) / shape.calls_per_sample;
 }
@@ -54,7 +54,7 @@ class LaneBatch {
     times.exit.resize(shape_.samples);
     const bool isolated = shape_.cadence == Cadence::isolated;
     for (int i = -settling_samples(shape_); i < shape_.samples; ++i) {
-      if (i == 0) backend_.take_start_s(lane_);  // of the settling calls
+      if (i == 0) backend_.take_start_s(lane_);  // drop the settling calls'
       if (isolated) meet();
       const Clock::time_point entry = Clock::now();
       for (int call = 0; call < shape_.calls_per_sample; ++call) launch_one();
@@ -102,13 +102,13 @@ class LaneBatch {
   std::size_t slot_ = 0;
 };
 
-/// This process's samples over its lanes: it enters with its last lane and leaves with its last.
+/// This process's samples over its lanes: its entry is its last lane's, and so is its exit.
 struct ProcessTimes {
-  std::vector<double> entry_s, exit_s;  ///< on the global clock; empty where the device timed
+  std::vector<double> entry_s, exit_s;  ///< on the global clock; empty if the device timed
   std::vector<double> own_s;
 };
 
-/// `messages`: of a sample; times are of one.
+/// `messages`: per sample; times are per message.
 ProcessTimes over_lanes(const std::vector<LaneTimes>& lanes, const BatchShape& shape, double messages,
                         const GlobalClock& clock) {
   ProcessTimes p;
@@ -156,7 +156,7 @@ Batch Sampler::measure(Backend& backend, const BufferPlan& buffer_plan, const Ba
   const double messages = static_cast<double>(shape.calls_per_sample) * messages_per_call(buffer_plan);
   const ProcessTimes mine = over_lanes(lanes, shape, messages, clock_);
 
-  // One agreement for everything, by MAX, which gives the same bits on every process whatever the library does.
+  // One agreement for everything, by MAX, which gives the same bits on every process with any library.
   const Clock::time_point end = Clock::now();
   std::vector<double> agreed{seconds(end - begin), seconds(end - start_)};
   append(agreed, clock_.one_host() && !mine.exit_s.empty() ? mine.exit_s : mine.own_s, 1);
@@ -204,7 +204,7 @@ BatchShape shape_for(double call_s, double clock_read_s, double batch_s, int lea
   shape.calls_per_sample = call < shortest ? static_cast<int>(std::ceil(shortest / call)) : 1;
   const double wanted = std::ceil(batch_s / (call * shape.calls_per_sample));
   shape.samples = static_cast<int>(std::clamp(wanted, static_cast<double>(least), static_cast<double>(most)));
-  // Where a handful of calls fills the batch, the disturbed first calls are long past the agreement's reach.
+  // A call this long outlasts the disturbance by the agreement.
   if (call > 1e-3) shape.settle = 1;
   return shape;
 }
@@ -222,13 +222,13 @@ WarmUp warm_up(Sampler& sampler, Backend& backend, const BufferPlan& buffer_plan
   constexpr int kLeastCalls = 10;
   constexpr double kLeastTime = 10e-3;  // [s]
   constexpr int kMostPerGroup = 1000;
-  constexpr double kStillFalling = 0.95;  // of the group before
+  constexpr double kStillFalling = 0.95;  // relative to the last group
   WarmUp result;
   double spent = 0;
   double before = 0;
   for (BatchShape shape{.cadence = cadence, .settle = 0, .samples = 1};;
        shape.samples = std::min(std::max(5, 2 * shape.samples), kMostPerGroup)) {
-    // A group must not be longer than what is left.
+    // A group must not exceed the remaining time.
     if (result.call_s > 0) {
       shape.samples = std::clamp(static_cast<int>((limit_s - spent) / result.call_s), 1, shape.samples);
     }

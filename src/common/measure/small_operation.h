@@ -12,11 +12,11 @@
 
 namespace busbar {
 
-/// What a communicator is first used for: an all_reduce of a few floats whose answer is known. Its buffers are there
-/// before any clock runs.
+/// The first use of a communicator: an all_reduce of a few floats with a known answer. Its buffers exist before any
+/// clock runs.
 class SmallOperation {
  public:
-  /// Allocates. Collective where the backend registers memory.
+  /// Allocates. Collective if the backend registers memory.
   SmallOperation(Backend& backend, std::vector<RankInfo> local_ranks, std::size_t nbytes, FailJob fail);
 
   const Case& row_case() const { return case_; }
@@ -25,9 +25,9 @@ class SmallOperation {
 
   /// Fresh data; before run().
   void prepare();
-  /// Launches it and waits for its end; by this process's clock [s]. A failure inside must end the job.
+  /// Launches it and waits for its end; returns this process's time [s]. A failure inside must end the job.
   double run();
-  /// What of the result is wrong on this process's ranks.
+  /// Wrong results on this process's ranks.
   std::vector<WrongRank> check();
 
  private:
@@ -41,10 +41,10 @@ class SmallOperation {
 
 inline constexpr std::size_t kSmallOperationBytes = 4096;
 
-/// What it took until a communicator could be used, of the slowest ranks.
+/// The time until a communicator could be used, of the slowest ranks.
 struct InitTime {
   double create_s = 0;    ///< Backend::creation_s
-  double first_op_s = 0;  ///< which connects, where the library does so at need
+  double first_op_s = 0;  ///< connects, if the library does so on first use
   double total_s() const { return create_s + first_op_s; }
 
   bool operator==(const InitTime&) const = default;

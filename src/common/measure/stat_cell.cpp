@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kQuantiles[] = {0.5, 0.9, 0.95, 0.99, 0.999};
 
-/// By blocks, because neighbouring epochs resemble each other more than any correlation that trend_p tries.
+/// In blocks, because neighboring epochs resemble each other more than any correlation that trend_p tries.
 double trend_of(std::span<const double> epoch_medians_s) {
   constexpr std::size_t kBlocks = 20;
   constexpr double kLeastTime = 1e-15;  // [s]
@@ -52,14 +52,14 @@ std::optional<StopReason> StatCell::test(const StopLimits& limits) {
     next_test_ = epochs + std::max(1, epochs / 10);
     const MedianPrediction prediction = predict_median(epoch_medians_s_, epoch_times_s_);
     const double width = prediction.relative_half_width();
-    // Before that a width says as little of the next one as of the next minute.
-    const bool told = timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s &&
-                      prediction.allows(std::max(limits.rule.rel, width));
+    // Before that, the width says nothing about the time to come.
+    const bool predicts = timed_s_ >= limits.min_time_s && prediction.span_s >= limits.least_span_s &&
+                          prediction.allows(std::max(limits.rule.rel, width));
     const bool precise = precise_enough(limits.rule, stop_state_, epochs, width);
-    if (precise && told) return StopReason::ci;
-    // Narrow, but of a stretch that tells nothing of what comes: more would.
+    if (precise && predicts) return StopReason::ci;
+    // Narrow, but from a stretch that says nothing about the time to come: more epochs would.
     if (is_last && width <= limits.rule.rel) return StopReason::time;
-    if (is_last || (told && hopeless(limits.rule, epochs, width))) return StopReason::noisy;
+    if (is_last || (predicts && hopeless(limits.rule, epochs, width))) return StopReason::noisy;
   }
   if (spent_s_ >= limits.cell_time_s) return cut_off(limits);
   return std::nullopt;
@@ -87,7 +87,7 @@ CellStats StatCell::stats(StopReason why) const {
   const std::vector<double> sorted = samples_.sorted();
   std::vector<std::size_t> ends;
   for (const std::uint64_t end : epoch_ends_) ends.push_back(samples_.kept_of(end));
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());  // of some, nothing is kept
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());  // some epochs have no kept samples
   for (double q : kQuantiles) {
     s.quantiles.push_back({q, quantile(sorted, q), quantile_interval(samples_.kept(), ends, sorted, q)});
   }

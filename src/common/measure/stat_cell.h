@@ -13,8 +13,8 @@
 
 namespace busbar {
 
-/// Samples in bounded memory: every one while there is room, then every second, every fourth, ... in the order in which
-/// they came, so that what is kept is spread evenly over the run. Count, sum and largest are of all.
+/// Samples in bounded memory: every one while there is room, then every second, every fourth, ... in order of arrival,
+/// so that the kept ones are spread evenly over the run. Count, sum and largest cover all.
 class ThinnedSamples {
  public:
   explicit ThinnedSamples(std::size_t capacity) : capacity_(std::max<std::size_t>(capacity, 2)) {}
@@ -31,7 +31,7 @@ class ThinnedSamples {
 
   /// In order of arrival.
   const std::vector<float>& kept() const { return kept_; }
-  /// How many of the first `count` that were added are kept.
+  /// How many of the first `count` samples are kept.
   std::size_t kept_of(std::uint64_t count) const { return static_cast<std::size_t>((count + stride_ - 1) / stride_); }
   std::vector<double> sorted() const {
     std::vector<double> values(kept_.begin(), kept_.end());
@@ -60,13 +60,13 @@ class ThinnedSamples {
 /// When a cell is done; from the options. Pure.
 struct StopLimits {
   StopRule rule;
-  double min_time_s = 0;    ///< timed
+  double min_time_s = 0;    ///< of timing
   double least_span_s = 0;  ///< from the first epoch to the last, before the interval says anything
   double cell_time_s = 20;
 };
 
-/// One placement of one row while it is measured: what its batches have said so far. What is added is agreed, but for
-/// the process's own times. What follows from it is not, because processes may compute with other last bits.
+/// One placement of one row while it is measured: the state of its batches. The added batches are agreed on, except the
+/// process's own times. Results are not, because processes may compute other last bits.
 class StatCell {
  public:
   /// `capacity`: samples to keep.
@@ -74,13 +74,13 @@ class StatCell {
 
   WarmUp warm;
   BatchShape shape;
-  int messages_per_call = 1;  ///< messages of a call: times are of one
+  int messages_per_call = 1;  ///< messages per call: times are per message
 
-  /// `spent_s`: what the batch took with all its preparation; `spin_s`: this pass's canary.
+  /// `spent_s`: time of the batch with all its preparation; `spin_s`: this pass's canary.
   void add(const Batch& batch, double spent_s, double spin_s);
 
-  /// Why the cell is done, or nothing. To be asked once after each batch: two narrow intervals in a row are needed. It
-  /// looks anew when there is a tenth more to see, because who looks often finds luck.
+  /// Why the cell is done, or null. Call this once after each batch: two narrow intervals in a row are needed. It tests
+  /// again only after a tenth more epochs, because frequent tests find luck.
   std::optional<StopReason> test(const StopLimits& limits);
 
   /// Why it stops here although it is not done: more time would have helped, or not.
@@ -94,7 +94,7 @@ class StatCell {
   /// This process's mean time to start a call; 0: not known.
   double own_start_s() const;
 
-  /// This process as one rank of --per-rank; rank and host are left to the caller.
+  /// This process as one rank of --per-rank; the caller sets rank and host.
   RankTime own_rank() const;
 
  private:

@@ -21,7 +21,7 @@ constexpr int kLeastEpochs = 10;
 // Samples kept over all cells, for the quantiles; 16 MiB as float, three times that with --per-rank.
 constexpr std::size_t kKeptSamples = std::size_t{4} << 20;
 
-/// As many slots as a batch has surely used, and no more: an unused one holds no result.
+/// As many slots as a batch surely uses, and no more: an unused one holds no result.
 std::size_t calls_of(const BatchShape& shape) {
   return static_cast<std::size_t>(shape.settle) +
          static_cast<std::size_t>(shape.samples) * static_cast<std::size_t>(shape.calls_per_sample);
@@ -29,7 +29,7 @@ std::size_t calls_of(const BatchShape& shape) {
 
 double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 20e-3 : 10e-3; }
 
-/// What is written before a batch, or compared after it.
+/// Bytes written before a batch, or compared after it.
 double data_bytes(const BufferPlan& buffer_plan) {
   return 2.0 * static_cast<double>(buffer_plan.message_bytes()) * static_cast<double>(buffer_plan.slots());
 }
@@ -213,7 +213,7 @@ void StatRunner::finish(Entry& entry, StopReason why) {
   half.stats = entry.cell.stats(why);
   half.stats->clock_error_s = clock_.error_s();
   if (config_.per_rank) half.stats->ranks = gather_ranks(entry.cell);
-  // The samples are of no more use.
+  // The samples are no longer needed.
   entry.cell = StatCell(2, false);
   --open_halves_[entry.row];
   ++cells_done_;

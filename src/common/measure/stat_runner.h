@@ -11,7 +11,7 @@
 
 namespace busbar {
 
-/// What the statistical mode tells while it runs; called alike on every process.
+/// Reports of the statistical mode while it runs; the same calls on every process.
 struct StatEvents {
   std::function<void(const Row&)> row;  ///< in the plan's order, as soon as a row and those before it are done
   std::function<void(const Case&, bool in_place, int epoch, const Batch&)> batch;
@@ -22,19 +22,19 @@ struct StatEvents {
 /// one batch per visit, so that a slow minute does not fall on one size. Method: docs/evidence/statistics.md.
 class StatRunner {
  public:
-  /// `seed`: agreed on all processes. `communicator`: its number where runners take turns, for the watchdog.
+  /// `seed`: agreed on all processes. `communicator`: its number if runners take turns, for the watchdog.
   StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
              std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, std::uint64_t seed, StatEvents events,
              int communicator = 0);
 
-  /// The whole plan. Every process must call it. A failure inside must end the job. The first pass is always finished,
-  /// with as few calls as possible once --max-time is over: every row has a number and a checked result.
+  /// Runs the whole plan. Every process must call it. A failure inside must end the job. The first pass is always
+  /// finished, with as few calls as possible once --max-time is over: every row has a number and a checked result.
   void run() {
     while (pass()) {
     }
   }
 
-  /// One visit of every unfinished cell; false once there are none. Who has several runners lets them take turns.
+  /// Visits every unfinished cell once; false once there are none. With several runners, call them in turn.
   bool pass();
 
   const std::string& step() const { return steps_.current(); }
@@ -42,7 +42,7 @@ class StatRunner {
   Disturbance disturbance() { return monitor_.finish(); }
 
  private:
-  /// A cell, and where it belongs.
+  /// A cell and its position in the table.
   struct Entry {
     std::size_t row;
     bool in_place;
@@ -56,7 +56,7 @@ class StatRunner {
   void finish(Entry& entry, StopReason why);
   void flush_rows();
   void keep_clock();
-  /// With one slot per call at most.
+  /// With at most one slot per call.
   BufferPlan buffer_plan_of(const Entry& entry, std::size_t calls) const;
   void begin(const Entry& entry, StepWork work);
   HalfResult& half_of(const Entry& entry);
@@ -82,7 +82,7 @@ class StatRunner {
   double clock_read_s_;
   Random random_;
   std::vector<Entry> entries_;
-  std::vector<std::size_t> active_;  ///< of the entries, those that are not done
+  std::vector<std::size_t> active_;  ///< the entries that are not done
   std::vector<Row> rows_;
   std::vector<int> open_halves_;  ///< per row
   std::size_t rows_told_ = 0;

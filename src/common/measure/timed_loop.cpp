@@ -11,7 +11,7 @@
 namespace busbar {
 namespace {
 
-/// What an iteration's time is divided by.
+/// The divisor of an iteration's time.
 double messages_per_iteration(const Config& config, const BufferPlan& buffer_plan) {
   return static_cast<double>(config.agg_iters) * messages_per_call(buffer_plan);
 }
@@ -33,7 +33,7 @@ class LaneLoop {
   /// Elapsed and enqueue time of the whole loop [s].
   LoopTimes measure() {
     if (config_.cudagraph > 0) return measure_graph();
-    backend_.take_start_s(lane_);  // of the warm-up
+    backend_.take_start_s(lane_);  // drop the warm-up's
     meet();
     const Clock::time_point start = Clock::now();
     run_iterations();
@@ -68,7 +68,7 @@ class LaneLoop {
     if (++slot_ == buffer_plan_.slots()) slot_ = 0;
   }
 
-  /// As a program of the user's would call: nothing but the operations, and where their buffers lie.
+  /// As a user's program would call: only the operations and the addresses of their buffers.
   void run_plain() {
     const Operation& op = buffer_plan_.operation();
     const std::size_t slots = buffer_plan_.slots();
@@ -101,7 +101,7 @@ class LaneLoop {
     if (config_.agg_iters > 1) backend_.group_begin(lane_);
     for (int a = 0; a < config_.agg_iters; ++a) {
       launch_one();
-      // Inside an aggregated group nothing is launched yet that one could wait for.
+      // Inside an aggregated group nothing to wait for is launched yet.
       if (config_.agg_iters == 1 && (config_.blocking == 1 || config_.blocking == 2)) wait_inner();
     }
     if (config_.agg_iters > 1) {

@@ -13,10 +13,10 @@ namespace busbar {
 /// Ends the job because of an exception in one of several threads; does not return.
 using FailJob = std::function<void(std::exception_ptr)>;
 
-/// What one process's clock saw, per operation (per message where a call is several), over its lanes as -a says.
+/// One process's times, per operation (per message if a call is several), over its lanes as -a says.
 struct LoopTimes {
   double time_s = 0;
-  double cpu_time_s = 0;            ///< until everything was enqueued; with --nonblocking of the starts alone
+  double cpu_time_s = 0;            ///< until everything was enqueued; with --nonblocking only the starts
   std::vector<double> iteration_s;  ///< -I: per timed iteration, the largest over the lanes
 };
 
@@ -25,7 +25,7 @@ struct LoopTimes {
 LoopTimes time_operations(Backend& backend, const Comm& world, const Config& config, const BufferPlan& buffer_plan,
                           const FailJob& fail);
 
-/// Several numbers into one, as -a says: the first, the mean, the smallest or the largest.
+/// Combines several numbers as -a says: the first, the mean, the smallest or the largest.
 double combine(Average average, const std::vector<double>& values);
 
 /// The same over the processes of `world`. Collective; the result on every process.

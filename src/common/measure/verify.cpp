@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kRememberedSeeds = 8;
 
-/// A seed that no other (round, slot) has.
+/// A seed used by no other (round, slot).
 std::uint64_t slot_seed(std::uint64_t round, std::size_t slot) { return (round << 24) + slot; }
 
 }  // namespace

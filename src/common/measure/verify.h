@@ -10,9 +10,8 @@
 
 namespace busbar {
 
-/// Fills, launches and compares. One per run: it remembers the seeds of earlier data, so that stale results can be
-/// told. Every process must make the same calls in the same order; nothing here communicates but `verify_once`'s
-/// operation.
+/// Fills, launches and compares. One per run: it remembers the seeds of earlier data, so that it recognizes stale
+/// results. Every process must make the same calls in the same order; only `verify_once`'s operation communicates.
 class Verifier {
  public:
   Verifier(Backend& backend, std::vector<RankInfo> local_ranks);
@@ -21,7 +20,7 @@ class Verifier {
   /// in place, data that repetition does not change (zeros, ones), so that nothing overflows while it is timed.
   void prepare_timed(const BufferPlan& buffer_plan);
 
-  /// What the timed loop left, on this process's ranks. Empty where nothing is wrong. Only after prepare_timed, and
+  /// Wrong data after the timed loop, on this process's ranks. Empty if nothing is wrong. Only after prepare_timed, and
   /// only if is_idempotent(buffer_plan.operation()).
   std::vector<WrongRank> check_timed(const BufferPlan& buffer_plan);
 

@@ -16,9 +16,9 @@ namespace {
 // A SIGKILL, or a full disk, ends a write() between two pages of the file (Linux, generic_perform_write).
 constexpr std::size_t kPage = 4096;
 
-constexpr std::size_t kMostWaiting = std::size_t{64} << 20;  // [bytes] of a disk that stays full for hours
+constexpr std::size_t kMostWaiting = std::size_t{64} << 20;  // [bytes] in case a disk stays full for hours
 
-/// How much of the lines one write may take that begins at `at`: those that end before the next page, or a single one.
+/// Bytes of `lines` from `at` that one write may take: the lines that end before the next page, or a single one.
 std::size_t piece_size(std::string_view lines, std::size_t at) {
   const std::size_t room = kPage - at % kPage;
   if (lines.size() <= room) return lines.size();

@@ -8,22 +8,22 @@
 
 namespace busbar {
 
-/// A file of lines that grows while a run goes on, in which append() leaves whole lines: what a full disk takes half is
-/// taken back, told once on stderr, and written again with the next lines, once there is room. A SIGKILL while a line
-/// is written that lies across two pages of the file may leave its beginning, up to the page's end; such a last line
-/// without '\n' was not shown as a row yet. (Two copies that change names, as JsonFile has, would leave none, but a
-/// second file beside each.) Rank 0 only.
+/// A file of lines that grows during a run; append() leaves whole lines. If a full disk takes only part of them, that
+/// part is removed, the failure reported once on stderr, and the lines written again with the next ones, once there is
+/// room. A SIGKILL while a line across two pages of the file is written may leave its beginning, up to the page's end;
+/// such a last line without '\n' was not shown as a row yet. (Two copies that swap names, as in JsonFile, would leave
+/// none, but need a second file.) Rank 0 only.
 class AppendedFile {
  public:
   /// Creates the file (or `path.0`, ...) with `header`. Throws Error(bad_config) naming `option` if that is not
-  /// possible; then no file is left.
+  /// possible, and leaves no file.
   AppendedFile(const std::string& path, std::string_view option, std::string_view header);
   AppendedFile(const AppendedFile&) = delete;
   AppendedFile& operator=(const AppendedFile&) = delete;
   /// Tries once more to write what the disk did not take.
   ~AppendedFile();
 
-  /// Whole lines, in the file when it returns.
+  /// Writes whole lines; they are in the file when it returns.
   void append(std::string_view lines);
 
   /// The file that was created.
@@ -37,7 +37,7 @@ class AppendedFile {
   NewFile file_;
   std::size_t end_ = 0;  ///< [bytes] of the whole lines in the file
   std::string waiting_;  ///< lines that the disk did not take yet
-  bool lost_ = false;    ///< there were too many of them
+  bool lost_ = false;    ///< there were too many to keep
   bool warned_ = false;
 };
 

@@ -68,7 +68,7 @@ SamplesFile::SamplesFile(const std::string& path)
 SamplesFile::~SamplesFile() {
   try {
     flush();
-  } catch (const std::exception&) {  // no memory: the file is short
+  } catch (const std::exception&) {  // no memory: the file lacks rows
   }
 }
 

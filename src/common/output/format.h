@@ -21,30 +21,30 @@ std::string memory_amount(std::int64_t nbytes);
 /// `text` without the words by which parsers find the footer: no line before it may contain `bandwidth` or `FAILED`.
 std::string without_footer_words(std::string text);
 
-/// The text with other words for some of its characters, as a language of files wants it.
+/// Replaces some of the text's characters, as a file format requires.
 std::string with_escapes(std::string_view text, const std::map<char, std::string_view>& escapes);
 
 /// The `redop` column: the operation, or `none`.
 std::string_view redop_text(std::optional<Op> op);
 
-/// The ends of the sweep as asked for, before memory lowers them [bytes].
+/// The ends of the sweep as requested, before memory lowers them [bytes].
 struct SizeRange {
   std::uint64_t first;
   std::uint64_t last;
 };
 SizeRange asked_sizes(const Config& config);
 
-/// The 99th percentile, where there are samples enough for its interval; else it is one of the few largest samples,
-/// whatever the tail is like.
+/// The 99th percentile, if there are enough samples for its interval; else it is one of the few largest samples,
+/// whatever the tail.
 std::optional<double> sure_p99_s(const CellStats& cell);
 
-/// The row's half if it was measured; null where the collective lacks the placement or `--placement` leaves it out.
+/// The row's half if it was measured; null if the collective lacks the placement or `--placement` leaves it out.
 const HalfResult* measured_half(const Config& config, const Row& row, bool in_place);
 
-/// Whether the host's part of the time is known: --stat has it of --nonblocking alone.
+/// Whether the host's part of the time is known: --stat only has it with --nonblocking.
 bool has_cpu_time(const Config& config, const HalfResult& half);
 
-/// The summary of -I over the iterations that are left after the skipped ones; all zero when none is left.
+/// The summary of -I over the iterations after the skipped ones; all zero if there are none.
 struct IterationStats {
   double min_s = 0;
   double max_s = 0;
@@ -56,14 +56,14 @@ struct IterationStats {
   double cv_pct = 0;   ///< stdev / avg [%]
 };
 
-/// Order statistics by nccl-tests' rule (util.cu, computeIterStats), so that the two suites' columns compare.
+/// Order statistics by nccl-tests' rule (util.cu, computeIterStats), so that the columns of both suites are comparable.
 IterationStats iteration_stats(const IterationTimes& iterations);
 
 /// Ranks that one wrong row explains on stderr: enough to see a pattern, few enough to find the next row.
 inline constexpr std::size_t kMaxExplainedRanks = 8;
 
-/// Explains a wrong row on stderr: which row, then a line per wrong buffer of the first kMaxExplainedRanks ranks, each
-/// starting with "# wrong:". Empty when row.wrong is. `in_json`: -J has the ranks that are left out.
+/// Explains a wrong row on stderr: the row, then a line per wrong buffer of the first kMaxExplainedRanks ranks, each
+/// starting with "# wrong:". Empty if row.wrong is. `in_json`: -J has the omitted ranks.
 std::string wrong_text(const Collective& collective, const Row& row, bool in_json);
 
 }  // namespace busbar

@@ -20,28 +20,27 @@
 namespace busbar {
 namespace {
 
-// [bytes] Up to here a new file per row costs less than what it takes to keep two, and no reader meets a mixture.
+// [bytes] Up to this size a new file per row costs less than keeping two, and readers never see a mixture.
 constexpr std::size_t kManyRows = std::size_t{256} << 10;
 
-// Where a large file cannot be kept twice it must not eat the run: rewriting takes at most one part in fifty of the
-// time.
+// If two copies of a large file are not possible, rewriting it must not slow the run: it takes at most one fiftieth of
+// the time.
 constexpr int kRestPerWork = 50;
 
 constexpr mode_t kNewFileMode = 0666;  // less the umask
 
 }  // namespace
 
-/// A text that is longer each time it is written, in a file that holds a whole text at every moment, also after a
-/// SIGKILL at any of them. One write() in place would not do: a kill ends it between two pages. So there are two
-/// copies, and the one that nobody sees (`path`.tmp) gets what it lacks before the two change names: each time costs
-/// what was added since the last time but one, whatever the length. A reader that takes longer than the time between
-/// two calls may still meet a mixture.
+/// A growing text in a file that holds a whole version at every moment, even after a SIGKILL. One write() in place
+/// would not do: a kill ends it between two pages. So there are two copies. The hidden one (`path`.tmp) gets what it
+/// lacks, then the two swap names: a call costs what was added since the last but one, whatever the length. A reader
+/// that takes longer than the time between two calls may still see a mixture.
 class JsonFile::Copies {
  public:
   explicit Copies(std::string path) : path_(std::move(path)) {}
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
-  /// Leaves `path` alone.
+  /// Does not touch `path`.
   ~Copies() {
     if (hidden_.fd < 0) return;
     ::close(hidden_.fd);
@@ -49,8 +48,8 @@ class JsonFile::Copies {
     ::unlink((path_ + ".tmp").c_str());
   }
 
-  /// Makes `head` + `list` + `tail` the file's text. `head` must be the same each time, and `list` begin with that of
-  /// the last time. Returns 0 or errno; then the old text stands.
+  /// Makes `head` + `list` + `tail` the file's text. `head` must be the same each time, and `list` must begin with the
+  /// last one. Returns 0 or errno; on errors the old text stays.
   int write(std::string_view head, std::string_view list, std::string_view tail) {
     if (hidden_.fd < 0) {
       if (const int error = open_copies(); error != 0) return error;
@@ -79,7 +78,7 @@ class JsonFile::Copies {
 
   int open_copies() {
     const std::string fresh = path_ + ".tmp";
-    ::unlink(fresh.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left there
+    ::unlink(fresh.c_str());  // left by a killed run; and O_EXCL follows no link that someone else left there
     const int shown = ::open(path_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
     if (shown < 0) return errno;
     const int hidden = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kNewFileMode);
@@ -88,15 +87,14 @@ class JsonFile::Copies {
       ::close(shown);
       return error;
     }
-    // So that another run does not take the copy for one that a killed run left; where that cannot be, it looks at the
-    // file's age alone.
+    // Shows other runs that no killed run left this copy; if locking is not possible, they only check the file's age.
     for (const int fd : {shown, hidden}) (void)::flock(fd, LOCK_EX | LOCK_NB);
     shown_.fd = shown;
     hidden_.fd = hidden;
     return 0;
   }
 
-  /// With a third name in between, because not every file system can exchange two.
+  /// Uses a third name in between, because not every file system can exchange two.
   int change_names() {
     const std::string fresh = path_ + ".tmp", spare = path_ + ".tmp.old";
     ::unlink(spare.c_str());
@@ -153,7 +151,7 @@ int JsonFile::write_rows() {
     }
     growing_.reset();
     grows_ = false;
-    return rewrite();  // at once: the rest that the last rewriting earned may not be over yet
+    return rewrite();  // at once: the pause after the last rewriting may not be over yet
   }
   return many && Clock::now() < next_ ? 0 : rewrite();
 }

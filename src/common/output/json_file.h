@@ -7,9 +7,8 @@
 
 namespace busbar {
 
-/// Keeps a JSON file true while a run goes on: valid at every moment, and with each row when add() returns, so that no
-/// end of the process loses one. Rank 0 only. A disk that fills up later is reported once on stderr, and the run goes
-/// on.
+/// Keeps a JSON file current during a run: valid at every moment, and with each row when add() returns, so that no end
+/// of the process loses one. Rank 0 only. A disk that fills up later is reported once on stderr, and the run continues.
 class JsonFile {
  public:
   /// Creates the file (or `path.0`, ...) with a document without rows. Throws Error(bad_config) if that is not
@@ -38,8 +37,8 @@ class JsonFile {
 
   std::string path_;
   JsonReport report_;
-  std::unique_ptr<Copies> growing_;  // once the rows are many
-  bool grows_ = true;                // as far as is known
+  std::unique_ptr<Copies> growing_;  // once there are many rows
+  bool grows_ = true;                // as far as known
   Clock::time_point next_;
   bool pending_ = false;
   bool warned_ = false;

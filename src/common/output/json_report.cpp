@@ -18,9 +18,9 @@
 namespace busbar {
 namespace {
 
-// Enough for anyone to visit the cells in the same order again.
+// Enough to visit the cells in the same order again.
 constexpr const char* kOrder =
-    "each pass visits the cells that are not done, shuffled anew from their order in the pass before (at first: "
+    "each pass visits the cells that are not done, shuffled again from their order in the last pass (at first: "
     "cells): for i from the last down to 1 elements i and j are swapped, j drawn from 0..i by one "
     "std::mt19937_64(seed) for the whole run, modulo i + 1, values of the last incomplete stretch rejected";
 
@@ -53,7 +53,7 @@ Json stats_json(const CellStats& stats) {
   return json;
 }
 
-/// What --show-algo knows: `busbar.algorithm` of a row.
+/// The result of --show-algo: `busbar.algorithm` of a row.
 Json json_algorithm(const ShownAlgorithm& shown) {
   Json json{{"algorithm", shown.algorithm},
             {"protocol", shown.protocol},
@@ -78,7 +78,7 @@ Json json_sampling(const RunInfo& info, const Plan& plan) {
   return json;
 }
 
-/// `busbar.disturbance` of the file; null where nobody looked.
+/// `busbar.disturbance` of the file; null if nothing watched.
 Json json_disturbance(const std::optional<Disturbance>& disturbance) {
   if (!disturbance) return nullptr;
   const Disturbance& d = *disturbance;
@@ -99,7 +99,7 @@ constexpr int kNcclTestsSchema = 3;
 // A totally wrong sweep on thousands of ranks must not fill the disk; the rows' nwrong still count everything.
 constexpr std::size_t kMaxWrongEntries = 65536;
 
-// An object's members one to a line, without the braces: documents are put together from such texts.
+// An object's members, one per line, without the braces: documents are joined from such strings.
 std::string members(const Json& object) {
   std::string text;
   for (const auto& [key, value] : object.items()) {
@@ -152,7 +152,7 @@ Json mpi_threads_json(const RunInfo& info) {
   return {{"asked", name(info.config.mpi_threads)}, {"got", name(*info.mpi_threads)}};
 }
 
-/// `bytes`: the most of a buffer that the calls of a row walk through.
+/// `bytes`: the most of a buffer that the calls of a row use in turn.
 Json buffers_json(const RunInfo& info) {
   if (!info.rotated_bytes) return nullptr;
   return {{"use", name(info.config.buffers)}, {"bytes", *info.rotated_bytes}};
@@ -238,7 +238,7 @@ Json half_busbar_json(const Config& config, const HalfResult* half) {
   return json;
 }
 
-/// Of the first half that was measured; -n unless --stat chose.
+/// The calls of the first measured half; -n unless --stat chose.
 std::uint64_t timed_calls(const Config& config, const Row& row) {
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config, row, in_place);
@@ -249,7 +249,7 @@ std::uint64_t timed_calls(const Config& config, const Row& row) {
   return static_cast<std::uint64_t>(config.iters);
 }
 
-/// An entry of nccl-tests' `results`, with what only this suite knows in its object `busbar`.
+/// An entry of nccl-tests' `results`, with our own data in its object `busbar`.
 Json json_row(const Config& config, const Collective& collective, std::size_t capacity, const Row& row) {
   const Case& c = row.row_case;
   Json json{{"size", c.nbytes},
@@ -335,7 +335,7 @@ Summary JsonReport::summary_so_far() const {
   Summary summary;
   summary.wrong = wrong_elements_;
   summary.mean_busbw = halves_ > 0 ? sum_busbw_ / static_cast<double>(halves_) : 0;
-  summary.errors = {"unfinished: the run goes on, or ended before its last row"};
+  summary.errors = {"unfinished: the run continues, or ended before its last row"};
   return summary;
 }
 

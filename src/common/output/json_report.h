@@ -12,10 +12,10 @@
 
 namespace busbar {
 
-/// A run as JSON: nccl-tests' schema 3 with its keys and types, and what only this suite knows in objects `busbar`, one
-/// for the file and one per row. Rows are kept as text, so that adding one costs the same however many there are.
-/// Until finish() the document says in `errors` that it is unfinished, and `out_of_bounds.okay` is "false": what a
-/// crash leaves behind must not pass for a good run.
+/// A run as JSON: nccl-tests' schema 3 with its keys and types, and our own data in objects `busbar`, one for the file
+/// and one per row. Rows are kept as text, so that adding one costs the same however many there are. Until finish() the
+/// document says in `errors` that it is unfinished, and `out_of_bounds.okay` is "false": the remains of a crash must
+/// not pass for a good run.
 class JsonReport {
  public:
   JsonReport(const RunInfo& info, const Plan& plan);
@@ -23,8 +23,8 @@ class JsonReport {
   void add(const Row& row);
   void finish(const Summary& summary, ExitCode code, const std::string& end_time);
 
-  /// The whole document; valid at every moment. It is head() + rows() + tail(); until finish() the head stays as it is,
-  /// and the rows only grow at their end.
+  /// The whole document; valid at every moment. It is head() + rows() + tail(); until finish() the head does not
+  /// change, and the rows only grow at their end.
   std::string document() const;
   std::string head() const;
   const std::string& rows() const { return rows_; }
@@ -42,7 +42,7 @@ class JsonReport {
 
   Config config_;
   const Collective* collective_;
-  std::size_t capacity_;  ///< of a buffer [bytes]
+  std::size_t capacity_;  ///< per buffer [bytes]
   std::string start_;     // members up to end_time
   std::string run_;       // members after end_time
   std::string busbar_;    // members of the file's busbar object that are known at the start
@@ -57,7 +57,7 @@ class JsonReport {
   std::optional<End> end_;
 };
 
-/// How a job's document begins: the envelope, and what ran where.
+/// The beginning of a job's document: the envelope, and what ran where.
 Json job_document(std::string_view document, const RunInfo& info);
 
 }  // namespace busbar

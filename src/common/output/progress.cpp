@@ -20,7 +20,7 @@ void TerminalLine::show(const std::string& text) {
   shown_ = line.size();
 }
 
-// Blanks instead of an escape sequence: they work on every terminal.
+// Spaces instead of an escape sequence: they work on every terminal.
 void TerminalLine::erase() {
   if (shown_ == 0) return;
   fmt::print(out_, "\r{:{}}\r", "", shown_);
@@ -30,8 +30,8 @@ void TerminalLine::erase() {
 
 namespace {
 
-// What an 8-byte row costs, in bytes: 20 iterations of both placements, fills and checks take about as long as those of
-// some 50 KiB on host memory and of some MiB on GPUs. Between the two; the estimate mends itself once large rows come.
+// The cost of an 8-byte row, in bytes: 20 iterations of both placements, fills and checks take about as long as for
+// some 50 KiB on host memory and for some MiB on GPUs. Between the two; the estimate improves once large rows come.
 constexpr double kRowWork = 256 << 10;
 
 constexpr double kLongRun = 10;       // [s]

@@ -11,8 +11,8 @@ namespace busbar {
 /// Whether a person watches stderr.
 bool stderr_is_terminal();
 
-/// One line on stderr that is rewritten in place, where a person watches; nothing elsewhere. Call erase() before
-/// anything else is printed, to stdout too: both mostly end on one terminal.
+/// One line on stderr that is rewritten in place, if a person watches; otherwise nothing. Call erase() before printing
+/// anything else, to stdout too: both usually end on one terminal.
 class TerminalLine {
  public:
   explicit TerminalLine(bool enabled = stderr_is_terminal(), std::FILE* out = stderr) : enabled_(enabled), out_(out) {}
@@ -29,7 +29,7 @@ class TerminalLine {
   std::size_t shown_ = 0;  // characters on the terminal
 };
 
-/// How far a run is. Work is what rows are weighed by: see row_work().
+/// The progress of a run. Work is the weight of rows: see row_work().
 struct SweepState {
   std::size_t rows_done = 0;
   std::size_t rows_total = 0;  ///< 0: without end
@@ -37,19 +37,19 @@ struct SweepState {
   double work_total = 0;
 };
 
-/// A row's share of the run: its bytes, and a constant for what every row costs however small it is.
+/// A row's share of the run: its bytes, plus the constant cost of any row.
 double row_work(const Case& row_case);
 
-/// The time left if the rest of the work goes as the finished work went [seconds]; negative when unknown.
+/// The time left if the remaining work proceeds like the finished work [seconds]; negative if unknown.
 double time_left_s(const SweepState& state, double elapsed_s);
 
-/// The progress line without its end, at most 79 characters; empty while a run is, or promises to be, short.
+/// The progress line without its end, at most 79 characters; empty while a run is, or is expected to be, short.
 std::string progress_line(const SweepState& state, const Case& now, double elapsed_s);
 
-/// The same of --stat, whose rows are done only towards the end; `max_s` is its bound (--max-time).
+/// The same for --stat, whose rows are done only towards the end; `max_s` is its limit (--max-time).
 std::string pass_line(int pass, int cells_done, int cells, double elapsed_s, double max_s);
 
-/// A TerminalLine that tells how far a run is, while that is long. Rank 0 only.
+/// A TerminalLine that shows the progress of a long run. Rank 0 only.
 class Progress {
  public:
   /// `cycles` as -N (0: for ever). Prints nothing unless `enabled`.
@@ -58,7 +58,7 @@ class Progress {
   void begin_row(const Case& row_case, Clock::time_point now = Clock::now());
   void end_row(const Case& row_case);
 
-  /// Instead of rows: a pass of --stat is under way. Rewrites the line twice a second at most.
+  /// Instead of rows: a pass of --stat is under way. Rewrites the line at most twice a second.
   void pass(int pass, int cells_done, int cells, double elapsed_s, double max_s);
 
   void erase() { line_.erase(); }
@@ -67,7 +67,7 @@ class Progress {
   SweepState state_;
   TerminalLine line_;
   Clock::time_point start_;
-  double next_pass_s_ = 0;  // of the run, when a pass may be shown again
+  double next_pass_s_ = 0;  // time of the run from which a pass may be shown again
 };
 
 }  // namespace busbar

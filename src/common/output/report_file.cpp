@@ -22,23 +22,23 @@ namespace {
 constexpr int kMaxTries = 100000;
 constexpr mode_t kMode = 0666;  // less the umask
 
-/// A file beside `path` with `text` in it; `name` gets its name. 0 or errno; then there is none.
+/// Writes `text` to a file next to `path`; `name` receives its name. Returns 0 or errno; on errors there is no file.
 int write_beside(const std::string& path, std::string_view text, Replacing how, std::string& name) {
   const bool shared = how == Replacing::shared;
-  name = path + (shared ? ".XXXXXX" : ".tmp");  // and not .prom, so that no collector reads it
-  if (!shared) ::unlink(name.c_str());  // of a run that was killed; and O_EXCL follows no link that someone else left
+  name = path + (shared ? ".XXXXXX" : ".tmp");  // not .prom, so that no collector reads it
+  if (!shared) ::unlink(name.c_str());  // left by a killed run; and O_EXCL follows no link that someone else left
   const int fd = shared ? ::mkostemp(name.data(), O_CLOEXEC)
                         : ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);
   if (fd < 0) return errno;
   int error = write_at(fd, text, 0);
   if (error == 0 && shared && ::fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH) != 0) error = errno;
   if (error == 0 && how == Replacing::durably && ::fsync(fd) != 0 && errno != EINVAL) error = errno;
-  if (::close(fd) != 0 && error == 0) error = errno;  // where NFS tells that the disk is full
+  if (::close(fd) != 0 && error == 0) error = errno;  // NFS reports a full disk here
   if (error != 0) ::unlink(name.c_str());
   return error;
 }
 
-/// What was renamed there is found after a crash too. A file system that cannot do this does it by itself.
+/// Makes the renaming survive a crash. A file system that cannot do this does it by itself.
 void sync_folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -48,8 +48,8 @@ void sync_folder_of(const std::string& path) {
   ::close(fd);
 }
 
-/// Removes what a run that was killed left beside its results. One that lives has its second copy locked
-/// (JsonFile), and puts any other in its place at once.
+/// Removes what killed runs left next to their results. A living run has its second copy locked (JsonFile), and renames
+/// any other file at once.
 void remove_leftovers(const std::string& path) {
   constexpr std::time_t kAtOnce = 10;  // [s]
   for (const char* end : {".tmp", ".tmp.old"}) {
@@ -85,7 +85,7 @@ NewFile create_new_file(const std::string& path, std::string_view option) {
     name = fmt::format("{}.{}", path, next);
   }
   throw_bad_config(
-      fmt::format("{} {}: this file and {} with numbers behind it exist already; remove "
+      fmt::format("{} {}: this file and {} with numbers after it exist already; remove "
                   "some or choose another name",
                   option, path, kMaxTries - 1));
 }
@@ -152,7 +152,7 @@ std::string kept_text(std::string_view what, const std::vector<std::string>& fil
 }
 
 std::string write_warning(const std::string& path, int error) {
-  return fmt::format("# warning: cannot write '{}': {}; the run goes on, but rows may be missing from this file\n",
+  return fmt::format("# warning: cannot write '{}': {}; the run continues, but rows may be missing from this file\n",
                      path, std::strerror(error));
 }
 

@@ -20,36 +20,36 @@ struct NewFile {
   std::unique_ptr<std::FILE, CloseFile> stream;
 };
 
-/// Creates `path` or, where that exists, `path.0`, `path.1`, ...: an earlier result is never overwritten, and two runs
-/// that start at once never share a file. What a killed run left beside it (FILE.tmp) goes. Throws Error(bad_config)
-/// naming `option`.
+/// Creates `path` or, if that exists, `path.0`, `path.1`, ...: an earlier result is never overwritten, and two runs
+/// that start at once never share a file. Removes what a killed run left next to it (FILE.tmp). Throws
+/// Error(bad_config) naming `option`.
 NewFile create_new_file(const std::string& path, std::string_view option);
 
-/// Says on stderr where a result went, if an earlier one had the name that was asked for.
+/// Says on stderr where a result went, if an earlier one had the requested name.
 void say_other_name(const std::string& asked, const std::string& written);
 
-/// As create_new_file, and says where the file is if not where it was asked for. Returns its name; the file is empty.
+/// As create_new_file, and reports the file's name if it differs from the requested one. Returns it; the file is empty.
 std::string create_result_file(const std::string& path, std::string_view option);
 
 /// Writes `text` into a file that create_result_file creates, and returns its name. Throws Error(bad_config) naming
-/// `option`; then no file is left.
+/// `option`, and leaves no file.
 std::string write_new_file(const std::string& path, std::string_view option, std::string_view text);
 
 enum class Replacing : std::uint8_t {
   plainly,
-  durably,  ///< on the disk when it returns, so that it survives a machine that goes down
-  shared,   ///< readable by all whatever the umask, and by a name of its own, so that several runs may write at once
+  durably,  ///< on the disk when it returns, so that it survives a crash of the machine
+  shared,   ///< readable by all whatever the umask, under a unique name, so that several runs may write at once
 };
 
-/// Puts `text` in the place of the file at `path` in one step: a reader, or a crash, meets the old text or the new one
-/// whole. Returns 0 or errno; then the old text stands.
+/// Replaces the file at `path` by `text` in one step: a reader, or a crash, finds the whole old text or the whole new
+/// one. Returns 0 or errno; on errors the old text stays.
 int replace_file(const std::string& path, std::string_view text, Replacing how = Replacing::plainly);
 
 /// A file of one run that is rewritten whenever more is known.
 class RewrittenFile {
  public:
-  RewrittenFile() = default;  ///< none
-  /// As create_result_file; none where `asked` is empty.
+  RewrittenFile() = default;  ///< no file
+  /// As create_result_file; no file if `asked` is empty.
   RewrittenFile(const std::string& asked, std::string_view option)
       : path_(asked.empty() ? "" : create_result_file(asked, option)) {}
 
@@ -58,7 +58,7 @@ class RewrittenFile {
   /// False while the latest text is not in it.
   bool complete() const { return complete_; }
 
-  /// Puts what `text` returns in it, if it is there. A full disk is reported once, on stderr.
+  /// Writes the result of `text` to the file, if there is one. A full disk is reported once, on stderr.
   void write(const std::function<std::string()>& text);
 
  private:
@@ -66,20 +66,20 @@ class RewrittenFile {
   bool complete_ = true;
 };
 
-/// Writes all of `text` from byte `at` of the file on. Returns 0 or errno.
+/// Writes all of `text` at byte `at` of the file. Returns 0 or errno.
 int write_at(int fd, std::string_view text, std::size_t at);
 
-/// Whether `text` could be written where `path` is, which stays as it is: 0 or errno.
+/// Whether `text` could be written next to `path`, which does not change: 0 or errno.
 int try_writing_beside(const std::string& path, std::string_view text);
 
-/// Is told what of a run is in files, whenever that changes: for who interrupts it.
+/// Receives what of a run is in files, whenever that changes: shown if the run is interrupted.
 using TellKept = std::function<void(std::string)>;
 
 /// "kept 14 of 30 rows in r.json, r.csv". `what`: "14 of 30 rows".
 std::string kept_text(std::string_view what, const std::vector<std::string>& files);
 inline constexpr std::string_view kStartAgain = "; start again for the others";
 
-/// What a person reads when a result file cannot be written any more.
+/// The warning when a result file can no longer be written.
 std::string write_warning(const std::string& path, int error);
 
 }  // namespace busbar

@@ -18,7 +18,7 @@
 namespace busbar {
 namespace {
 
-/// Each reason once, with what it concerns: `-d all -o all` would otherwise repeat it for every dtype and root.
+/// Each reason once, with its rows: `-d all -o all` would otherwise repeat it for every dtype and root.
 std::string skip_text(const Plan& plan) {
   std::string text;
   std::set<std::string> said;
@@ -67,7 +67,7 @@ void Reporter::tell_kept() {
   add(csv_);
   add(samples_);
   const std::size_t all = plan_.cases.size() * static_cast<std::size_t>(std::max(0, info_.config.run_cycles));
-  // -N 0 has no others.
+  // With -N 0 there are no others.
   tell_kept_(all > 0 ? kept_text(fmt::format("{} of {}", rows_, counted(all, "row")), files).append(kStartAgain)
                      : kept_text(counted(rows_, "row"), files));
 }
@@ -75,7 +75,7 @@ void Reporter::tell_kept() {
 void Reporter::to_table(const std::string& text) {
   if (write_stdout(text) || !table_complete_) return;
   table_complete_ = false;
-  say("warning: stdout takes no more output; the table is incomplete, JSON and CSV go on");
+  say("warning: stdout takes no more output; the table is incomplete, JSON and CSV continue");
 }
 
 void Reporter::begin_row(const Case& row_case) {
@@ -85,7 +85,7 @@ void Reporter::begin_row(const Case& row_case) {
 void Reporter::row(const Row& row) {
   if (!is_root_) return;
   progress_->erase();
-  // Files first: whoever saw a row finds it there, however the process ends.
+  // Files first: if you saw a row, it is in the file, however the process ends.
   if (csv_) csv_->add(info_.config, *plan_.collective, row);
   if (json_) json_->add(row);
   if (samples_) samples_->flush();

@@ -13,22 +13,22 @@
 
 namespace busbar {
 
-/// Tells a run everywhere at once: the table on stdout, explanations and progress on stderr, JSON, CSV and samples
-/// in files, the history.
-/// Exists on every process and says something on process 0 only, so that callers need no branch on the rank.
+/// Reports a run everywhere at once: the table on stdout, explanations and progress on stderr, JSON, CSV and samples in
+/// files, the history. Exists on every process but only reports on process 0, so that callers need no branch on the
+/// rank.
 class Reporter {
  public:
   /// `tell_kept` may be empty.
   Reporter(bool is_root, const RunInfo& info, const Plan& plan, TellKept tell_kept);
 
-  /// Opens the files and prints what comes before the first row. Throws Error(bad_config) if a file cannot be created.
+  /// Opens the files and prints the lines before the first row. Throws Error(bad_config) if a file cannot be created.
   void begin();
 
   void begin_row(const Case& row_case);
   void row(const Row& row);
 
-  // Of --stat, while rows are not done. -------------------------------------------------------------------------
-  /// One batch for --samples; nothing without it.
+  // For --stat, while rows are not done. ------------------------------------------------------------------------
+  /// One batch for --samples; without the option nothing.
   void samples(const Case& row_case, bool in_place, int epoch, std::span<const double> time_s,
                std::span<const double> skew_s);
   /// For the progress line.
@@ -36,7 +36,7 @@ class Reporter {
 
   void end(const Summary& summary, ExitCode code);
 
-  /// False once stdout took no more (disk full, reader gone): the table is incomplete, whatever the data were.
+  /// False once stdout took no more (disk full, reader gone): the table is incomplete, even if the data are right.
   bool table_complete() const { return table_complete_; }
 
  private:

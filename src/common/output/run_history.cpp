@@ -44,13 +44,13 @@ Cell cell_of(const Collective& collective, const Row& row, const HalfResult& hal
   return cell;
 }
 
-/// `busbar` beside this program, else from PATH.
+/// `busbar` next to this program, else from PATH.
 std::string busbar_program() {
   const fs::path beside = program_beside("busbar");
   return access(beside.c_str(), X_OK) == 0 ? beside.string() : beside.filename().string();
 }
 
-/// The child's own message, without what stands before each of ours.
+/// The child's message, without our usual prefix.
 std::string message_of(const ChildResult& child, double timeout_s) {
   std::string text = child.err;
   for (const std::string_view prefix : {"busbar: ", "error: "}) {
@@ -70,9 +70,9 @@ void run_history_command(std::vector<std::string> words, const std::string& path
     child = run_child(argv, {});
   } catch (const Error&) {
     throw_not_possible(
-        fmt::format("--history needs the program {}, which is neither beside this one nor in PATH", argv[0]));
+        fmt::format("--history needs the program {}, which is neither next to this one nor in PATH", argv[0]));
   } catch (const Interrupted& e) {
-    // To whoever handles it in this job, which ends the process.
+    // Forwards the signal to this job's handler, which ends the process.
     ::kill(::getpid(), e.signal());
     for (;;) ::pause();
   }
@@ -94,7 +94,7 @@ HistoryRun history_of_run(const RunInfo& info) {
   run.backend = info.backend;
   run.library = info.library_version;
   if (info.config.stat) run.estimand = info.cadence + ", " + info.estimand;
-  // Times of another use of the buffers, or of MPI, are not of the same series.
+  // Times with another use of the buffers, or of MPI, belong to another series.
   const auto also = [&](std::string_view what, std::string_view word) {
     run.estimand += fmt::format("{}{} {}", run.estimand.empty() ? "" : ", ", what, word);
   };

@@ -12,9 +12,9 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kMaxTableRanks = 16;  // of a cell; more are left to JSON
+constexpr std::size_t kMaxTableRanks = 16;  // per cell; JSON has more
 
-/// What the columns of rank_table mean; once before the first.
+/// What the columns of rank_table mean; printed once before the first.
 constexpr std::string_view kRankTableLegend =
     "# Per rank: median of its own time in the operation, lateness after the first rank's arrival, share of samples in "
     "which it arrived last.\n"
@@ -67,7 +67,7 @@ std::string rank_table(std::string_view cell_name, const CellStats& cell) {
 namespace {
 
 constexpr std::uint64_t kFewestSamples = 20;
-constexpr double kBarrierSkew = 1e-6;  // [s]; 0.1 to 0.25 us were measured between two ranks of a host
+constexpr double kBarrierSkew = 1e-6;  // [s]; 0.1 to 0.25 us measured between two ranks of a host
 constexpr double kWorthNaming = 0.01;  // of the operation's time
 
 }  // namespace
@@ -94,7 +94,7 @@ std::optional<Straggler> find_straggler(const CellStats& cell) {
 
 namespace {
 
-constexpr std::size_t kMaxRuns = 12;  // of neighbouring cells in one line
+constexpr std::size_t kMaxRuns = 12;  // of neighboring cells in one line
 
 template <class Member>
 bool differs(const Plan& plan, Member member) {
@@ -224,7 +224,7 @@ std::string StatNotes::text(const std::optional<Disturbance>& disturbance) const
 std::string disturbance_lines(const Disturbance& d) {
   std::string text;
   for (const std::string& flag : d.flags) text += fmt::format("# DISTURBED {}\n", flag);
-  // Above its threshold and yet no flag: the kernel counts in steps too coarse for so short a run.
+  // A value above its threshold without a flag: the kernel counts in steps too coarse for so short a run.
   const bool too_short = d.flags.empty() && (d.foreign_cpu > kForeignCores || d.steal > kStolenCores);
   text += d.flags.empty() && !too_short ? "# Undisturbed: " : "# Disturbance: ";
   text += fmt::format("foreign cpu {:.2f} cores", d.foreign_cpu);

@@ -15,9 +15,9 @@
 namespace busbar {
 namespace {
 
-// The columns that --stat and --show-algo add, and the header lines that say what they mean.
+// The columns that --stat and --show-algo add, and the header lines that explain them.
 
-/// What stands above columns that belong together: two lines of the same width.
+/// Titles above columns that belong together: two lines of the same width.
 struct Titles {
   std::string words;
   std::string units;
@@ -62,7 +62,7 @@ double measured_s(const Config& config, const Row& row) {
   return 0;
 }
 
-/// Of --stat, for one half; as many tokens whatever was measured. `half` is null where nothing was.
+/// The columns of --stat for one half; always the same number of tokens. `half` is null if nothing was measured.
 std::string stat_columns(const Config& config, const HalfResult* half) {
   if (!config.stat) return {};
   if (half == nullptr || !half->stats) return stat_line(config, "0.00", "N/A", "N/A", "0", "N/A", "N/A");
@@ -72,7 +72,7 @@ std::string stat_columns(const Config& config, const HalfResult* half) {
                    std::to_string(cell.samples), name(cell.stop), microseconds(cell.skew_median_s));
 }
 
-/// Of --show-algo; with --show-prediction the last two too.
+/// The columns of --show-algo; with --show-prediction two more.
 std::string algorithm_columns(const Config& config, const Row& row) {
   if (!config.show_algo) return {};
   const ShownAlgorithm shown = row.algorithm.value_or(ShownAlgorithm{});
@@ -85,7 +85,7 @@ std::string algorithm_columns(const Config& config, const Row& row) {
   return algorithm_line(config, token(shown.algorithm), token(shown.protocol), token(shown.channels), predicted, ratio);
 }
 
-/// What a sample is, when a cell is done, what the columns mean; empty without either.
+/// What a sample is, when a cell is done, what the columns mean; empty without these options.
 std::string stat_header(const RunInfo& info) {
   const Config& c = info.config;
   std::string text;
@@ -103,7 +103,7 @@ std::string stat_header(const RunInfo& info) {
         "samples, over ranks as -a says\n";
   }
   if (c.show_algo) {
-    text += "# algo, proto, nch: as the library tells of one untimed call per row; unknown where it does not tell\n";
+    text += "# algo, proto, nch: reported by the library for one untimed call per row; unknown if it reports none\n";
   }
   return without_footer_words(text);
 }
@@ -116,7 +116,7 @@ void end_line(std::string& text) {
   text += '\n';
 }
 
-// The five columns that name the case; "# " stands in the first two of the first column's twelve.
+// The five columns that name the case; "# " is in the first two of the first column's twelve characters.
 std::string case_titles(std::string_view size, std::string_view count, bool words) {
   return fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", size, count, words ? "type" : "", words ? "redop" : "",
                      words ? "root" : "");
@@ -135,7 +135,7 @@ Titles half_titles(const Config& c) {
   return {line(c.report_cputime ? "cputime" : "time", ""), line("(us)", "(GB/s)")};
 }
 
-/// Whether the half has columns. Without --stat both have, as nccl-tests' readers count on it.
+/// Whether the half has columns. Without --stat both have, because nccl-tests' readers expect it.
 bool is_shown(const Config& config, bool in_place) {
   return !config.stat || config.placement == Placements::both || (config.placement == Placements::in) == in_place;
 }
@@ -251,10 +251,10 @@ std::string phases_line(const Row& row) {
 
 namespace {
 
-/// Over NCCL the line by which readers of nccl-tests' output know it, some of which fail without its three numbers.
+/// Over NCCL, the line by which readers recognize nccl-tests' output; some fail without its three numbers.
 std::string origin_line(const RunInfo& info) {
   if (info.header_version_code == 0) return {};
-  constexpr std::string_view kFormatOf = "2.19.6";  // of nccl-tests, whose table this is
+  constexpr std::string_view kFormatOf = "2.19.6";  // the nccl-tests version whose table this is
   return fmt::format("# nccl-tests version {} nccl-headers={} nccl-library={} (format of; printed by busbar)\n",
                      kFormatOf, info.header_version_code, info.library_version_code);
 }
@@ -306,7 +306,7 @@ std::string calls_line(const RunInfo& info) {
   const MpiThreads asked = info.config.mpi_threads;
   if (!info.mpi_threads) return {};
   std::string text = fmt::format("# MPI threads: {}", name(*info.mpi_threads));
-  if (info.mpi_threads != asked) text += fmt::format(" ({} was asked for)", name(asked));
+  if (info.mpi_threads != asked) text += fmt::format(" ({} was requested)", name(asked));
   if (info.rotated_bytes) {
     text += fmt::format("; buffers: {}, ", name(info.config.buffers));
     text += info.config.buffers == BufferUse::reuse
