@@ -70,7 +70,7 @@ TEST_CASE("A pair, a path, two that cannot be told apart, contention and a group
   CHECK(who(culprit, kNames) == "node1 -> node2");
   culprit.what = What::one_of_two;
   CHECK(describe(culprit, kNames) ==
-        "one of these two: node1 or node2: from the first to the second 0.11 of the way back, 3 times");
+        "one of these two: node1 or node2: node1 -> node2 reaches 0.11 of node2 -> node1, 3 times");
   culprit.side = Side::unknown;
   CHECK(describe(culprit, kNames) == "one of these two: node1 or node2: 0.11 of what is expected, 3 of 3 times");
   culprit.what = What::contention;

@@ -37,13 +37,13 @@ TEST_CASE("every document begins alike", "[record][envelope]") {
 
 TEST_CASE("other schemas are refused in a sentence that names what wrote them and what to do", "[record][envelope]") {
   CHECK(complaint(R"({"document": "hang", "schema": 2, "version": "0.1.0"})", "hang") ==
-        "FILE: busbar 0.1.0 wrote it, in schema 2, and this busbar reads schema 3 alone: run again");
+        "FILE: busbar 0.1.0 wrote it, in schema 2, and this busbar reads only schema 3: run again");
   CHECK(complaint(R"({"document": "hang", "schema": 4, "version": "1.0.0"})", "hang") ==
-        "FILE: busbar 1.0.0 wrote it, in schema 4, and this busbar reads schema 3 alone: use a newer busbar");
+        "FILE: busbar 1.0.0 wrote it, in schema 4, and this busbar reads only schema 3: use a newer busbar");
   // As each tool of schema 1 began its documents.
   for (const char* oldest : {R"({"kind": "accept", "schema": 1})", R"({"tool": "compare", "schema_version": 1})"}) {
     CHECK(complaint(oldest, "compare") ==
-          "FILE: busbar of another version wrote it, in schema 1, and this busbar reads schema 3 alone: run again");
+          "FILE: busbar of another version wrote it, in schema 1, and this busbar reads only schema 3: run again");
   }
   CHECK_THAT(complaint(R"({"document": "hang", "schema": "x"})", "hang"), Contains("an unknown schema"));
   CHECK_THAT(complaint(R"({"document": "hang"})", "hang"), Contains("an unknown schema"));

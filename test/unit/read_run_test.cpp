@@ -138,7 +138,7 @@ TEST_CASE("A complaint names the file and what is wrong in it", "[read_run][unit
   CHECK(complaint(R"({"document": "hang", "schema": 3})") ==
         "a.json: this is `hang`, not what a benchmark's -J writes; `busbar diagnose` reads it");
   CHECK(complaint(without(good, "\"schema\":3", "\"schema_version\":2,\"version\":\"0.1.0\"")) ==
-        "a.json: busbar 0.1.0 wrote it, in schema 2, and this busbar reads schema 3 alone: run again");
+        "a.json: busbar 0.1.0 wrote it, in schema 2, and this busbar reads only schema 3: run again");
   CHECK_THAT(complaint(without(good, "\"nranks\":2,")), Catch::StartsWith("a.json: busbar.nranks is missing"));
   CHECK(complaint(without(good, "\"nranks\":2,", "\"nranks\":0,")) ==
         "a.json: busbar.nranks is not a whole number from 1 to 2147483647");

@@ -6,9 +6,9 @@
 
 namespace busbar {
 
-// The fields of records, named once: `visit(name, field)` for each. What writes and what reads are two visitors, of
-// JSON (json_fields.h) and of what travels between processes (packed_fields.h), so that none can forget a field that
-// another has. Included by .cpp files alone.
+// The fields of records, named once: `visit(name, field)` for each. Writing and reading are two visitors, for JSON
+// (json_fields.h) and for messages between processes (packed_fields.h), so that none can forget a field that another
+// has. Only .cpp files include this.
 
 void visit_fields(auto&& visit, Interval& i) { BUSBAR_ALL_FIELDS(visit, i, low, high); }
 
@@ -114,7 +114,7 @@ void visit_fields(auto&& visit, AcceptResult::Located& l) {
   visit("later_s", l.later_s, 0.0);
 }
 
-/// All but the envelope, the plan, which is kept as its text, and doctor's reports, which have a format of their own.
+/// All fields except the envelope, the plan, kept as its text, and doctor's reports, which have their own format.
 void visit_fields(auto&& visit, AcceptResult& r) {
   BUSBAR_FIELDS(visit, r, end_time, elapsed_s, outcome, criteria, launch, backend, library, platform, network,
                 environment, hosts);
@@ -122,7 +122,7 @@ void visit_fields(auto&& visit, AcceptResult& r) {
   BUSBAR_FIELDS(visit, r, excluded_hosts, remarks, failures, counters_read, counters, done, skipped, located, cells);
 }
 
-/// All but the id, which the history gives.
+/// All fields except the id, which the history assigns.
 void visit_fields(auto&& visit, HistoryRun& r) {
   visit("launch_uuid", r.uuid);
   BUSBAR_FIELDS(visit, r, time, kind, title, command, version, backend, library, platform, estimand, hosts, nranks,

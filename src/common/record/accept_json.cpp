@@ -15,11 +15,11 @@
 namespace busbar {
 namespace {
 
-/// Whoever draws the matrix or names culprits takes these as indices.
+/// Code that draws the matrix or names culprits uses these as indices.
 void check_units(const AcceptResult::Located& located) {
   const auto check = [&](int unit) {
     if (unit < 0 || static_cast<std::size_t>(unit) >= located.units.size()) {
-      fail_reading(fmt::format("'located' speaks of unit {} of {}", unit, located.units.size()));
+      fail_reading(fmt::format("'located' names unit {} of {}", unit, located.units.size()));
     }
   };
   for (const Culprit& culprit : located.finding.culprits) {
@@ -31,7 +31,7 @@ void check_units(const AcceptResult::Located& located) {
   }
 }
 
-/// A benchmark's cells have no stage; accept's go by theirs.
+/// A benchmark's cells have no stage; accept needs theirs.
 void check_stages(const std::vector<Cell>& cells) {
   for (const Cell& cell : cells) {
     if (!cell.stage) fail_reading("'stage' is not a string");
@@ -77,7 +77,7 @@ std::string accept_json(const AcceptResult& result) {
                   {"digest", fmt::format("{:016x}", result.plan.digest)},
                   {"text", result.plan.text}};
   json.update(fields_json(result));
-  json["environment"] = reported_environment(result.environment);  // the file is passed on: no secrets
+  json["environment"] = reported_environment(result.environment);  // people pass the file on: no secrets
   json["doctor"] = json_list(result.doctor, node_report_value);
   return dump_json(json);
 }

@@ -17,12 +17,12 @@ struct Bound {
   std::optional<double> fail;
 };
 
-/// What is asked of one cell; each of its sizes and placements is judged by itself, never a mean over sizes.
+/// The criteria of one cell; each of its sizes and placements is judged separately, never a mean over sizes.
 struct Criteria {
   std::optional<Bound> busbw;        ///< at least [1e9 B/s]
-  bool busbw_expected = false;       ///< `busbw: expected`: at least 0.9 (WARN) and 0.8 (FAIL) of what is expected
+  bool busbw_expected = false;       ///< `busbw: expected`: at least 0.9 (WARN) and 0.8 (FAIL) of the expected value
   std::optional<Bound> of_ceiling;   ///< at least this share of the ceiling for the algorithm that ran
-  double ceiling_busbw = 0;          ///< [1e9 B/s] that ceiling, where the plan says it; 0: the platform's
+  double ceiling_busbw = 0;          ///< [1e9 B/s] that ceiling, if the plan sets it; 0: the platform's
   std::optional<Bound> latency;      ///< at most [s]
   bool wrong = true;                 ///< no wrong element
   std::optional<Bound> time_spread;  ///< at most: robust spread (1.4826 MAD / median) of the medians over time
@@ -33,7 +33,7 @@ struct Criteria {
   bool counters = true;              ///< no error counter moved
 };
 
-/// Where a cell makes sense: a size that fills a GPU's links takes minutes on host memory.
+/// The memory for which a cell makes sense: a size that fills a GPU's links takes minutes on host memory.
 enum class CellMemory : std::uint8_t { any, gpu, host };
 
 /// One line of the plan: a collective with its options at some sizes.
@@ -41,37 +41,37 @@ struct PlanCell {
   std::string name;  ///< unique; by default "all_reduce", "all_reduce-2"
   const Collective* collective = nullptr;
   std::vector<Stage> stages;
-  CellMemory memory = CellMemory::any;  ///< elsewhere it is skipped, with that reason
+  CellMemory memory = CellMemory::any;  ///< otherwise it is skipped, with that reason
   Config config;  ///< sizes, dtype, op, root, checks, time: the long options' names, --stat always on
   std::vector<std::pair<std::string, std::string>> environment;
   Criteria criteria;
   int line = 0;  ///< in the file
 };
 
-/// Three looks a minute and two apart, and what they measure.
+/// Three checks, one minute and two minutes apart, and their measurements.
 inline constexpr double kLocateLooks = 240;
 
-/// An acceptance plan as its file says it. Read back from a result it has its file, text, title and digest alone.
+/// An acceptance plan, as in its file. Read back from a result, it only has its file, text, title and digest.
 struct AcceptPlan {
   std::string file;
   std::string text;  ///< the file, for the report
   std::string title;
-  std::uint64_t digest = 0;  ///< equal for plans that ask for the same, so that --resume continues only its own
-  std::string platform;      ///< "auto", a name, or empty: none expected
-  std::string baseline;      ///< file of an earlier run; empty: none
-  Bound baseline_margin{0.05, 0.10};  ///< at most: how much slower than the baseline; launches differ by themselves
-  std::optional<Bound> init;          ///< at most: until the job's communicator is made and was used once [s]
+  std::uint64_t digest = 0;           ///< equal for equivalent plans, so that --resume only continues its own
+  std::string platform;               ///< "auto", a name, or empty: none expected
+  std::string baseline;               ///< file of an earlier run; empty: none
+  Bound baseline_margin{0.05, 0.10};  ///< at most: how much slower than the baseline; launches vary
+  std::optional<Bound> init;          ///< at most: until the job's communicator was created and used once [s]
   bool needs_gpus = false;            ///< fails on host memory
   std::vector<Stage> stages;          ///< in the order in which they run
   std::vector<PlanCell> cells;
-  double max_time_s = 0;       ///< of the whole; 0: no bound
-  double repeat_for_s = 0;     ///< > 0: burn-in: the cells again and again for so long
-  double stage_timeout_s = 0;  ///< of a launch with --launch; 0: by estimate
+  double max_time_s = 0;       ///< of the whole run; 0: no bound
+  double repeat_for_s = 0;     ///< > 0: burn-in: repeats the cells for so long
+  double stage_timeout_s = 0;  ///< per launch with --launch; 0: estimated
   bool locate_on_fail = true;
-  /// [s] Beside max_time_s, for further looks at a host that the pairs find slow; a quarter before the second, half
-  /// before the third. 0: none, so that the pairs name it with a WARN.
+  /// [s] In addition to max_time_s, for further checks of a host that the pairs find slow; a quarter before the second,
+  /// half before the third. 0: no checks, so that the pairs name it with a WARN.
   double locate_looks_s = kLocateLooks;
-  bool keeps_results = true;  ///< busbar-accept.json where no -J names a file
+  bool keeps_results = true;  ///< busbar-accept.json if no -J names a file
 
   const std::string& title_or_file() const { return title.empty() ? file : title; }
 };

@@ -14,38 +14,38 @@
 
 namespace busbar {
 
-/// A quantile of all samples of a cell, with its interval where there are epochs enough for one.
+/// A quantile of all samples of a cell, with its interval if there are enough epochs for one.
 struct Quantile {
   double q = 0;
   double value_s = 0;
   std::optional<Interval> interval_s;
 };
 
-/// One rank in a cell of --per-rank, over all samples. Lateness is counted from the first rank's arrival, on a common
-/// clock; nothing where no clock sees it.
+/// One rank in a cell of --per-rank, over all samples. Lateness is relative to the first rank's arrival, on a common
+/// clock; null if no clock sees it.
 struct RankTime {
   int rank = 0;
   std::string host;
-  double own_median_s = 0;  ///< of the rank's own time in the operation
+  double own_median_s = 0;  ///< the rank's own time in the operation
   std::optional<double> late_median_s = {};
   std::optional<double> late_p99_s = {};
-  std::optional<double> last_share = {};  ///< of the samples, in which this rank arrived last
+  std::optional<double> last_share = {};  ///< of the samples in which this rank arrived last
 
   bool operator==(const RankTime&) const = default;
 };
 
-/// Below which a trend is more than the wandering of a machine explains in 1 of 100 cells
+/// Below this p a trend exceeds what the wandering of a machine explains in 99 of 100 cells
 /// (docs/evidence/statistics.md).
 inline constexpr double kDriftP = 0.002;
 
-/// What every cell tells of its times, which are of one operation; the same on all processes but for `ranks`.
+/// The times of any cell, per operation; the same on all processes except for `ranks`.
 struct CellTimes {
-  double median_s = 0;                 ///< of the epochs' medians; without --stat the time that the table shows
-  std::optional<Interval> interval_s;  ///< 95 %; of this launch's median over the next minute
+  double median_s = 0;                 ///< of the epochs' medians; without --stat the time in the table
+  std::optional<Interval> interval_s;  ///< 95 %, for this launch's median over the next minute
   double relative_half_width = 0;
   double span_s = 0;                    ///< from the first epoch to the last; 0: unknown
   double correlation_time_s = 0;        ///< of the drift, estimated (prediction.h); 0: not known
-  std::vector<double> epoch_medians_s;  ///< in time order; in histories also the times of the cycles of -N
+  std::vector<double> epoch_medians_s;  ///< in time order; in histories also the times of -N's cycles
   StopReason stop = StopReason::ci;
   std::uint64_t samples = 0;
   bool shared_cores = false;    ///< more ranks than cores on a host: the scheduler chooses who arrives last
@@ -56,39 +56,39 @@ struct CellTimes {
 struct CellStats : CellTimes {
   std::vector<Quantile> quantiles;  ///< 0.5 0.9 0.95 0.99 0.999 and 1 (the largest) of all samples
   int samples_per_epoch = 0;
-  int calls_per_sample = 1;  ///< above 1 where one call is too short for the clock
+  int calls_per_sample = 1;  ///< above 1 if one call is too short for the clock
   int warmup_calls = 0;
   bool warmed_up = true;  ///< false: times were still falling when the warm-up was cut off
   double lag1 = 0;
-  double trend_p = 1;  ///< of "no trend" (trend.h), whatever the correlation time; below kDriftP the cell drifted
+  double trend_p = 1;  ///< of "no trend" (trend.h), for any correlation time; below kDriftP the cell drifted
   std::optional<Modes> modes;
   Outliers outliers;                    ///< of the samples [s]
-  std::optional<double> skew_median_s;  ///< entry spread: last arrival less first; nothing where no host clock sees it
+  std::optional<double> skew_median_s;  ///< entry spread: last arrival less first; null if no host clock sees it
   std::optional<double> skew_p99_s;
-  double clock_error_s = 0;  ///< of arrivals on different hosts (GlobalClock::error_s)
+  double clock_error_s = 0;  ///< between arrivals on different hosts (GlobalClock::error_s)
   double canary_spread = 1;  ///< p90/p10 of the spin canary over the epochs used
 };
 
 /// What a stage of accept runs on.
 enum class Stage : std::uint8_t {
-  doctor,    ///< every node looked at
+  doctor,    ///< checks every node
   per_host,  ///< every host by itself, all at once
-  pairs,     ///< hosts two by two: `locate`
+  pairs,     ///< hosts in pairs: `locate`
   whole,     ///< all ranks
 };
 constexpr EnumWords<4> words_of(Stage) { return {"doctor", "per-host", "pairs", "whole"}; }
 static_assert(word(words_of(Stage::whole), Stage::whole) == "whole");
 constexpr const char* name(Stage stage) { return word(words_of(stage), stage).data(); }
 
-/// Which cell it is, whatever came out: equal for the same one of another run.
+/// Identifies a cell, whatever its result: equal for the same cell of another run.
 struct CellIdentity {
-  std::optional<Stage> stage;  ///< of accept, where all cells have one; nothing: elsewhere
+  std::optional<Stage> stage;  ///< accept's, where all cells have one; null: elsewhere
   std::string cell;            ///< its name in accept's plan
   std::string scope;           ///< a host in accept's per-host stage; a variant of compare; else "all"
   std::string collective;
   std::string dtype;
-  std::string op;  ///< "none" where nothing is reduced
-  int root = -1;   ///< -1: it has none
+  std::string op;  ///< "none" if nothing is reduced
+  int root = -1;   ///< -1: none
   std::uint64_t nbytes = 0;
   std::uint64_t count = 0;  ///< [elements]
   bool in_place = false;
@@ -96,47 +96,47 @@ struct CellIdentity {
   auto operator<=>(const CellIdentity&) const = default;
 };
 
-/// One size and placement, measured: by a benchmark, by one of compare's variants or in a stage of accept. What a
-/// document does not tell stays as it is here.
+/// One measured size and placement: by a benchmark, a variant of compare or a stage of accept. A document may leave out
+/// fields, which then keep their defaults.
 struct Cell : CellIdentity, CellTimes {
   int nranks = 0;
   int nhosts = 0;
-  int repetition = 0;  ///< of accept's repeat_for; the same cell again is one more of these
+  int repetition = 0;  ///< of accept's repeat_for; one more for each repeat of the cell
   double calls_per_epoch = 1;
-  double busbw = 0;  ///< [1e9 B/s], of the median
+  double busbw = 0;  ///< [1e9 B/s], from the median
   std::optional<Interval> busbw_interval;
-  std::optional<std::int64_t> wrong;     ///< nothing: not checked
-  std::vector<std::string> wrong_texts;  ///< "rank 3 on node1: ..." as the benchmarks explain it
-  std::vector<int> wrong_ranks;          ///< whom the data blame
-  std::string algorithm;                 ///< "RING", "NVLS", "default"; empty: not asked
+  std::optional<std::int64_t> wrong;     ///< null: not checked
+  std::vector<std::string> wrong_texts;  ///< "rank 3 on node1: ..." in the benchmarks' words
+  std::vector<int> wrong_ranks;          ///< the ranks that the data blame
+  std::string algorithm;                 ///< "RING", "NVLS", "default"; empty: not requested
   std::string protocol;
   std::string channels;
   std::string note;
-  std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; nothing:
-                                    ///< the kernel does not tell
-  std::optional<int> straggler;     ///< rank that the statistics name
+  std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; null:
+                                    ///< the kernel does not report it
+  std::optional<int> straggler;     ///< the rank that the statistics name
 };
 
-/// Sizes that could not be measured, and why.
+/// Sizes that could not be measured, with the reason.
 struct SkippedCell {
-  std::string cell;  ///< of accept's plan, as stage and scope
+  std::string cell;  ///< of accept's plan, like stage and scope
   Stage stage = Stage::whole;
   std::string scope;
   std::string dtype;
   std::string op;
   std::string reason;
-  int root = -1;  ///< -1: it has none
+  int root = -1;  ///< -1: none
 };
 
 inline const CellIdentity& identity(const Cell& cell) { return cell; }
 
 inline bool same_cell(const Cell& a, const Cell& b) { return identity(a) == identity(b); }
 
-/// What the statistics say of a cell; of its bandwidth they know nothing.
+/// Copies the statistics of a cell; they contain no bandwidth.
 void set_stats(Cell& cell, const CellStats& stats);
 
-/// The scope of these cells (the host, of those that were measured alone) that is slowest: whose times are longest
-/// beside the median of all scopes' in the same size, on average over the sizes. Empty where none has a time. Pure.
+/// The slowest scope of these cells (a host, if they ran on one each): its times are the longest relative to the median
+/// of all scopes in the same size, on average over the sizes. Empty if none has a time. Pure.
 std::string slowest_scope(std::span<const Cell* const> cells);
 
 }  // namespace busbar

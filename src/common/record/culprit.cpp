@@ -12,7 +12,7 @@ using Side = Culprit::Side;
 using What = Culprit::What;
 
 std::string of_median(const Culprit& culprit) {
-  if (culprit.ratio < 0.005) return "";  // "0.00 of the median" tells nothing
+  if (culprit.ratio < 0.005) return "";  // "0.00 of the median" says nothing
   const std::string error = culprit.ratio_error > 0 ? fmt::format(" +- {:.2f}", culprit.ratio_error) : "";
   return fmt::format(" ({:.2f}{} of the median)", culprit.ratio, error);
 }
@@ -85,9 +85,10 @@ std::string what_was_seen(const Culprit& culprit, std::span<const std::string> n
       return fmt::format("{}: this pair is slow{}, {} of {} times again, both ends are good with others{}", name, ratio,
                          culprit.failed_confirmations, culprit.confirmations, alone(culprit));
     case What::one_of_two:
-      if (culprit.side == Side::transmit) {
-        return fmt::format("one of these two: {}: from the first to the second {:.2f} of the way back, {} times", name,
-                           culprit.ratio, culprit.confirmations);
+      if (culprit.side == Side::transmit && culprit.units.size() == 2) {
+        const std::vector<std::string> units = unit_names(culprit, names);
+        return fmt::format("one of these two: {}: {} -> {} reaches {:.2f} of {} -> {}, {} times", name, units[0],
+                           units[1], culprit.ratio, units[1], units[0], culprit.confirmations);
       }
       return fmt::format("one of these two: {}: {:.2f} of what is expected, {} of {} times", name, culprit.ratio,
                          culprit.failed_confirmations, culprit.confirmations);

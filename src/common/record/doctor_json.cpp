@@ -49,7 +49,7 @@ constexpr int kMostRanksOfNode = 1 << 24;
 constexpr const char* kWriter = "`busbar doctor -J`";
 constexpr const char* kNodeName = "the report of a node";
 
-/// Texts that are empty are not written.
+/// Empty strings are not written.
 std::string text_or_empty(const JsonPlace& object, const char* key) {
   return object.has(key) ? object.at(key).text() : std::string();
 }

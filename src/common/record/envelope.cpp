@@ -41,7 +41,7 @@ void require_schema(const Json& ours, const std::string& name) {
   if (whole && *found == kDocumentSchema) return;
   const std::string schema = whole ? fmt::format("schema {}", found->dump()) : "an unknown schema";
   const std::string version = text_at(ours, "version");
-  throw_bad_config(fmt::format("{}: busbar {} wrote it, in {}, and this busbar reads schema {} alone: {}", name,
+  throw_bad_config(fmt::format("{}: busbar {} wrote it, in {}, and this busbar reads only schema {}: {}", name,
                                version.empty() ? "of another version" : printable(version), schema, kDocumentSchema,
                                whole && *found > kDocumentSchema ? "use a newer busbar" : "run again"));
 }
@@ -49,7 +49,7 @@ void require_schema(const Json& ours, const std::string& name) {
 std::string document_of(const Json& json, const std::string& name) {
   if (!json.is_object()) return {};
   const std::string document = text_at(json, "document");
-  // Schema 1 had no name of the document.
+  // Schema 1 did not name the document.
   const auto is_first = [&](const char* key) { return json.contains(key) && json[key] == 1; };
   if (!document.empty() || is_first("schema") || is_first("schema_version")) require_schema(json, name);
   return document;
@@ -73,7 +73,7 @@ Json read_document(std::string_view text, const std::string& name, std::string_v
 
 namespace {
 
-// An allow-list, because reports are passed on: nobody knows what else a site keeps in its environment.
+// An allow-list, because people pass reports on: a site may keep anything in its environment.
 constexpr std::array<std::string_view, 6> kPrefixes{"NCCL_", "CUDA_", "OMPI_", "UCX_", "SLURM_", "PMIX_"};
 
 // JWT: SLURM_JWT holds the user's credential for Slurm's REST interface.

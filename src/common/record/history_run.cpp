@@ -29,7 +29,7 @@ void add_again(Cell& cell, const Cell& again) {
   cell.epoch_medians_s.insert(cell.epoch_medians_s.end(), again.epoch_medians_s.begin(), again.epoch_medians_s.end());
   cell.median_s = median(cell.epoch_medians_s);
   cell.busbw = bytes / cell.median_s;
-  cell.interval_s.reset();  // each knows its own time only
+  cell.interval_s.reset();  // each covers only its own time
   if (again.wrong) cell.wrong = cell.wrong.value_or(0) + *again.wrong;
 }
 

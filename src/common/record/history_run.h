@@ -9,11 +9,11 @@
 
 namespace busbar {
 
-/// One run, as the history keeps it.
+/// One run, in the history's form.
 struct HistoryRun {
-  std::int64_t id = 0;  ///< given by the history, rising
+  std::int64_t id = 0;  ///< assigned by the history, rising
   std::string uuid;     ///< of the launch; empty: not known
-  std::string time;     ///< of its start, "YYYY-MM-DD HH:MM:SS", local
+  std::string time;     ///< of the start, "YYYY-MM-DD HH:MM:SS", local
   std::string kind;     ///< "perf", "compare", "accept", "locate", "doctor"
   std::string title;    ///< the program's or the plan's name
   std::string command;
@@ -21,36 +21,36 @@ struct HistoryRun {
   std::string backend;
   std::string library;
   std::string platform;
-  std::string estimand;            ///< what a time is; empty: the loop of nccl-tests
+  std::string estimand;            ///< the meaning of a time; empty: nccl-tests' loop
   std::vector<std::string> hosts;  ///< each once
   int nranks = 0;
-  std::vector<std::string> environment;  ///< "NAME=value", as reports show it
+  std::vector<std::string> environment;  ///< "NAME=value", as in reports
   Outcome outcome = Outcome::inconclusive;
   int exit_code = 0;
   std::vector<Cell> cells;
   std::vector<CriterionResult> criteria;
 };
 
-/// A result of accept, locate or doctor; `tool`: which.
+/// The run of a result of accept, locate or doctor; `tool`: which one.
 HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool);
 
-/// Whether it is a time to be kept: finite, above 0 and normal.
+/// Whether the history keeps this time: finite, above 0 and normal.
 bool is_kept(double time_s);
 
-/// Joins a cell to the same one of an earlier cycle or repetition: the median over all.
+/// Joins a cell with the same cell of another cycle or repetition: the median over all.
 void add_again(Cell& cell, const Cell& again);
 
-/// What the exit code makes of a benchmark.
+/// The outcome of a benchmark's exit code.
 Outcome outcome_of_exit(int exit_code);
 
-/// Of an environment what is the same from launch to launch of one setting: the launcher's own variables, which name
-/// the job and its directories, are left out, and so is all that reports do not show.
+/// The part of an environment that is equal in all launches with one setting: without the launcher's own variables,
+/// which name the job and its directories, and without all that reports leave out.
 std::vector<std::string> steady_environment(const std::vector<std::string>& environment);
 
-/// The run as `busbar history add` takes it.
+/// The run in the form that `busbar history add` reads.
 std::string history_run_json(const HistoryRun& run);
 
-/// Reads it back. Throws Error(bad_config) naming the file and what is wrong in it.
+/// Reads it back. Throws Error(bad_config) naming the file and the problem.
 HistoryRun read_history_run_json(std::string_view text, const std::string& name);
 
 }  // namespace busbar

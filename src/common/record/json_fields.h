@@ -18,10 +18,10 @@
 
 namespace busbar {
 
-// A record's fields are named once, by visit_fields(visit, record): what writes JSON and what reads it are two
-// visitors, so that neither can forget a field that the other has. Enumerators are words, by words_of(enumerator).
-// `visit(name, field, default_value)`: documents leave the field out while it is `default_value`. Included by .cpp
-// files alone: it brings the whole of the JSON library.
+// A record's fields are named once, by visit_fields(visit, record): writing and reading JSON are two visitors, so that
+// neither can forget a field that the other has. Enumerators are words, by words_of(enumerator). `visit(name, field,
+// default_value)`: documents omit the field while it is `default_value`. Only .cpp files include this: it brings the
+// whole JSON library.
 
 template <class T>
 Json fields_json(const T& value) {
@@ -48,17 +48,17 @@ Json fields_json(const T& value) {
     const auto write = [&](const char* key, const auto& field, const auto&... default_value) {
       if (!(... || (field == default_value))) json[key] = fields_json(field);
     };
-    visit_fields(write, const_cast<T&>(value));  // one list of fields serves the reader too, which changes them
+    visit_fields(write, const_cast<T&>(value));  // the reader shares this list of fields, and changes them
     return json;
   }
 }
 
-/// For BUSBAR_FIELDS: members of an object, named as the fields are.
+/// For BUSBAR_FIELDS: members of an object with the fields' names.
 inline auto members_of(Json& object) {
   return [&object](const char* key, const auto& field) { object[key] = fields_json(field); };
 }
 
-/// What `write` makes of each item.
+/// The results of `write` for each item.
 template <class Items, class Write>
 Json json_list(const Items& items, Write write) {
   Json list = Json::array();
@@ -87,7 +87,7 @@ void read_field(const Json& json, const char* key, T& value) {
     must_be(json.is_string(), "a string");
     value = json.get<std::string>();
   } else if constexpr (std::is_same_v<T, double>) {
-    must_be(json.is_number() || json.is_null(), "a number");  // null stands for what JSON cannot say
+    must_be(json.is_number() || json.is_null(), "a number");  // null: what JSON cannot express
     value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
   } else if constexpr (std::is_integral_v<T>) {
     const bool fits = json.is_number_unsigned()
@@ -104,7 +104,7 @@ void read_field(const Json& json, const char* key, T& value) {
     value = *known;
   } else if constexpr (MaybeHeld<T>) {
     value.reset();
-    // Moved in: clang finds no emplace() for a class within the one that holds it.
+    // Moved in: clang finds no emplace() for a class within its own enclosing class.
     if (!json.is_null()) read_field(json, key, value.emplace(typename T::value_type{}));
   } else if constexpr (ManyItems<T>) {
     must_be(json.is_array(), "a list");
@@ -122,7 +122,7 @@ void read_field(const Json& json, const char* key, T& value) {
   }
 }
 
-/// The record at a place of a document, which complaints name.
+/// The record at a place of a document, which error messages name.
 template <class T>
 T record_at(const JsonPlace& place) {
   T value;

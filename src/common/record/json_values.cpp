@@ -15,7 +15,7 @@
 namespace busbar {
 namespace {
 
-/// The parser quotes what it read last, however long that is, and begins with the name of its exception.
+/// The parser quotes the last token, however long, and begins with the name of its exception.
 std::string reason(const Json::exception& error) {
   constexpr std::size_t kLongest = 200;
   std::string_view what = error.what();
@@ -23,9 +23,8 @@ std::string reason(const Json::exception& error) {
   return printable(what.substr(0, kLongest)) + (what.size() > kLongest ? "..." : "");
 }
 
-/// Builds the document and counts while the parser goes on, so that no value beyond a limit is built. The library's own
-/// builder with a callback looks through all that a list has at the end of each of its objects, and copies all that an
-/// object has, whatever is in it, when it grows.
+/// Builds the document and counts during parsing, so that no value beyond a limit is built. The library's own builder
+/// with a callback scans a whole list at the end of each of its objects, and copies a whole object when it grows.
 class WithinLimits : public nlohmann::json_sax<Json> {
  public:
   explicit WithinLimits(const std::string& name) : name_(&name) {}
@@ -77,10 +76,10 @@ class WithinLimits : public nlohmann::json_sax<Json> {
   struct Open {
     Json::array_t items;
     std::vector<Member> members;
-    std::size_t next = 0;                                 // of the members, whose value comes; of an object only
-    std::unordered_map<std::string, std::size_t> places;  // of the members, where there are many
+    std::size_t next = 0;                                 // of the members, whose value comes next; only for objects
+    std::unordered_map<std::string, std::size_t> places;  // of the members, if there are many
 
-    /// Where the member of that name is, or will be.
+    /// The index of the member of that name, or the one it will get.
     std::size_t place_of(const std::string& name) {
       constexpr std::size_t kFew = 32;
       if (members.size() < kFew) {
@@ -132,7 +131,7 @@ class WithinLimits : public nlohmann::json_sax<Json> {
 
   const std::string* name_;
   Json root_;
-  std::vector<Open> open_;  // each within the one before
+  std::vector<Open> open_;  // each within the last one
   std::size_t values_ = 0;
 };
 
@@ -176,7 +175,7 @@ std::string dump_document(const Json& document) {
 Json parse_json(std::string_view text, const std::string& name) {
   const auto fail = [&](const std::string& what) { throw_bad_config(fmt::format("{}: {}", name, what)); };
   if (text.size() > kMostFileBytes) fail("is too large");
-  // The parser takes it for the end, and what stands behind would go unread; a power failure leaves such files.
+  // The parser takes it for the end and would not read the rest; a power failure leaves such files.
   if (text.find('\0') != std::string_view::npos) fail("is not JSON: it holds a zero byte");
   WithinLimits document(name);
   Json::sax_parse(text, &document);
@@ -267,7 +266,7 @@ double JsonPlace::number_or(double otherwise) const { return is_null() ? otherwi
 
 double JsonPlace::seconds() const {
   const double value_s = json_->is_number() ? json_->get<double>() : 0;
-  // What is too small for a normal number has no usable logarithm.
+  // A subnormal number has no usable logarithm.
   if (!std::isnormal(value_s) || value_s < 0) fail("is not a time above 0");
   return value_s;
 }

@@ -17,14 +17,14 @@ namespace busbar {
 
 using Json = nlohmann::ordered_json;
 
-/// null for infinity and NaN, which JSON does not have.
+/// null for infinity and NaN, which JSON lacks.
 Json json_number(double value);
 
-/// Seconds as microseconds, to the picosecond, as nccl-tests prints: the digits behind are noise of the conversion.
+/// Seconds as microseconds, to the picosecond, as nccl-tests prints: further digits are noise of the conversion.
 Json json_microseconds(double time_s);
 Json json_microseconds(const std::vector<double>& times_s);
 
-/// The same to the picosecond in seconds, as documents of ours have times.
+/// Seconds, to the picosecond, as in our documents.
 Json json_seconds(double time_s);
 Json json_seconds(const std::vector<double>& times_s);
 Json json_seconds(const std::optional<Interval>& interval_s);  // {"low", "high"}, or null
@@ -34,32 +34,32 @@ Json json_flag(bool value);
 
 Json json_text_or_null(const std::string& text);
 
-/// Ranks that a document lists one by one, of the largest jobs with all their communicators far fewer.
+/// Ranks that a document lists one by one; the largest jobs with all their communicators have far fewer.
 inline constexpr std::uint64_t kMostListedRanks = 1 << 20;
 
-/// A list of numbers, for which there is `room` in the document; where it does not suffice, their ranges as a text.
+/// A list of numbers if the document has `room` for it; otherwise their ranges as a string.
 Json json_ranks(const RankList& ranks, std::uint64_t& room);
 
-/// On one line. Names and arguments come from outside: bytes that are no UTF-8 are replaced instead of ending the run.
+/// On one line. Names and arguments are untrusted: bytes that are not UTF-8 are replaced instead of ending the run.
 std::string dump_json(const Json& value);
 
-/// The same as a document for people to read: a member to a line, and a line break at the end.
+/// The same as a document for people: one member per line, and a line break at the end.
 std::string dump_document(const Json& document);
 
-/// The document in `text`, which others wrote: the only way to read JSON (scripts/lint/rooms.py sees to it), because
-/// what is nested too deep ends the process wherever it is copied or written later. Throws Error(bad_config) that
-/// begins with `name` and says why the text is not JSON, or which limit of base/read_file.h it breaks.
+/// The untrusted document in `text`: the only way to read JSON (scripts/lint/rooms.py enforces it), because deep
+/// nesting ends the process wherever it is copied or written later. Throws Error(bad_config) that begins with `name`
+/// and says why the text is not JSON, or which limit of base/read_file.h it breaks.
 Json parse_json(std::string_view text, const std::string& name);
 
-/// What there is of a document in `text` until it is cut, is not JSON any more or goes beyond a limit; what is open
-/// there ends there. null where that is nothing.
+/// The beginning of a document in `text`, until it is cut, is not JSON any more or exceeds a limit; open values end
+/// there. null if there is none.
 Json parse_begun_json(std::string_view text);
 
-/// A value of a document from outside that knows where it stands, so that every complaint, an Error(bad_config), names
-/// the file and the place. It refers to the document and to the file's name, which must outlive it.
+/// A value of an untrusted document that knows its place, so that every error message, an Error(bad_config), names the
+/// file and the place. It refers to the document and to the file's name, which must outlive it.
 class JsonPlace {
  public:
-  /// `file`: what complaints begin with. `writer`: whose file it should be, asked where something is missing.
+  /// `file`: the beginning of messages. `writer`: the expected writer of the file, named if something is missing.
   JsonPlace(const Json& json, std::string place, const std::string& file,
             std::string_view writer = "-J of this suite's benchmarks")
       : json_(&json), place_(std::move(place)), file_(&file), writer_(writer) {}
@@ -86,7 +86,7 @@ class JsonPlace {
   std::uint64_t unsigned_whole() const;
   /// Any finite number.
   double number() const;
-  /// The same, but null stands for what JSON cannot say, or what was not known.
+  /// The same, but null is allowed for what JSON cannot express, or what was not known.
   double number_or(double otherwise) const;
   /// Seconds; above 0.
   double seconds() const;

@@ -11,7 +11,7 @@
 
 namespace busbar {
 
-/// How doctor writes an outcome: a check that passed is "OK".
+/// How doctor prints an outcome: a check that passed is "OK".
 inline constexpr std::array<std::string_view, 5> kDoctorWords = {"SKIP", "OK", "WARN", "INCONCLUSIVE", "FAIL"};
 
 constexpr std::string_view doctor_word(Outcome outcome) { return kDoctorWords[static_cast<std::size_t>(outcome)]; }
@@ -22,16 +22,16 @@ struct DoctorRow {
       {};  ///< stable, for grep, JSON and --diff: "host.memlock", "net.rate", "gpu.row_remap", "env.unknown"
   std::string subject = {};         ///< "mlx5_3/1", "GPU 2 0000:18:00", "NCCL_IB_DISBALE"; empty: the host itself
   Outcome outcome = Outcome::pass;  ///< not inconclusive; printed OK, WARN, FAIL, SKIP
-  std::string value = {};   ///< what was found, in words that are equal where nodes are: "unlimited", "400 Gb/sec"
-  std::string reason = {};  ///< why not OK, or why skipped; empty: OK
-  std::string remedy = {};  ///< what to do; where the value must agree, also what to do where it does not
-  bool must_agree = false;  ///< the value must be the same on all nodes (for this check and subject)
-  Outcome if_differs = Outcome::warn;  ///< what a value that differs from most nodes' is
-  std::vector<int> ranks = {};         ///< of this node that found it so; empty: the node itself, or all its ranks
+  std::string value = {};           ///< what was found, as text that is equal if nodes are: "unlimited", "400 Gb/sec"
+  std::string reason = {};          ///< why not OK, or why skipped; empty: OK
+  std::string remedy = {};          ///< what to do; if the value must agree, also what to do if it does not
+  bool must_agree = false;          ///< the value must be the same on all nodes (for this check and subject)
+  Outcome if_differs = Outcome::warn;  ///< the outcome of a value that differs from most nodes'
+  std::vector<int> ranks = {};         ///< the node's ranks that found it so; empty: the node itself, or all its ranks
   bool operator==(const DoctorRow&) const = default;
 };
 
-/// A counter as it stood, for deltas over a run. Never judged by its absolute value.
+/// A counter's state, for deltas over a run. Never judged by its absolute value.
 struct CounterReading {
   std::string name;  ///< "ib/mlx5_3/1/symbol_error", "net/eth0/carrier_changes", "gpu/0/nvlink_replay"
   std::uint64_t value = 0;
@@ -48,7 +48,7 @@ struct NodeReport {
   std::vector<CounterReading> counters;
 };
 
-/// Several nodes as one finding: first what must agree and does not, then what is not OK.
+/// Several nodes as one finding: first values that must agree but differ, then what is not OK.
 struct DoctorVerdict {
   /// One value that must agree: "libnccl 2.28.9 on 63 nodes, 2.27.3 on node17".
   struct Unequal {
@@ -57,16 +57,16 @@ struct DoctorVerdict {
     Outcome outcome = Outcome::warn;
     std::string remedy;
     struct Value {
-      std::string value;                ///< "none" where there is no such thing
+      std::string value;                ///< "none" if there is no such thing
       std::vector<std::string> places;  ///< hosts, or "node17 rank 3"
       auto operator<=>(const Value&) const = default;
     };
-    std::vector<Value> values;  ///< the most common first; all others are odd, unless it is not a majority
+    std::vector<Value> values;  ///< the most common first; if it is a majority, the others are odd
   };
   struct Line {
-    DoctorRow row;                   ///< of the first of the nodes
-    std::vector<std::string> hosts;  ///< on which it was found alike, in the order given
-    bool other_values = false;       ///< the value was another one on some of them
+    DoctorRow row;                   ///< from the first of the nodes
+    std::vector<std::string> hosts;  ///< with the same finding, in the given order
+    bool other_values = false;       ///< some of them had another value
   };
   Outcome outcome = Outcome::pass;  ///< the worst of all lines; a skip alone is a pass
   std::size_t nodes = 0;

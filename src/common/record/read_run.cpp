@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMostRanks = std::numeric_limits<int>::max();
 
-/// nccl-tests writes the root as a text; -1: the collective has none.
+/// nccl-tests writes the root as a string; -1: the collective has none.
 int root_of(const JsonPlace& value) {
   const std::string text = value.text();
   if (text == "-1") return -1;
@@ -30,27 +30,27 @@ int root_of(const JsonPlace& value) {
   }
 }
 
-/// Nothing is taken on trust: statistics take logarithms of times.
+/// The input is untrusted: statistics take logarithms of times.
 void check(const JsonPlace& json, const CellStats& stats) {
   if (!is_kept(stats.median_s)) json.at("median_s").fail("is not a time above 0");
   if (stats.interval_s) json.at("interval_s").interval_s();
   if (stats.epoch_medians_s.empty()) json.at("epoch_medians_s").fail("is empty");
   if (!std::ranges::all_of(stats.epoch_medians_s, is_kept)) json.at("epoch_medians_s").fail("are not times above 0");
-  if (stats.samples_per_epoch < 1 || stats.calls_per_sample < 1) json.fail("tells of epochs without calls");
-  if (!(stats.span_s >= 0) || !(stats.correlation_time_s >= 0)) json.fail("tells of a time below 0");
+  if (stats.samples_per_epoch < 1 || stats.calls_per_sample < 1) json.fail("has epochs without calls");
+  if (!(stats.span_s >= 0) || !(stats.correlation_time_s >= 0)) json.fail("has a time below 0");
   for (const RankTime& r : stats.ranks) {
     if (r.rank < 0 || !(r.own_median_s >= 0) || !(r.late_median_s.value_or(0) >= 0))
-      json.at("ranks").fail("tells of a rank or a time below 0");
+      json.at("ranks").fail("has a rank or a time below 0");
   }
 }
 
-/// What --stat says of a cell whose time and busbw are still those of the table.
+/// Reads --stat's part of a cell; its time and busbw are still those of the table.
 void read_stats(const JsonPlace& json, Cell& cell) {
   const auto stats = record_at<CellStats>(json);
   check(json, stats);
   const double bytes = cell.busbw * cell.median_s;  // [1e9 B] times the collective's factor
   set_stats(cell, stats);
-  if (bytes > 0) {  // the table's busbw is of the mean time
+  if (bytes > 0) {  // the table's busbw is that of the mean time
     cell.busbw = bytes / cell.median_s;
     if (cell.interval_s) cell.busbw_interval = Interval{bytes / cell.interval_s->high, bytes / cell.interval_s->low};
   }
@@ -97,7 +97,7 @@ void read_sampling(const JsonPlace& stat, RunFile& run) {
   if (disturbance.holds("copy_median_s")) run.copy_s = disturbance.at("copy_median_s").seconds();
 }
 
-/// Who held what, in a sentence.
+/// A sentence that says which rank held what.
 std::string wrong_words(const JsonPlace& wrong) {
   return fmt::format("rank {} on {}: {} bytes, {}: {} elements wrong, first {} got {} want {}: {}",
                      wrong.at("rank").whole(0), wrong.at("host").text(), wrong.at("nbytes").whole(0),

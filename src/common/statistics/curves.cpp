@@ -19,7 +19,7 @@ double worst_choice(const Interval& ratio) {
   return std::max(ratio.high - 1, ratio.low > 0 ? 1 / ratio.low - 1 : std::numeric_limits<double>::infinity());
 }
 
-/// From one decided size to the next. Both ends count: just above the lower one a choice costs what it costs there.
+/// From one decided size to the next, both included: just above the lower one a choice costs what it costs there.
 double regret_between(std::span<const SizedVerdict> ends) {
   double regret = 0;
   for (const SizedVerdict& size : ends) regret = std::max(regret, worst_choice(size.ratio.interval));
@@ -35,8 +35,8 @@ double relative_error(const Line& line, const SizedTime& at) {
   return (line.latency_s + line.per_byte_s * static_cast<double>(at.nbytes)) / at.time_s - 1;
 }
 
-/// Least squares of latency / t + bytes * per_byte / t = 1: linear, so no iteration that might not converge. Negative
-/// latency or bandwidth means nothing; then the best fit lies where that parameter is 0.
+/// Least squares of latency / t + bytes * per_byte / t = 1: linear, so no iteration that may not converge. A negative
+/// latency or bandwidth is meaningless; then the best fit sets that parameter to 0.
 Line least_squares(std::span<const SizedTime> times) {
   double uu = 0, uv = 0, vv = 0, u_sum = 0, v_sum = 0;
   const double scale = static_cast<double>(times.back().nbytes);  // else columns differ by ten orders of magnitude

@@ -9,30 +9,30 @@
 
 namespace busbar {
 
-/// What a comparison said at one size: B against A.
+/// The result of a comparison at one size: B relative to A.
 struct SizedVerdict {
   std::uint64_t nbytes = 0;
   Difference difference = Difference::undecided;
   Ratio ratio;
 };
 
-/// Neighbouring decided sizes at which the winner changes, ties and undecided ones between them allowed.
+/// Neighboring decided sizes at which the winner changes; ties and undecided sizes between them are allowed.
 struct Crossover {
-  std::uint64_t low = 0;   ///< last size at which the former winner is confident
+  std::uint64_t low = 0;   ///< last size at which the first winner is confident
   std::uint64_t high = 0;  ///< first size at which the other is
   bool b_wins_above = false;
-  double regret = 0;  ///< most that a wrong choice at a size measured there may cost, as a share of the faster's time
+  double regret = 0;  ///< the most that a wrong choice may cost at a measured size, as a share of the faster's time
 };
 
-/// All of them, sizes rising; no monotone order is assumed. The regret is the largest bound at the sizes measured, both
+/// All crossovers, sizes rising; assumes no monotone order. The regret is the largest bound at the measured sizes, both
 /// ends included.
 std::vector<Crossover> crossovers(std::span<const SizedVerdict> sizes);
 
-/// time = latency + bytes / bandwidth, fitted to relative errors (each size counts alike, whatever its time).
+/// time = latency + bytes / bandwidth, fitted to relative errors (each size has equal weight, whatever its time).
 struct HockneyFit {
   double latency_s = 0;
-  double bandwidth = 0;             ///< [B/s]; infinity where time does not grow
-  double worst_relative_error = 0;  ///< of the fit at any size: how far to trust it
+  double bandwidth = 0;             ///< [B/s]; infinity if time does not grow
+  double worst_relative_error = 0;  ///< the fit's worst at any size: how far to trust it
 };
 struct SizedTime {
   std::uint64_t nbytes = 0;

@@ -8,7 +8,7 @@ namespace busbar {
 namespace {
 
 namespace bmp = boost::math::policies;
-/// Infinite or no number where there is no answer, as the standard library's functions; no detour through long double.
+/// Infinite or NaN if there is no answer, as in the standard library's functions; no detour through long double.
 using Quiet = bmp::policy<bmp::domain_error<bmp::ignore_error>, bmp::pole_error<bmp::ignore_error>,
                           bmp::overflow_error<bmp::ignore_error>, bmp::evaluation_error<bmp::ignore_error>,
                           bmp::promote_double<false>>;

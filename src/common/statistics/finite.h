@@ -10,15 +10,15 @@
 
 namespace busbar {
 
-/// Throws where a value is infinite or no number: sorting NaN is undefined, and a statistic of infinity would look like
-/// one of measured times. Nothing is dropped quietly.
+/// Throws if a value is infinite or NaN: sorting NaN is undefined, and a statistic of infinity would look like one of
+/// measured times. Nothing is dropped silently.
 inline void require_finite(std::span<const double> values, const char* what) {
   for (double value : values) {
     if (!std::isfinite(value)) throw Error(ExitCode::internal, std::string(what) + " of a value that is not finite");
   }
 }
 
-/// As require_finite, for what is divided by or whose logarithm is taken.
+/// As require_finite, for divisors and arguments of logarithms.
 inline void require_positive(std::span<const double> values, const char* what) {
   for (double value : values) {
     if (!std::isfinite(value) || value <= 0) {

@@ -51,7 +51,7 @@ double median(std::span<const double> values) {
 
 double quantile(std::span<const double> sorted, double q) {
   if (sorted.empty()) return 0;
-  // The product may come out an ulp or two above the whole number that it is: 0.07 * 100 is not 7.
+  // The product may be an ulp or two above the exact whole number: 0.07 * 100 is not 7.
   const auto n = static_cast<double>(sorted.size());
   const double rank = std::ceil(q * n * (1 - 4 * std::numeric_limits<double>::epsilon()));
   return sorted[static_cast<std::size_t>(std::clamp(rank, 1.0, n)) - 1];
@@ -70,7 +70,7 @@ std::optional<Interval> quantile_interval(std::span<const double> sorted, double
 
 namespace {
 
-/// Variance of the share of values at or below `value`, over that of independent values, of `nblocks` blocks of epochs.
+/// Variance of the share of values at or below `value` in `nblocks` blocks of epochs, over that of independent values.
 double design_effect(std::span<const float> in_order, std::span<const std::size_t> ends, double value,
                      std::size_t nblocks) {
   const auto n = static_cast<double>(in_order.size());

@@ -18,24 +18,24 @@ double median(std::span<const double> values);
 /// Nearest-rank quantile of values in rising order: the ceil(q n)-th; 0 for none.
 double quantile(std::span<const double> sorted, double q);
 
-/// Confidence interval of the median of independent values by order statistics (binomial, exact). Nothing where no
-/// order statistic reaches the confidence: below 6 values at 95 %.
+/// Confidence interval of the median of independent values by order statistics (binomial, exact). Null if no order
+/// statistic reaches the confidence: below 6 values at 95 %.
 std::optional<Interval> exact_median_interval(std::span<const double> values, double confidence = 0.95);
 
-/// Confidence interval of the quantile `q` (0 < q < 1) of independent values in rising order, exact; nothing where
-/// there are too few of them (p99 needs 368 at 95 %).
+/// Confidence interval of the quantile `q` (0 < q < 1) of independent values in rising order, exact; null if there are
+/// too few of them (p99 needs 368 at 95 %).
 std::optional<Interval> quantile_interval(std::span<const double> sorted, double q, double confidence = 0.95);
 
-/// The same of values that came in epochs, of which all may be slow at once, as may neighbours: `ends` are the ends of
+/// The same for values that came in epochs: a whole epoch may be slow, and so may its neighbors. `ends`: the ends of
 /// the epochs in `in_order`, rising, the last one its size; `sorted`: the same values. The ranks are those of as many
-/// values as would say as much if they were independent (effective size and its t: Korn & Graubard, Survey Methodology
-/// 24 (1998) 193): by how much the share at or below the quantile varies between epochs, and between 20 blocks of them.
-/// Nothing where epochs, less as their neighbours are alike, are too few for the quantile: p99 needs 368 of them.
+/// independent values as would carry the same information (effective size and its t: Korn & Graubard, Survey
+/// Methodology 24 (1998) 193): from how the share at or below the quantile varies between epochs, and between 20 blocks
+/// of them. Null if epochs, reduced by the likeness of neighbors, are too few for the quantile: p99 needs 368 of them.
 std::optional<Interval> quantile_interval(std::span<const float> in_order, std::span<const std::size_t> ends,
                                           std::span<const double> sorted, double q, double confidence = 0.95);
 
-/// Lag-1 autocorrelation of "at most the median" of a series in time order, clipped to [0, 0.9]: of the indicator,
-/// because a spike of any height counts once. 0 where all are alike.
+/// Lag-1 autocorrelation of "at most the median" of a series in time order, clipped to [0, 0.9]: uses the indicator,
+/// because a spike of any height counts once. 0 if all are equal.
 double lag1_about_median(std::span<const double> series);
 
 }  // namespace busbar

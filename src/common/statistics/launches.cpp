@@ -30,9 +30,9 @@ std::vector<double> logs(std::span<const double> times) {
   return result;
 }
 
-/// Of ln of a launch's median, from the interval that order statistics give it: a few epochs many times as long hardly
-/// move a median, while their variance would explain any difference between launches. Of fewer than six epochs, which
-/// have no such interval, as for a mean.
+/// Variance of ln of a launch's median, from the interval that order statistics give it: a few epochs many times as
+/// long barely move a median, while their variance would explain any difference between launches. With fewer than six
+/// epochs there is no such interval: as for a mean.
 double variance_of_median(std::span<const double> epochs) {
   constexpr double kHalfWidthZ = 1.96;  // of 95 %
   const std::vector<double> values = logs(epochs);
@@ -42,7 +42,7 @@ double variance_of_median(std::span<const double> epochs) {
   return deviation * deviation;
 }
 
-/// Launches first, then epochs of each drawn one: epochs of one launch share what made it fast or slow.
+/// Launches first, then epochs of each drawn one: epochs of one launch share the cause of its speed.
 double drawn_median(std::span<const std::vector<double>> epochs, Random& random) {
   std::vector<double> medians(epochs.size());
   std::vector<double> drawn;
@@ -68,7 +68,7 @@ Interval cluster_bootstrap(std::span<const std::vector<double>> epochs, std::uin
 LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::uint64_t seed) {
   LaunchesEstimate estimate;
   std::vector<double> medians;
-  double explained = 0;  // of the variance of medians, by that of the epochs
+  double explained = 0;  // the part of the medians' variance due to the epochs'
   for (const std::vector<double>& launch : epochs) {
     if (launch.empty()) throw Error(ExitCode::invalid_use, "a launch without epochs cannot be merged");
     medians.push_back(median(launch));

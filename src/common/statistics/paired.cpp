@@ -43,7 +43,7 @@ std::vector<double> holm(std::span<const double> p) {
   std::vector<double> adjusted(p.size());
   double largest = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    // Never below a smaller p's: else a hypothesis could be rejected after a likelier one was kept.
+    // Never below a smaller p's: otherwise a hypothesis could be rejected after a likelier one was kept.
     largest = std::max(largest, p[order[i]] * static_cast<double>(order.size() - i));
     adjusted[order[i]] = std::min(1.0, largest);
   }
@@ -53,7 +53,7 @@ std::vector<double> holm(std::span<const double> p) {
 std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, std::span<const std::size_t> active,
                                    double delta) {
   if (active.empty()) return {};
-  // Against the baseline round by round, so that a slow minute that hit all of them chooses nobody.
+  // Relative to the baseline round by round, so that a slow minute that hit all of them favors nobody.
   std::size_t best = 0;
   double best_ratio = 1;
   for (std::size_t variant : active) {
@@ -75,7 +75,7 @@ std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, s
 
 namespace {
 
-/// How far a middle is beyond the band, and the edge that it is beyond; nothing within it.
+/// How far a center is beyond the band, and the edge that it is beyond; null within it.
 struct Beyond {
   double edge = 0;
   double by = 0;
@@ -90,7 +90,7 @@ std::optional<Beyond> beyond_band(double middle, double delta) {
 
 struct Mean {
   double value = 0;
-  double error = 0;  ///< standard deviation of it
+  double error = 0;  ///< its standard deviation
 };
 
 std::optional<Mean> mean_of_rounds(std::span<const double> log_ratios) {
@@ -127,7 +127,7 @@ double probability_faster(std::span<const double> a, std::span<const double> b) 
   if (a.empty() || b.empty()) return 0.5;
   std::vector<double> sorted(b.begin(), b.end());
   std::sort(sorted.begin(), sorted.end());
-  double twice = 0;  // below a counts twice, equal to it once: both bounds do
+  double twice = 0;  // below a counts twice, equal to it once
   for (double value : a) {
     twice += static_cast<double>(std::lower_bound(sorted.begin(), sorted.end(), value) - sorted.begin());
     twice += static_cast<double>(std::upper_bound(sorted.begin(), sorted.end(), value) - sorted.begin());

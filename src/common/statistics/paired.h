@@ -12,7 +12,7 @@
 
 namespace busbar {
 
-/// Rounds after which a comparison may stop. Looking at both at kLookLevel keeps 5 % overall: Pocock's idea (1977),
+/// Rounds after which a comparison may stop. Testing after both at kLookLevel keeps 5 % overall: Pocock's idea (1977),
 /// whose 2.94 % hold for normal quantiles; with Student's of so few rounds they would be 5.3 % (4 million simulated).
 inline constexpr std::array<int, 2> kLooks{4, 8};
 inline constexpr double kLookLevel = 0.0275;
@@ -24,19 +24,19 @@ struct Ratio {
   bool operator==(const Ratio&) const = default;
 };
 
-/// Per round ln(b/a): what the paired comparison is made of. Throws on unequal numbers of rounds and on times that are
-/// not above 0.
+/// ln(b/a) per round, the input of the paired comparison. Throws on unequal numbers of rounds and on times that are not
+/// above 0.
 std::vector<double> log_ratios(std::span<const double> a, std::span<const double> b);
 
 /// Median of the Walsh averages (Hodges & Lehmann, 1963). Memory and time grow with the square of the values.
 double hodges_lehmann(std::span<const double> values);
 
-/// From one log ratio, ln(b/a), per round, of launches or of communicators that were made for it: exp of the mean with
-/// the interval of Student's t. Nothing below 4 rounds. Ranks would need ever more rounds for ever more cells; a round
-/// that is many times slower makes the interval wide, and the answer undecided.
+/// From one log ratio, ln(b/a), per round, of launches or of communicators created for it: exp of the mean with the
+/// interval of Student's t. Null below 4 rounds. Rank tests would need ever more rounds for more cells; a round that is
+/// many times slower makes the interval wide, and the answer undecided.
 std::optional<Ratio> round_ratio(std::span<const double> log_ratios, double confidence = 0.95);
 
-/// Two-sided p, by the same test, of "the ratio is within 1 -+ delta" (0: of no difference); 1 below 4 rounds.
+/// Two-sided p, by the same test, of "the ratio is within 1 -+ delta" (0: no difference); 1 below 4 rounds.
 double round_p(std::span<const double> log_ratios, double delta = 0);
 
 /// Holm's step-down adjustment, in the order given.
@@ -49,14 +49,13 @@ enum class Difference : std::uint8_t { faster, slower, equivalent, undecided };
 constexpr EnumWords<4> words_of(Difference) { return {"faster", "slower", "equivalent", "undecided"}; }
 static_assert(name(Difference::undecided) == "undecided");
 
-/// Of B against A: faster or slower when the whole interval is beyond the band of +-delta, equivalent when it is
-/// inside.
+/// B relative to A: faster or slower if the whole interval is outside the band of +-delta, equivalent if it is inside.
 Difference judge(const Interval& ratio, double delta);
 
-/// Successive elimination among many variants, at one of kLooks: those of `active` (indices into `times`) that may
-/// still be the best. `times`: per variant one time per round, as many rounds for each active one and for the baseline.
-/// One is dropped where the lower bound of its ratio to the currently best is above 1 + delta, at a confidence
-/// corrected for their number; the baseline, index 0, never. Throws as log_ratios does.
+/// Successive elimination among many variants, at one of kLooks: returns those of `active` (indices into `times`) that
+/// may still be the best. `times`: per variant one time per round, equally many for each active one and for the
+/// baseline. Drops a variant if the lower bound of its ratio to the currently best is above 1 + delta, at a confidence
+/// corrected for their number; never the baseline, index 0. Throws as log_ratios does.
 std::vector<std::size_t> survivors(std::span<const std::vector<double>> times, std::span<const std::size_t> active,
                                    double delta);
 

@@ -13,22 +13,22 @@
 namespace busbar {
 namespace {
 
-constexpr double kMinute = 60;           // [s] that is predicted
+constexpr double kMinute = 60;           // [s] the predicted time
 constexpr double kAlpha = 0.05;          // outside of the interval
-constexpr std::size_t kLeastEpochs = 6;  // as the sign test needs them
+constexpr std::size_t kLeastEpochs = 6;  // as in the sign test
 constexpr std::size_t kMostBlocks = 48;
 
-// The grid. Longer correlation times than half the span look like none of them does: they would widen all intervals.
+// The grid. Correlation times above half the span are left out: they would widen all intervals.
 constexpr int kCorrelationTimes = 12;
-// For the stop alone also longer ones, to some eight spans, where a drift is a level that the next minute leaves.
+// Only for the stop also longer ones, to some eight spans, where a drift is a level that the next minute leaves.
 constexpr int kLonger = 8;
-constexpr double kShownMemories = 6;  // that a span must hold for its drift to be known
-constexpr double kStrong = 3;         // variance within the span over that of the noise, to stand out of it
-constexpr double kExcluded = 0.003;   // chance of what is not believed any more
+constexpr double kShownMemories = 6;  // correlation times in a span for its drift to be known
+constexpr double kStrong = 3;         // variance within the span over that of the noise, to exceed it
+constexpr double kExcluded = 0.003;   // chance below which a correlation time is excluded
 constexpr std::array<double, 8> kNoises{0.001, 0.01, 0.1, 0.3, 1, 3, 10, 100};  // variance over that of the drift
 
-/// P(T <= t) for an even number of degrees of freedom (Abramowitz & Stegun 26.7.4): asked some thousand times for each
-/// prediction, in a thirtieth of the time that one for any number takes.
+/// P(T <= t) for an even number of degrees of freedom (Abramowitz & Stegun 26.7.4): called some thousand times per
+/// prediction, 30 times as fast as a function for any number.
 double student_t_below(double t, int degrees) {
   const double sine = t / std::sqrt(degrees + t * t);
   const double square = degrees / (degrees + t * t);
@@ -41,14 +41,14 @@ double student_t_below(double t, int degrees) {
   return 0.5 + 0.5 * sine * sum;
 }
 
-/// The epochs in blocks of neighbours, at most kMostBlocks: more tell no more, and spikes are gone from their medians.
+/// The epochs in blocks of neighbors, at most kMostBlocks: more say no more, and medians of blocks have no spikes.
 struct Blocks {
   std::vector<double> log_time;
   std::vector<double> at_s;
   std::vector<double> score;         ///< normal score of log_time
   std::vector<double> sorted;        ///< log_time
   std::vector<double> sorted_score;  ///< of sorted
-  double scale = 0;                  ///< of log_time, per unit of score: half the central 68 %
+  double scale = 0;                  ///< log_time per unit of score: half the central 68 %
 
   std::size_t size() const { return at_s.size(); }
 };
@@ -83,8 +83,8 @@ Blocks blocks_of(std::span<const double> medians_s, std::span<const double> time
   return blocks;
 }
 
-/// The logarithm of a time that stands at this score. Beyond the central 80 % by the scale alone: the outermost values
-/// are spikes, and the next minute may well lie outside of all that was seen.
+/// The logarithm of the time at this score. Beyond the central 80 % from the scale alone: the outermost values are
+/// spikes, and the next minute may well be outside of all that was seen.
 double log_time_at(const Blocks& blocks, double score) {
   const std::size_t first = blocks.size() / 10;
   const std::size_t last = blocks.size() - 1 - first;
@@ -96,23 +96,23 @@ double log_time_at(const Blocks& blocks, double score) {
   return blocks.sorted[above - 1] + share * (blocks.sorted[above] - blocks.sorted[above - 1]);
 }
 
-/// What one correlation time and noise say of the next minute's average score: Student's t.
+/// The next minute's average score under one correlation time and noise: Student's t.
 struct Component {
   double weight = 0;  ///< its logarithm, until all are known
   double mean = 0;
   double deviation = 0;
   double correlation_time_s = 0;
-  bool strong = false;  ///< what it moves within the span stands out of the noise
+  bool strong = false;  ///< its movement within the span exceeds the noise
 };
 
-/// Kalman's filter over the scores and, beside it, over ones: by both the unknown mean is integrated out (flat), by the
-/// sum of squares the scale (its logarithm flat).
+/// Kalman's filter over the scores and, in parallel, over ones: together they integrate out the unknown mean (flat),
+/// and the sum of squares integrates out the scale (its logarithm flat).
 Component component_of(const Blocks& blocks, double span_s, double correlation_time_s, double noise_ratio) {
   const double drift = 1 / (1 + noise_ratio);
   const double noise = 1 - drift;
   const auto degrees = static_cast<double>(blocks.size() - 1);
-  double scores = 0;  // the wandering part as filtered, if the mean were 0
-  double ones = 0;    // what a mean of 1 would move it by
+  double scores = 0;  // the filtered wandering part, if the mean were 0
+  double ones = 0;    // its shift by a mean of 1
   double variance = drift;
   double determinant = 1;
   double oo = 0;
@@ -139,11 +139,11 @@ Component component_of(const Blocks& blocks, double span_s, double correlation_t
   }
   const double mean = so / oo;
   const double squares = std::max(ss - so * so / oo, 1e-12);
-  // The minute's average keeps this much of where the drift stands at the end.
+  // The minute's average keeps this share of the drift at the end.
   const double kept = correlation_time_s / kMinute * (1 - std::exp(-kMinute / correlation_time_s));
   const double of_mean = 1 - kept * ones;
   const double ahead = drift * (2 * correlation_time_s / kMinute * (1 - kept) - kept * kept);
-  // What is white from block to block may be drift that is faster than they are.
+  // Noise that is white from block to block may be drift faster than the blocks.
   const double white = noise * span_s / static_cast<double>(blocks.size()) / kMinute;
   Component c;
   c.weight = -0.5 * (std::log(determinant) + std::log(oo) + degrees * std::log(squares));
@@ -154,7 +154,7 @@ Component component_of(const Blocks& blocks, double span_s, double correlation_t
   return c;
 }
 
-/// `count` correlation times from `correlation_time_s` on, each `ratio` times the one before.
+/// `count` correlation times from `correlation_time_s` on, each `ratio` times the last one.
 std::vector<Component> components_of(const Blocks& blocks, double span_s, double correlation_time_s, double ratio,
                                      int count) {
   std::vector<Component> all;
@@ -164,7 +164,7 @@ std::vector<Component> components_of(const Blocks& blocks, double span_s, double
   return all;
 }
 
-/// Weights as shares: they add up to 1.
+/// Turns weights into shares: they add up to 1.
 void normalise(std::vector<Component>& all) {
   const double best = std::ranges::max_element(all, {}, &Component::weight)->weight;
   double sum = 0;
@@ -172,8 +172,8 @@ void normalise(std::vector<Component>& all) {
   for (Component& c : all) c.weight /= sum;
 }
 
-/// The widest that correlation times from `least_s` on give, of those that are not excluded. Of a drift that is weaker
-/// than the noise no span of reasonable length could say that it is not there.
+/// The widest half width that correlation times from `least_s` on give, of those not excluded. No span of reasonable
+/// length could exclude a drift that is weaker than the noise.
 double slow_half_width(const Blocks& blocks, std::vector<Component> all, double least_s) {
   std::ranges::sort(all, std::ranges::greater{}, &Component::deviation);
   double chance = 0;
@@ -191,7 +191,7 @@ double mixture_quantile(const std::vector<Component>& all, int degrees, double p
     const double middle = (low + high) / 2;
     double below = 0;
     for (const Component& c : all) {
-      // What weighs nothing is not worth the time.
+      // Skips components of no weight to save time.
       if (c.weight > 1e-4) below += c.weight * student_t_below((middle - c.mean) / c.deviation, degrees);
     }
     (below < p ? low : high) = middle;
@@ -206,11 +206,11 @@ MedianPrediction predict_median(std::span<const double> medians_s, std::span<con
   prediction.value = median(medians_s);
   const std::size_t n = medians_s.size();
   if (n < 2) return prediction;
-  // Each epoch stands for the time until the next.
+  // Each epoch represents the time until the next.
   prediction.span_s = (times_s.back() - times_s.front()) * static_cast<double>(n) / static_cast<double>(n - 1);
   if (n < kLeastEpochs) return prediction;
   const Blocks blocks = blocks_of(medians_s, times_s);
-  if (blocks.sorted.front() == blocks.sorted.back()) {  // as far as the clock can tell
+  if (blocks.sorted.front() == blocks.sorted.back()) {  // within the clock's resolution
     prediction.interval = Interval{prediction.value, prediction.value};
     return prediction;
   }
@@ -224,8 +224,8 @@ MedianPrediction predict_median(std::span<const double> medians_s, std::span<con
   double log_correlation_time = 0;
   for (const Component& c : all) log_correlation_time += c.weight * std::log(c.correlation_time_s);
   prediction.correlation_time_s = std::exp(log_correlation_time);
-  // Two less than a known correlation time and noise would leave: of ten epochs the grid is no fine judge, and 89 %
-  // were covered. Even, and no more than matters.
+  // Two less than a known correlation time and noise would leave: with ten epochs the grid is uncertain, and 89 % were
+  // covered. Even, and no larger than matters.
   const int degrees = std::min(static_cast<int>(blocks.size() - 3) / 2 * 2, 30);
   const double low = std::exp(log_time_at(blocks, mixture_quantile(all, degrees, kAlpha / 2)));
   const double high = std::exp(log_time_at(blocks, mixture_quantile(all, degrees, 1 - kAlpha / 2)));

@@ -8,15 +8,15 @@
 
 namespace busbar {
 
-/// Numbers that are the same on every rank and with every standard library: the engine is fixed by the standard, its
-/// distributions are not, so none is used.
+/// Numbers that are the same on every rank and with every standard library: the standard fixes the engine, but not its
+/// distributions, so none is used.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : engine_(seed) {}
 
   /// Uniform in [0, n); n > 0.
   std::uint64_t below(std::uint64_t n) {
-    // Numbers from the incomplete last stretch would make small results likelier.
+    // Numbers from the incomplete last stretch would favor small results.
     const std::uint64_t limit = ~std::uint64_t{0} - (~std::uint64_t{0} % n + 1) % n;
     std::uint64_t value = engine_();
     while (value > limit) value = engine_();

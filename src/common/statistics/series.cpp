@@ -25,8 +25,8 @@ std::optional<Modes> two_modes(std::span<const double> values) {
   if (*widest <= 5 * median(gaps) || 4 * below < n || 4 * (n - below) < n) return std::nullopt;
   const std::span<const double> low(sorted.data(), below);
   const std::span<const double> high(sorted.data() + below, n - below);
-  // The widest of many gaps is often 5 times the median one with no modes at all (in every fifth series of 20 to 100
-  // independent log-normal values): the gap must also be wide beside the groups.
+  // The widest of many gaps is often 5 times the median one without any modes (in every fifth series of 20 to 100
+  // independent log-normal values): the gap must also be wide relative to the groups.
   if (*widest <= 2 * std::max(interquartile_range(low), interquartile_range(high))) return std::nullopt;
   return Modes{median(low), median(high), static_cast<double>(below) / static_cast<double>(n)};
 }

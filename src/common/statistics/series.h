@@ -9,7 +9,7 @@
 namespace busbar {
 
 /// Two groups of values far apart: the largest gap in the central 80 % is above 5 times the median gap and twice the
-/// interquartile range of either side, and each side holds a quarter at least. Nothing below 8 values.
+/// interquartile range of either side, and each side holds at least a quarter. Null below 8 values.
 struct Modes {
   double low = 0;   ///< median of the lower group
   double high = 0;  ///< median of the upper group
@@ -17,7 +17,7 @@ struct Modes {
 };
 std::optional<Modes> two_modes(std::span<const double> values);
 
-/// Values above Q3 + 3 (Q3 - Q1), quartiles of nearest rank: reported, never removed.
+/// Values above Q3 + 3 (Q3 - Q1), nearest-rank quartiles: reported, never removed.
 struct Outliers {
   std::size_t count = 0;
   double share_of_sum = 0;  ///< their part of the sum of all values

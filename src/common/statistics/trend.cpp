@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::size_t kLeastSeries = 8;
 constexpr std::size_t kLeastEarlier = 5;
-constexpr double kMemoryStep = 0.05;  // of the grid of correlations, from 0 to 0.95
+constexpr double kMemoryStep = 0.05;  // step of the grid of correlations, from 0 to 0.95
 constexpr int kTriedMemories = 20;
 constexpr double kLeastVariance = 1e-12;  // of logarithms: times are written with seven digits
 
-/// Of one statistic at `n` values: what it exceeds by chance in 10, 1 and 0.1 % of series, at the worst of correlations
-/// 0, 0.5, 0.8 and 0.9; 2 500 to 60 000 series each.
+/// For a statistic of `n` values: the bounds that it exceeds by chance in 10, 1 and 0.1 % of series, at the worst of
+/// correlations 0, 0.5, 0.8 and 0.9; 2 500 to 60 000 series each.
 struct Tail {
   double n;
   std::array<double, 3> quantiles;
@@ -31,7 +31,7 @@ constexpr std::array kLastTail{Tail{6, {2.9, 7.8, 13.4}}, Tail{7, {2.4, 6.2, 11.
                                Tail{10, {2.0, 5.0, 9.0}}, Tail{14, {1.8, 4.5, 7.6}}, Tail{20, {1.7, 4.1, 6.9}},
                                Tail{40, {1.6, 3.9, 6.4}}, Tail{100, {1.5, 3.7, 6.0}}};
 
-/// The p of a statistic: its logarithm is linear between the table's quantiles, and the table in ln(n).
+/// The p of a statistic: its logarithm is linear between the table's quantiles, and the table is linear in ln(n).
 double tail_p(std::span<const Tail> tail, std::size_t n, double statistic) {
   const double at = std::clamp(static_cast<double>(n), tail.front().n, tail.back().n);
   std::size_t i = 1;
@@ -47,8 +47,7 @@ double tail_p(std::span<const Tail> tail, std::size_t n, double statistic) {
   return std::pow(10, -std::max(decades, 0.0));
 }
 
-/// Values far from the line of Theil and Sen, drawn to its neighbourhood: one run in trouble is no trend, and must not
-/// hide one.
+/// Moves values far from the line of Theil and Sen close to it: one troubled run is no trend, and must not hide one.
 std::vector<double> without_spikes(std::span<const double> series) {
   std::vector<double> at(series.size());
   std::iota(at.begin(), at.end(), 0.0);
@@ -66,8 +65,8 @@ std::vector<double> without_spikes(std::span<const double> series) {
   return rest;
 }
 
-/// A series less its level, as it looks once the correlation of neighbours is taken out (Prais and Winsten 1954), and
-/// what a change explains of it.
+/// A series less its level, with the correlation of neighbors removed (Prais and Winsten 1954), and how much of it a
+/// change explains.
 class Whitened {
  public:
   Whitened(std::span<const double> series, double correlation)
@@ -88,7 +87,7 @@ class Whitened {
     for (const double value : values_) squares_ += value * value;
   }
 
-  /// Logarithm of the likelihood, the level integrated out; `explained`: of the squares, by a change.
+  /// Logarithm of the likelihood, the level integrated out; `explained`: the part of the squares explained by a change.
   double likelihood(double explained) const {
     const auto n = static_cast<double>(values_.size());
     return -(n - 1) / 2 * std::log(std::max(squares_ - explained, n * kLeastVariance)) + std::log(first_) -
@@ -110,7 +109,7 @@ class Whitened {
     return zw * zw / (zz - zo * zo / ones_);
   }
 
-  /// By another level from `at` on, above 0.
+  /// Part explained by another level from `at` on; above 0.
   double by_step(std::size_t at) const {
     const auto later = static_cast<double>(values_.size() - 1 - at);
     const double zo = step_ * (1 + later * step_);
@@ -130,13 +129,13 @@ class Whitened {
   double squares_ = 0;
 };
 
-/// A change of a series: how much likelier it makes it, as the logarithm, each with the correlation that suits best.
+/// A change of a series: how much likelier the series becomes with it, as a logarithm, each with the best correlation.
 struct LikeliestChange {
   double statistic = 0;
   std::size_t at = 0;
 };
 
-/// The likeliest of those from `first` to `last`; `explained`: of a whitened series, by one of them.
+/// The likeliest change from `first` to `last`; `explained`: the part of a whitened series explained by one of them.
 template <class Explained>
 LikeliestChange likeliest_change(std::span<const double> series, std::size_t first, std::size_t last,
                                  Explained explained) {
