@@ -21,7 +21,7 @@ namespace {
 
 using Text = std::string_view;
 
-/// The enumerator of that word; else throws an error that lists all. `wanted`: "a cadence".
+/// Sets the enumerator of that word; otherwise throws an error that lists all. `wanted`: "a cadence".
 template <class Enum>
 void choose(Enum& value, Text text, Text wanted) {
   const std::optional<Enum> known = from_word<Enum>(text);
@@ -56,7 +56,7 @@ void set_bytes(Config& config, Text text) {
   config.*field = positive_bytes(text);
 }
 
-/// The items between commas, without spaces around them.
+/// The items between commas, spaces around them dropped.
 std::vector<Text> items_of(Text text) {
   return mapped(split_list(text), [](Text item) { return trimmed(item, " "); });
 }
@@ -66,12 +66,12 @@ void set_sizes(Config& config, Text text) {
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   config.sizes = sizes;
-  // The header and JSON show the range in either case.
+  // The header and JSON name the range in either case.
   config.minbytes = sizes.front();
   config.maxbytes = sizes.back();
 }
 
-/// Comma-separated names, or `all`; a repeated name counts once.
+/// Comma-separated names, or `all`; a name given twice counts once.
 template <typename T, typename All, typename Parse>
 std::vector<T> parse_names(Text text, const All& all, Parse parse, Text wanted) {
   std::vector<T> values;
@@ -133,8 +133,8 @@ constexpr std::array kOptions{
     Option{'g', "ngpus", "N", "1", "GPUs per thread; ranks = processes x threads x GPUs", false, set_int<&C::ngpus, 1, 1024>},
     Option{'b', "minbytes", "SIZE", "32M", "first size", false, set_bytes<&C::minbytes>},
     Option{'e', "maxbytes", "SIZE", "32M", "upper bound of the sizes, inclusive", false, set_bytes<&C::maxbytes>},
-    Option{'i', "stepbytes", "SIZE", "1M", "step between sizes if -f is at most 1", false, set_bytes<&C::stepbytes>},
-    Option{'f', "stepfactor", "X", "1", "ratio of sizes; at most 1: off, sizes grow by -i", false, [](C& c, Text text) { c.stepfactor = parse_double(text, 0); }},
+    Option{'i', "stepbytes", "SIZE", "1M", "difference of successive sizes, used if -f is at most 1", false, set_bytes<&C::stepbytes>},
+    Option{'f', "stepfactor", "X", "1", "ratio of successive sizes; at most 1: sizes grow by -i", false, [](C& c, Text text) { c.stepfactor = parse_double(text, 0); }},
     Option{'n', "iters", "N", "20", "timed iterations", false, set_int<&C::iters, 1>},
     Option{'m', "agg_iters", "N", "1", "operations per iteration, launched as one group; time is divided by n x m", false, set_int<&C::agg_iters, 1>},
     Option{'w', "warmup_iters", "N", "1", "warm-up iterations of each placement", false, set_int<&C::warmup_iters, 0>},
@@ -146,13 +146,13 @@ constexpr std::array kOptions{
     Option{'r', "root", "RANK", "0", "root; all or -1: every rank in turn", false, set_root},
     Option{'z', "blocking", "0..3", "0", "1: wait and barrier after each operation; 2: wait only; 3: wait and barrier after each iteration, the barrier not timed", false, set_int<&C::blocking, 0, 3>},
     Option{'y', "stream_null", "0|1", "0", "use the NULL stream", false, set_switch<&C::stream_null>},
-    Option{'T', "timeout", "SECONDS", "(by step)", "report and end the job if a step makes no progress for this long; default: 30 s or 20 times the expected time; 0: never", false, set_timeout},
+    Option{'T', "timeout", "SECONDS", "(by step)", "report and end the job if a step makes no progress for so long; by default 30 s or 20 times the expected time; 0: never", false, set_timeout},
     Option{'G', "cudagraph", "N", "0", "capture the iterations in a CUDA graph and launch it N times; 0: off", false, set_int<&C::cudagraph, 0>},
     Option{'C', "report_cputime", "0|1", "0", "report the host time to enqueue instead of the time to finish", false, set_switch<&C::report_cputime>},
-    Option{'a', "average", "0..3", "1", "which time is reported: 0 rank 0, 1 average over ranks, 2 min, 3 max", false, [](C& c, Text text) { c.average = static_cast<Average>(parse_int(text, 0, 3)); }},
+    Option{'a', "average", "0..3", "1", "the reported time: 0 rank 0, 1 average over ranks, 2 min, 3 max", false, [](C& c, Text text) { c.average = static_cast<Average>(parse_int(text, 0, 3)); }},
     Option{'R', "local_register", "0..2", "0", "register the buffers: 1 ncclCommRegister, 2 symmetric window", false, set_int<&C::local_register, 0, 2>},
     Option{'x', "cta_policy", "0..2", "(unset)", "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", false, [](C& c, Text text) { c.cta_policy = parse_int(text, 0, 2); }},
-    Option{'D', "device_implementation", "0..4", "0", "device API kernels instead of NCCL's: all_reduce 1 LSA, 2 LSA by vectors, 3 multimem, 4 multimem by vectors; alltoall 1, 2 alike, 3 GIN, 4 GIN and LSA; needs -R 2", false, set_int<&C::device_implementation, 0, 4>},
+    Option{'D', "device_implementation", "0..4", "0", "device API kernels instead of NCCL's: all_reduce 1 LSA, 2 LSA by vectors, 3 multimem, 4 multimem by vectors; alltoall 1, 2 the same, 3 GIN, 4 GIN and LSA; needs -R 2", false, set_int<&C::device_implementation, 0, 4>},
     Option{'V', "device_cta_count", "1..128", "16", "CTAs of the device API kernels", false, set_int<&C::device_cta_count, 1, 128>},
     Option{'J', "output_file", "FILE.json", "(none)", "write the results as JSON; an existing file is kept, FILE.json.0 is written", false, set_output_file},
     Option{'S', "report_timestamps", "0|1", "0", "add the time of day to each row", false, set_switch<&C::report_timestamps>},
@@ -162,33 +162,33 @@ constexpr std::array kOptions{
     Option{'K', "per_iter_skip", "N", "0", "leave the first N iterations out of the -I figures", false, set_int<&C::per_iter_skip, 0>},
     Option{'h', "help", "", "", "print this and exit", false, nullptr},
 
-    Option{0, "config", "FILE.yaml", "(none)", "read options from a file, keys are the long names; the command line wins", false, nullptr},
+    Option{0, "config", "FILE.yaml", "(none)", "read options from a file, whose keys are the long names; the command line overrides it", false, nullptr},
     Option{0, "sizes", "LIST", "(none)", "exactly these sizes, such as 8,1K,4M; instead of -b -e -f -i", true, set_sizes},
-    Option{0, "placement", "out|in|both", "both", "which halves of a row are measured", false, [](C& c, Text text) { choose(c.placement, text, "a placement"); }},
+    Option{0, "placement", "out|in|both", "both", "the halves of a row to measure", false, [](C& c, Text text) { choose(c.placement, text, "a placement"); }},
     Option{0, "backend", kBackendChoices, "auto", "auto: NCCL if every rank has a GPU, MPI on host memory if no host has one", false, [](C& c, Text text) { choose(c.backend, text, "a backend"); }},
-    Option{0, "buffers", "rotate|reuse", "rotate", "rotate: each call takes the next message of a buffer of -e, so that caches keep none; reuse: all take one, as OSU and IMB do", false, [](C& c, Text text) { choose(c.buffers, text, "a use of the buffers"); }},
-    Option{0, "nonblocking", "", "", "call MPI's nonblocking functions and wait for each; adds the column start, the time until a call was started", false, set_switch<&C::nonblocking>},
-    Option{0, "mpi-threads", "single|funneled|serialized|multiple", "single", "the thread level to request from MPI; above single, libraries take locks. Command line only", false, [](C& c, Text text) { choose(c.mpi_threads, text, "a thread level of MPI"); }},
-    Option{0, "pattern", "latency|oneway|both", "latency", "pingpong: latency: a message there and one back; oneway, both: windows of messages, one way or both ways at once", false, [](C& c, Text text) { choose(c.pattern, text, "a pattern"); }},
-    Option{0, "window", "N", "64", "pingpong's oneway and both: messages under way at once", false, set_int<&C::window, 1, 65536>},
-    Option{0, "pairs", "half|all", "half", "pingpong: half: rank i with i + n/2; all: every rank with every other in turn, a row per round", false, [](C& c, Text text) { choose(c.pairs, text, "a choice of pairs"); }},
+    Option{0, "buffers", "rotate|reuse", "rotate", "rotate: each call uses the next message in a buffer of -e bytes, so that caches keep none; reuse: all calls use one, as in OSU and IMB", false, [](C& c, Text text) { choose(c.buffers, text, "a use of the buffers"); }},
+    Option{0, "nonblocking", "", "", "call MPI's nonblocking functions and wait for each; adds the column start, the time to start a call", false, set_switch<&C::nonblocking>},
+    Option{0, "mpi-threads", "single|funneled|serialized|multiple", "single", "thread level requested from MPI; above single, libraries take locks; command line only", false, [](C& c, Text text) { choose(c.mpi_threads, text, "a thread level of MPI"); }},
+    Option{0, "pattern", "latency|oneway|both", "latency", "for pingpong: latency: a message there and one back; oneway, both: windows of messages, one way or both ways at once", false, [](C& c, Text text) { choose(c.pattern, text, "a pattern"); }},
+    Option{0, "window", "N", "64", "for pingpong's oneway and both: messages in flight at once", false, set_int<&C::window, 1, 65536>},
+    Option{0, "pairs", "half|all", "half", "for pingpong: half: rank i with i + n/2; all: every rank with every other in turn, a row per round", false, [](C& c, Text text) { choose(c.pairs, text, "a choice of pairs"); }},
     Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
     Option{0, "history", "FILE", "(none)", "add the run to this SQLite file, for `busbar history`", false, set_file<&C::history>},
     Option{0, "dry-run", "", "", "print the plan and the memory it needs, measure nothing", false, set_switch<&C::dry_run>},
-    Option{0, "topology", "", "", "show where each process is bound, and the locality of GPUs and network cards", false, set_switch<&C::topology>},
+    Option{0, "topology", "", "", "show where each rank is bound, and the locality of GPUs and network cards", false, set_switch<&C::topology>},
     Option{0, "hang-timeout", "SECONDS", "(by step)", "the same as -T", false, set_timeout},
-    Option{0, "paranoid", "", "", "all ranks compare their calls before each case; exit code 6 if one deviates", false, set_switch<&C::paranoid>},
+    Option{0, "paranoid", "", "", "before each case all ranks compare what they are about to call; exit code 6 if one deviates", false, set_switch<&C::paranoid>},
     Option{0, "inject", "FAULT", "(none)", "break one rank on purpose, to test alarms: rank=3,op=42,kind= one of skip late:5s count dtype op stop kill crash flip drop double shift overrun", true, [](C& c, Text text) { c.inject = parse_injection(text); }},
     Option{0, "stat", "", "", "statistical mode: sample until the median is known to --rel-ci; adds median, +-CI%, p99, samples and why it stopped", false, set_switch<&C::stat>},
     Option{0, "rel-ci", "X%", "1%", "with --stat: half width of the 95 % interval at which a cell is done", false, set_rel_ci},
-    Option{0, "min-time", "SECONDS", "0", "with --stat: time each cell for at least this long", false, set_seconds<&C::min_time_s>},
-    Option{0, "max-time", "SECONDS", "120", "with --stat: limit of the whole run", false, set_seconds<&C::max_time_s>},
-    Option{0, "cell-time", "SECONDS", "20", "with --stat: limit of one placement of one row", false, set_seconds<&C::cell_time_s>},
-    Option{0, "epochs", "N", "400", "with --stat: at most this many epochs per cell", false, set_int<&C::epochs, 6, 100000>},
-    Option{0, "seed", "N", "0", "with --stat: seed for the order of cells; 0: random, and printed", false, [](C& c, Text text) { c.seed = static_cast<std::uint64_t>(parse_int(text, 0)); }},
+    Option{0, "min-time", "SECONDS", "0", "with --stat: time each cell for at least so long", false, set_seconds<&C::min_time_s>},
+    Option{0, "max-time", "SECONDS", "120", "with --stat: time limit of the whole run", false, set_seconds<&C::max_time_s>},
+    Option{0, "cell-time", "SECONDS", "20", "with --stat: time limit of one placement of one row", false, set_seconds<&C::cell_time_s>},
+    Option{0, "epochs", "N", "400", "with --stat: maximum number of epochs per cell", false, set_int<&C::epochs, 6, 100000>},
+    Option{0, "seed", "N", "0", "with --stat: seed of the order of cells; 0: drawn and printed", false, [](C& c, Text text) { c.seed = static_cast<std::uint64_t>(parse_int(text, 0)); }},
     Option{0, "cadence", "auto|isolated|stream", "auto", "with --stat: each call after a barrier, or back to back; auto: isolated on host memory, stream on GPUs", false, [](C& c, Text text) { choose(c.cadence, text, "a cadence"); }},
-    Option{0, "per-rank", "", "", "with --stat: a table of every rank's own time, its lateness and how often it came last", false, set_switch<&C::per_rank>},
+    Option{0, "per-rank", "", "", "with --stat: print each rank's own time, its lateness and how often it came last", false, set_switch<&C::per_rank>},
     Option{0, "skew", "", "", "with --stat: add the spread of the ranks' entry times", false, set_switch<&C::skew>},
     Option{0, "samples", "FILE", "(none)", "with --stat: write every sample as CSV", false, set_file<&C::samples_file>},
     Option{0, "show-algo", "", "", "add the algorithm, protocol and channels that ran to each row", false, set_switch<&C::show_algo>},
@@ -209,13 +209,13 @@ std::string label(const Option& option) {
 namespace {
 
 constexpr std::size_t kHelpColumn = 38;
-constexpr char kFixedBlank = '\v';  ///< a space at which no line may end
+constexpr char kFixedSpace = '\v';  ///< a space at which no line ends
 
-/// The terminal's width, if the shell exports it.
+/// The terminal's last column, if the shell exports it.
 std::size_t last_column() {
   constexpr std::size_t kUsual = 100;
-  const char* const asked = std::getenv("COLUMNS");
-  const std::size_t columns = asked != nullptr ? std::strtoul(asked, nullptr, 10) : 0;
+  const char* const text = std::getenv("COLUMNS");
+  const std::size_t columns = text != nullptr ? std::strtoul(text, nullptr, 10) : 0;
   return columns >= kHelpColumn + 32 && columns <= 1000 ? columns : kUsual;
 }
 
@@ -233,7 +233,7 @@ constexpr std::string_view kExitCodes =
 
 bool of_nccl_tests(const Option& option) { return option.short_name != 0; }
 
-/// `left`, then `right` wrapped between the help column and the last column.
+/// `left`, then `right` wrapped between the help column and the last.
 std::string entry(const std::string& left, std::string_view right) {
   std::string text = wrapped(right, kHelpColumn, kHelpColumn, last_column());
   if (left.size() + 2 > kHelpColumn) {
@@ -241,14 +241,14 @@ std::string entry(const std::string& left, std::string_view right) {
   } else {
     text.replace(0, left.size(), left);
   }
-  std::ranges::replace(text, kFixedBlank, ' ');
+  std::ranges::replace(text, kFixedSpace, ' ');
   return text;
 }
 
 std::string with_default(const Option& option) {
   const std::string_view text = option.default_text;
   if (text.empty() || text.front() == '(') return std::string(option.help);
-  return fmt::format("{} (default:{}{})", option.help, kFixedBlank, text);
+  return fmt::format("{} (default:{}{})", option.help, kFixedSpace, text);
 }
 
 std::string option_lines(bool nccl_tests, std::span<const std::string_view> only) {
