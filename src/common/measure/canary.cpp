@@ -57,8 +57,8 @@ CoreTime spin_on_core(const CoreClocks& clocks) {
   for (double spun_s = 0; spun_s < kShortest || (spun_s < kLongest && clocks.cpu_s() - begin.cpu_s < kEnoughCpu);)
     spun_s = clocks.wall_s() - begin.wall_s;
   const CoreTime end = so_far(clocks);
-  const bool told = begin.waited_s >= 0 && end.waited_s >= 0;
-  return {end.wall_s - begin.wall_s, end.cpu_s - begin.cpu_s, told ? end.waited_s - begin.waited_s : -1};
+  const bool known = begin.waited_s >= 0 && end.waited_s >= 0;
+  return {end.wall_s - begin.wall_s, end.cpu_s - begin.cpu_s, known ? end.waited_s - begin.waited_s : -1};
 }
 
 namespace {

@@ -46,8 +46,8 @@ Cell cell_of(const Collective& collective, const Row& row, const HalfResult& hal
 
 /// `busbar` next to this program, else from PATH.
 std::string busbar_program() {
-  const fs::path beside = program_beside("busbar");
-  return access(beside.c_str(), X_OK) == 0 ? beside.string() : beside.filename().string();
+  const fs::path sibling = program_beside("busbar");
+  return access(sibling.c_str(), X_OK) == 0 ? sibling.string() : sibling.filename().string();
 }
 
 /// The child's message, without our usual prefix.

@@ -72,7 +72,7 @@ struct CellStats : CellTimes {
 /// What a stage of accept runs on.
 enum class Stage : std::uint8_t {
   doctor,    ///< checks every node
-  per_host,  ///< every host by itself, all at once
+  per_host,  ///< every host alone, all at once
   pairs,     ///< hosts in pairs: `locate`
   whole,     ///< all ranks
 };

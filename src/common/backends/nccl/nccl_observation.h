@@ -144,7 +144,7 @@ struct ObservationSetup {
 };
 
 /// What --show-algo, --show-prediction and the phases of creation need. A plugin or a log that the user has chosen is
-/// kept, at the cost of what it would have reported. `installed_tuner`: a tuner that NCCL finds by itself, empty if
+/// kept, at the cost of what it would have reported. `installed_tuner`: a tuner that NCCL finds unasked, empty if
 /// there is none; it chooses, so it is kept too.
 ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& setting,
                                   const std::string& installed_tuner);
