@@ -109,7 +109,7 @@ TEST_CASE("hosts that were never met are neither asked in haste, probed nor told
   CHECK(evidence.hosts[0].ever_reached);
   CHECK_FALSE(evidence.hosts[1].ever_reached);
   CHECK(evidence.hosts[1].silence == Silence::none);
-  tell_others(view, "told");
+  tell_others(view, "reported");
 }
 
 TEST_CASE("where watchers cannot meet the first host speaks, and every other part says its line", "[meeting]") {

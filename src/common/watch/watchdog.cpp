@@ -331,7 +331,7 @@ std::string Watchdog::handle(std::string_view request) {
     return std::string(kComing);
   }
   if (request == kPing) return "here";
-  if (request == kTold) {
+  if (request == kReported) {
     told_ = true;
     return "noted";
   }

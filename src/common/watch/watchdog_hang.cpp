@@ -452,7 +452,7 @@ void Watchdog::terminated(int signal) {
   // A launcher's signal may reach other hosts much later, when no process here is left to answer them.
   if (!is_plain) {
     const bool hidden = !now.failed_connections.empty() || is_first_host_hidden(now, evidence);
-    report(now, evidence, finding, speaks_for_job(now, evidence) || !hidden, kTold);
+    report(now, evidence, finding, speaks_for_job(now, evidence) || !hidden, kReported);
     if (!kept_.empty()) say_within(1, line);
     return;
   }

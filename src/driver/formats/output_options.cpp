@@ -66,7 +66,7 @@ std::vector<OwnOption> output_own_options(OutputOptions& options) {
 }
 
 void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool) {
-  // What cannot be created comes before what can, so that a bad name leaves no files behind.
+  // What cannot be created comes before what can, so that a bad name leaves no files.
   if (!options.prometheus.empty()) check_prometheus(options.prometheus);
   if (!options.history.empty()) check_history(options.history);
   std::vector<File> files;
