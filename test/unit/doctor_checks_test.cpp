@@ -248,7 +248,7 @@ TEST_CASE("each check of locality fires", "[doctor]") {
   const Sick all[] = {
       {"dgx_h100", far.c_str(), "locality.rails", "", kWarn, "7 of 8 GPUs share no PCI switch"},
       {"dgx_h100", all_far.c_str(), "locality.rails", "", kFail, "only through another CPU"},
-      {"dgx_h100", untold.c_str(), "locality.numa", "0000:1b:00.0", kWarn, "does not tell"},
+      {"dgx_h100", untold.c_str(), "locality.numa", "0000:1b:00.0", kWarn, "does not report"},
       {"dgx_h100", wrong_side.c_str(), "rank.cpus", "", kWarn, "another NUMA node than its GPU"},
   };
   for (const Sick& sick : all) check_sick(sick);

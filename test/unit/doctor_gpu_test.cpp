@@ -277,20 +277,20 @@ TEST_CASE("Reasons and remedies are told word by word", "[doctor][gpu]") {
   for (const SickGpu& one : kSick) rows.push_back(only(one.change));
   CHECK(
       told(rows) ==
-      R"(FAIL gpu.lost [GPU 2 0000:20:00.0] lost: it does not answer the driver any more; dmesg | grep Xid; reboot; power and PCIe seating of the board; return it if it comes again
-FAIL gpu.needs_reset [GPU 2 0000:20:00.0] needs a reset: the driver refuses it until then; nvidia-smi -r -i 2, or reboot
+      R"(FAIL gpu.lost [GPU 2 0000:20:00.0] lost: it no longer answers the driver; run dmesg | grep Xid; reboot; check power and PCIe seating of the board; return it if it comes again
+FAIL gpu.needs_reset [GPU 2 0000:20:00.0] needs a reset: the driver refuses it until you reset it; run nvidia-smi -r -i 2, or reboot
 FAIL gpu.ecc [GPU 2 0000:20:00.0] 1 uncorrected: memory errors that were not corrected, since the driver was loaded; drain the host, reset the GPU; return the board if it comes again
 FAIL gpu.ecc [GPU 2 0000:20:00.0] 3 uncorrected in SRAM: errors in the GPU's own memories cannot be mapped away; return the board
-WARN gpu.ecc [GPU 2 0000:20:00.0] 10001 corrected in SRAM, 0 in DRAM: unusually many errors, all corrected; watch it; uncorrected ones may follow
-WARN gpu.ecc [GPU 2 0000:20:00.0] 0 corrected in SRAM, 20000001 in DRAM: unusually many errors, all corrected; watch it; uncorrected ones may follow
-FAIL gpu.row_remap [GPU 2 0000:20:00.0] pending: a bad row of memory waits to be replaced; drain the host; nvidia-smi -r -i 2, or reboot
+WARN gpu.ecc [GPU 2 0000:20:00.0] 10001 corrected in SRAM, 0 in DRAM: unusually many errors, all corrected; watch it: uncorrected ones may follow
+WARN gpu.ecc [GPU 2 0000:20:00.0] 0 corrected in SRAM, 20000001 in DRAM: unusually many errors, all corrected; watch it: uncorrected ones may follow
+FAIL gpu.row_remap [GPU 2 0000:20:00.0] pending: a bad row of memory waits to be replaced; drain the host; run nvidia-smi -r -i 2, or reboot
 FAIL gpu.row_remap [GPU 2 0000:20:00.0] failed: a bad row of memory could not be replaced; return the board
 FAIL gpu.row_remap [GPU 2 0000:20:00.0] failed: a bad row of memory could not be replaced; return the board
-WARN gpu.row_remap [GPU 2 0000:20:00.0] 2 replaced: rows of memory with uncorrected errors were replaced; the GPU is good again; watch it; return the board if the number grows
+WARN gpu.row_remap [GPU 2 0000:20:00.0] 2 replaced: rows of memory with uncorrected errors were replaced; the GPU is healthy again; watch it; return the board if the number grows
 WARN gpu.retired_pages [GPU 2 0000:20:00.0] 4 retired: bad pages of memory were taken out of use; watch it; NVIDIA replaces boards from 60 on
-FAIL gpu.retired_pages [GPU 2 0000:20:00.0] pending: a bad page of memory waits to be retired; drain the host; nvidia-smi -r -i 2, or reboot
+FAIL gpu.retired_pages [GPU 2 0000:20:00.0] pending: a bad page of memory waits to be retired; drain the host; run nvidia-smi -r -i 2, or reboot
 FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 18 active: down: link 5; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are to be expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 FAIL gpu.nvlink_speed [GPU 2 0000:20:00.0] 13281 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 FAIL gpu.fabric [GPU 2 0000:20:00.0] not started: the GPU is not registered with the NVSwitch fabric; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 FAIL gpu.fabric [GPU 2 0000:20:00.0] in progress: the GPU is not registered with the NVSwitch fabric; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
@@ -299,27 +299,27 @@ FAIL gpu.fabric [GPU 2 0000:20:00.0] clique 7: another clique than GPU 0: no NVL
 FAIL gpu.fabric [GPU 2 0000:20:00.0] degraded: the fabric has less bandwidth than it should; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 FAIL gpu.fabric [GPU 2 0000:20:00.0] route unhealthy: a way through the NVSwitches is broken; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 WARN gpu.fabric [GPU 2 0000:20:00.0] recovering: the fabric is being repaired; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-WARN gpu.multicast [GPU 2 0000:20:00.0] not supported: no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower; driver and fabric manager of one version, from 530 on; in a virtual machine all GPUs of the board
-WARN gpu.cumem [GPU 2 0000:20:00.0] not supported: memory cannot be shared by handles: no CUMEM and no NVLS; NVIDIA's driver from 470 on; a container needs the same capabilities as the host's programs
-FAIL gpu.p2p [GPU 2 0000:20:00.0] with none: GPUs cannot reach each other's memory: not supported; nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings
-WARN gpu.p2p [GPU 2 0000:20:00.0] not with GPU 0,3: GPUs cannot reach each other's memory: disabled in the driver's settings; nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings
-FAIL gpu.clocks [GPU 2 0000:20:00.0] slowed by heat (hardware): the clocks are held down; cooling and power of the host: nvidia-smi -q -d PERFORMANCE
-FAIL gpu.clocks [GPU 2 0000:20:00.0] slowed by heat (driver): the clocks are held down; cooling and power of the host: nvidia-smi -q -d PERFORMANCE
-FAIL gpu.clocks [GPU 2 0000:20:00.0] slowed by power brake: the clocks are held down; cooling and power of the host: nvidia-smi -q -d PERFORMANCE
-FAIL gpu.clocks [GPU 2 0000:20:00.0] slowed by hardware (heat or power): the clocks are held down; cooling and power of the host: nvidia-smi -q -d PERFORMANCE
-WARN gpu.clocks [GPU 2 0000:20:00.0] slowed by the power cap: the GPU works at its power limit; nobody else's job there? nvidia-smi; the limit: nvidia-smi -q -d POWER
-FAIL gpu.temperature [GPU 2 0000:20:00.0] 87 C, slows down at 87 C: too hot; air flow, fans, filters and coolant of the host
-WARN gpu.temperature [GPU 2 0000:20:00.0] 78 C, slows down at 87 C: little room below the threshold; air flow, fans, filters and coolant of the host
-FAIL gpu.memory_temperature [GPU 2 0000:20:00.0] 96 C, slows down at 95 C: too hot; air flow, fans, filters and coolant of the host
+WARN gpu.multicast [GPU 2 0000:20:00.0] not supported: no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower; install driver and fabric manager of one version, from 530 on; give a virtual machine all GPUs of the board
+WARN gpu.cumem [GPU 2 0000:20:00.0] not supported: memory cannot be shared by handles: no CUMEM and no NVLS; install NVIDIA's driver from 470 on; give a container the same capabilities as the host's programs
+FAIL gpu.p2p [GPU 2 0000:20:00.0] with none: GPUs cannot reach each other's memory: not supported; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
+WARN gpu.p2p [GPU 2 0000:20:00.0] not with GPU 0,3: GPUs cannot reach each other's memory: disabled in the driver's settings; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
+FAIL gpu.clocks [GPU 2 0000:20:00.0] slowed by heat (hardware): the clocks are held down; check cooling and power of the host: nvidia-smi -q -d PERFORMANCE
+FAIL gpu.clocks [GPU 2 0000:20:00.0] slowed by heat (driver): the clocks are held down; check cooling and power of the host: nvidia-smi -q -d PERFORMANCE
+FAIL gpu.clocks [GPU 2 0000:20:00.0] slowed by power brake: the clocks are held down; check cooling and power of the host: nvidia-smi -q -d PERFORMANCE
+FAIL gpu.clocks [GPU 2 0000:20:00.0] slowed by hardware (heat or power): the clocks are held down; check cooling and power of the host: nvidia-smi -q -d PERFORMANCE
+WARN gpu.clocks [GPU 2 0000:20:00.0] slowed by the power cap: the GPU works at its power limit; check with nvidia-smi that nobody else's job is there; read the limit: nvidia-smi -q -d POWER
+FAIL gpu.temperature [GPU 2 0000:20:00.0] 87 C, slows down at 87 C: too hot; check air flow, fans, filters and coolant of the host
+WARN gpu.temperature [GPU 2 0000:20:00.0] 78 C, slows down at 87 C: little margin below the threshold; check air flow, fans, filters and coolant of the host
+FAIL gpu.memory_temperature [GPU 2 0000:20:00.0] 96 C, slows down at 95 C: too hot; check air flow, fans, filters and coolant of the host
 WARN gpu.power_cap [GPU 2 0000:20:00.0] 500 of 700 W: the power limit is below the default; nvidia-smi -i 2 -pl 700
-FAIL gpu.pcie [GPU 2 0000:20:00.0] gen 5 x8 of gen 5 x16: the PCIe link lost lanes; seating, riser and slot of the board; lspci -vv (LnkSta)
-WARN gpu.pcie [GPU 2 0000:20:00.0] gen 3 x16 of gen 5 x16: the PCIe link is slower than GPU and slot can do; look again under load; slot and BIOS settings; lspci -vv (LnkSta)
-WARN gpu.persistence [GPU 2 0000:20:00.0] off: the driver starts the GPU anew for every job: slow first calls; systemctl enable --now nvidia-persistenced
+FAIL gpu.pcie [GPU 2 0000:20:00.0] gen 5 x8 of gen 5 x16: the PCIe link lost lanes; check seating, riser and slot of the board; run lspci -vv (LnkSta)
+WARN gpu.pcie [GPU 2 0000:20:00.0] gen 3 x16 of gen 5 x16: the PCIe link is slower than GPU and slot allow; check again under load; check slot and BIOS settings; run lspci -vv (LnkSta)
+WARN gpu.persistence [GPU 2 0000:20:00.0] off: the driver starts the GPU again for every job: slow first calls; systemctl enable --now nvidia-persistenced
 WARN gpu.mig [GPU 2 0000:20:00.0] on: the GPU is divided: NCCL sees parts, without NVLink; nvidia-smi -i 2 -mig 0
 WARN gpu.compute_mode [GPU 2 0000:20:00.0] exclusive: only one process may use it; nvidia-smi -i 2 -c DEFAULT
 FAIL gpu.compute_mode [GPU 2 0000:20:00.0] prohibited: no program may use it; nvidia-smi -i 2 -c DEFAULT
-FAIL gpu.processes [GPU 2 0000:20:00.0] python: 2000 MB by process 77: somebody else's process holds memory there; end it, or another host
-WARN gpu.memory [GPU 2 0000:20:00.0] 41000 MiB in use: others of the host have 563 MiB in use: a process that is not visible from here?; nvidia-smi on the host itself; a job that did not end
+FAIL gpu.processes [GPU 2 0000:20:00.0] python: 2000 MB by process 77: somebody else's process holds memory there; end it, or use another host
+WARN gpu.memory [GPU 2 0000:20:00.0] 41000 MiB in use: others of the host have 563 MiB in use: a process that is not visible from here?; run nvidia-smi on the host itself; look for a job that did not end
 )");
 }
 
@@ -414,30 +414,30 @@ WARN gpu.fabric [GPU 1 0000:19:00.0] recovering: the fabric is being repaired; n
 -
 FAIL gpu.fabric [GPU 1 0000:19:00.0] route unhealthy: a way through the NVSwitches is broken; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 -
-FAIL gpu.nvlink [GPU 0 0000:18:00.0] 17 of 17 active: 18 are to be expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink [GPU 1 0000:19:00.0] 17 of 17 active: 18 are to be expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are to be expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 0 0000:18:00.0] 17 of 17 active: 18 are expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 1 0000:19:00.0] 17 of 17 active: 18 are expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 -
 FAIL gpu.nvlink_speed [GPU 0 0000:18:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 FAIL gpu.nvlink_speed [GPU 1 0000:19:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 FAIL gpu.nvlink_speed [GPU 2 0000:20:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
 -
-WARN gpu.p2p [GPU 0 0000:18:00.0] with none: GPUs cannot reach each other's memory: GPU not supported; nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings
-WARN gpu.p2p [GPU 1 0000:19:00.0] not with GPU 0: GPUs cannot reach each other's memory: bridges between them not supported; nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings
-WARN gpu.p2p [GPU 2 0000:20:00.0] not with GPU 1: GPUs cannot reach each other's memory: unknown; nvidia-smi topo -p2p r; IOMMU and ACS off; the driver's settings
+WARN gpu.p2p [GPU 0 0000:18:00.0] with none: GPUs cannot reach each other's memory: GPU not supported; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
+WARN gpu.p2p [GPU 1 0000:19:00.0] not with GPU 0: GPUs cannot reach each other's memory: bridges between them not supported; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
+WARN gpu.p2p [GPU 2 0000:20:00.0] not with GPU 1: GPUs cannot reach each other's memory: unknown; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
 -
 WARN gpu.mig [GPU 0 0000:18:00.0] on: the GPU is divided: NCCL sees parts, without NVLink; nvidia-smi -i 0 -mig 0
-WARN gpu.multicast [GPU 1 0000:19:00.0] not supported: no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower; driver and fabric manager of one version, from 530 on; in a virtual machine all GPUs of the board
+WARN gpu.multicast [GPU 1 0000:19:00.0] not supported: no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower; install driver and fabric manager of one version, from 530 on; give a virtual machine all GPUs of the board
 -
 FAIL gpu.compute_mode [GPU 0 0000:18:00.0] exclusive: one process may use it, and another one does; nvidia-smi -i 0 -c DEFAULT
-FAIL gpu.processes [GPU 0 0000:18:00.0] 100 MB by process 7, big: 5000 MB by process 9: somebody else's process holds memory there; end it, or another host
+FAIL gpu.processes [GPU 0 0000:18:00.0] 100 MB by process 7, big: 5000 MB by process 9: somebody else's process holds memory there; end it, or use another host
 -
 -
-WARN gpu.row_remap [GPU 0 0000:18:00.0] 512 replaced: rows of memory with uncorrected errors were replaced; the GPU is good again; watch it; return the board if the number grows
+WARN gpu.row_remap [GPU 0 0000:18:00.0] 512 replaced: rows of memory with uncorrected errors were replaced; the GPU is healthy again; watch it; return the board if the number grows
 WARN gpu.power_cap [GPU 1 0000:19:00.0] 699 of 700 W: the power limit is below the default; nvidia-smi -i 1 -pl 700
 -
 WARN gpu.model [] 1 x NVIDIA H100 80GB HBM3, 1 x NVIDIA H100 PCIe 81559 MiB, WARN if it differs: not the same on all GPUs of the host; hosts of one kind
-FAIL gpu.lost [GPU 2 0000:20:00.0] lost: it does not answer the driver any more; dmesg | grep Xid; reboot; power and PCIe seating of the board; return it if it comes again
+FAIL gpu.lost [GPU 2 0000:20:00.0] lost: it no longer answers the driver; run dmesg | grep Xid; reboot; check power and PCIe seating of the board; return it if it comes again
 -
 WARN gpu.count [] 3, FAIL if it differs: the PCI bus shows 4: the driver does not manage all, or the container was not given all; nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM
 -
@@ -446,9 +446,9 @@ SKIP gpu.count [] : a problem
 WARN gpu.count [] 2 on the PCI bus: a problem; install the driver, or give the container its GPUs (--gpus all)
 WARN gpu.count [] 2 on the PCI bus: a problem; install the driver, or give the container its GPUs (--gpus all)
 SKIP gpu.count [] : NVML: a problem
-FAIL gpu.count [] 0 on the PCI bus: NVML: a problem; nvidia-smi; dmesg | grep NVRM; reboot
-FAIL gpu.count [] 2 on the PCI bus: NVML: a problem; nvidia-smi; dmesg | grep NVRM; reboot
-FAIL gpu.count [] 2 on the PCI bus: NVML: a problem; nvidia-smi; dmesg | grep NVRM; reboot
+FAIL gpu.count [] 0 on the PCI bus: NVML: a problem; run nvidia-smi; dmesg | grep NVRM; reboot
+FAIL gpu.count [] 2 on the PCI bus: NVML: a problem; run nvidia-smi; dmesg | grep NVRM; reboot
+FAIL gpu.count [] 2 on the PCI bus: NVML: a problem; run nvidia-smi; dmesg | grep NVRM; reboot
 PASS gpu.count [] 0, FAIL if it differs; nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM
 )");
 }
