@@ -385,7 +385,7 @@ TEST_CASE("Settings that are hardly what was meant are told under an OK", "[job_
   const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::ok);
   CHECK(says(told.evidence, "NCCL_ALGO=Tree,Ring,,NVLS has an empty element"));
-  CHECK(says(told.evidence, "asks for NVLS, and there are 0 nvls channels"));
+  CHECK(says(told.evidence, "requests NVLS, but there are 0 nvls channels"));
   // It must be the same on all ranks.
   job.say(log, 1, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,NVLS"});
   CHECK(job.conclude(log).verdict == Verdict::config);

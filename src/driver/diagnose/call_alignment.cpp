@@ -9,7 +9,7 @@
 namespace busbar {
 namespace {
 
-constexpr std::int64_t kCompared = 128;  // calls of a log that are looked for in another
+constexpr std::int64_t kCompared = 128;  // calls of a log that are searched in another
 constexpr std::uint64_t kFewCalls = 2;   // a log without calls may be that of a straggler
 constexpr std::int64_t kShortest = 4;    // calls that must overlap
 
@@ -68,7 +68,7 @@ CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
   return alignment;
 }
 
-/// By opCount alone: where each call has its own, and only collectives, in which all take part, are counted.
+/// By opCount alone: if each call has its own, and only collectives, in which all take part, are counted.
 CallAlignment align_around_holes(const JobBook& book, const JoinedComm& comm, bool unknown_version) {
   CallAlignment alignment;
   for (const CommMember& member : comm.members) {
@@ -104,7 +104,7 @@ CallAlignment align_recorded(const JobBook& book, const JoinedComm& comm) {
   return alignment;
 }
 
-constexpr std::int64_t kReorderWindow = 64;  // calls within which an exchanged order is recognised
+constexpr std::int64_t kReorderWindow = 64;  // calls within which an exchanged order is recognized
 constexpr std::int64_t kMaxShift = 8;
 
 /// Streams by what they called, in rising order.
@@ -128,7 +128,7 @@ Divergence divergence_of(const auto& votes, std::int64_t key) {
   return divergence;
 }
 
-/// Before the windows: hashes of everything up to a call, where all logs begin with the communicator.
+/// Before the windows: hashes of everything up to a call, if all logs begin with the communicator.
 std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
   const auto has_holes = [](const PlacedCalls& placed) { return placed.holes; };
   if (alignment.how == CallAlignment::How::best_shift || std::ranges::any_of(alignment.streams, has_holes))
@@ -166,7 +166,7 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment) {
     begin = std::min(begin, placed.begin());
     end = std::max(end, placed.end());
   }
-  // Where the windows of ranks are far apart, no calls lie between them.
+  // If the windows of ranks are far apart, no calls are between them.
   for (std::int64_t key = begin; key < end;) {
     Votes<CallTerms> votes;
     std::int64_t next = end;
@@ -181,7 +181,7 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment) {
   return std::nullopt;
 }
 
-/// From `key` on, some number of calls are the same in both, in another order.
+/// From `key` on, both have the same calls for a while, in another order.
 bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   const std::int64_t most = std::min({a.end(), b.end(), key + kReorderWindow}) - key;
   std::vector<CallTerms> calls_a, calls_b;
@@ -249,7 +249,7 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
   CallAlignment alignment;
   if (comm.ambiguous) return alignment;
   if (!comm.recorded_as.empty()) return align_recorded(book, comm);
-  // Joined by size and order of creation, which lines that are missing change.
+  // Joined by size and order of creation, which missing lines change.
   if (comm.heuristic && lost.any()) return alignment;
   const auto lossy = [&](const CommMember& member) { return lost.of_actor[member.actor]; };
   if (std::ranges::any_of(comm.members, lossy) && (rule.reliable || rule.unknown)) {
@@ -262,13 +262,13 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
   for (const CommMember& member : comm.members) {
     if (lossy(member)) continue;
     const CommInstance& instance = book.instances[member.instance];
-    // A rank that never called is behind all others only where its log would show its calls.
+    // A rank that never called lags only if its log would show its calls.
     const bool would_show =
         instance.announced && !instance.ended && (most <= kFewCalls || book.actors[member.actor].last_call_line > 0);
     if (instance.calls.size() == 0 && !would_show) continue;
     alignment.streams.push_back({.member = &member, .calls = &instance.calls});
     if (instance.calls.size() == 0) continue;
-    // Who counts nothing, as many do from 2.27 on, says 0 in every call.
+    // A rank that counts nothing, as many from 2.27 on, has 0 in every call.
     const bool counts = rule.reliable || (rule.unknown && instance.calls.increasing());
     whole = whole && (instance.announced || (counts && instance.calls.first_op_count() == 0));
     consecutive = consecutive && instance.calls.consecutive();
@@ -303,7 +303,7 @@ std::optional<Divergence> first_divergence(const CallAlignment& alignment, const
   std::optional<Divergence> early = by_checkpoints(alignment);
   std::optional<Divergence> exact = by_windows(alignment);
   if (early && exact && exact->key >= *early->not_before && exact->key <= early->key) {
-    // Exact only where all that differ still have the whole stretch.
+    // Exact only if all that differ still have the whole stretch.
     const auto has_stretch = [&](std::uint32_t i) { return alignment.streams[i].begin() <= *early->not_before; };
     if (std::ranges::all_of(early->majority, has_stretch) && std::ranges::all_of(early->deviating, has_stretch))
       early.reset();
@@ -365,10 +365,10 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
       ended += left ? 1 : 0;
       continue;
     }
-    // The call that is missing may be the line that was cut.
+    // The missing call may be the line that was cut.
     if (left || (book.actors[placed.member->actor].cut && placed.end() + 1 == lag.front)) ++cut;
   }
-  // Who destroyed the communicator in good order waits for nobody: what the others lack are lines.
+  // A rank that destroyed the communicator cleanly waits for nobody: the others only lack lines.
   if (cut == lag.behind.size() || ended == lag.at_front.size()) return lag;
   if (alignment.how == CallAlignment::How::sequence &&
       !book.instances[alignment.streams.front().member->instance].ends_only) {

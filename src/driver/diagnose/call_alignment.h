@@ -9,11 +9,11 @@
 
 namespace busbar {
 
-/// Whose logs lack lines in their middle (rate limits, torn lines, excerpts): what they do not say may have happened.
+/// Logs that lack lines in their middle (rate limits, torn lines, excerpts): what they do not say may have happened.
 struct LostLines {
   std::vector<bool> of_actor;
   std::string sign;  ///< what shows it first: "opCount passes over 3 calls of rank 5"; empty: nothing is missing
-  /// Whose last lines may be in a stretch that is missing: in a file of one rank after another, the last before
+  /// Ranks whose last lines may be in a missing stretch: in a file of one rank after another, the last before
   /// it. They may have come further than the log says.
   std::vector<bool> ends_early;
 
@@ -41,7 +41,7 @@ struct PlacedCalls {
   }
   /// Only without holes.
   const Call& at(std::int64_t key) const { return calls->at(static_cast<std::uint64_t>(key - offset)); }
-  /// Null where there is none.
+  /// Null if there is none.
   const Call* find(std::int64_t key) const;
 };
 
@@ -49,32 +49,32 @@ struct CallAlignment {
   enum class How : std::uint8_t {
     ordinals,    ///< all logs begin with the communicator
     op_counts,   ///< NCCL's own count, where it is one (up to 2.26)
-    sequence,    ///< a number that whoever recorded the calls gave them
-    best_shift,  ///< logs begin in the middle: where they agree most
+    sequence,    ///< a number that the recorder gave the calls
+    best_shift,  ///< logs begin in the middle: placed where they agree most
     none,        ///< cannot be compared
   };
   How how = How::none;
-  bool certain = true;  ///< where calls end can be compared too
+  bool certain = true;  ///< the ends of the calls can be compared too
   std::vector<PlacedCalls> streams;
 };
 
 /// Up to 2.26 NCCL's opCount is the number of the call.
 struct OpCountRule {
-  bool reliable = false;  ///< NCCL's version is known and not above that
+  bool reliable = false;  ///< NCCL's version is known and at most that
   bool unknown = true;    ///< it may be
 };
 
 /// Calls of ranks whose logs lack lines are compared by NCCL's count or not at all.
 CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, const OpCountRule& rule);
 
-/// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; "SeqNum 412" where it was
-/// recorded with the call; where calls are matched by opCount "opCount 19b", in hexadecimal as the log has it.
+/// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; "SeqNum 412" if it was
+/// recorded with the call; "opCount 19b", hexadecimal as in the log, if calls are matched by opCount.
 std::string call_number(const CallAlignment& alignment, std::int64_t key);
 
 /// The first call in which ranks differ.
 struct Divergence {
   std::int64_t key = 0;
-  std::optional<std::int64_t> not_before;  ///< if set, it lies in [not_before, key], where only hashes are kept
+  std::optional<std::int64_t> not_before;  ///< if set, it is in [not_before, key], where only hashes are kept
   bool tie = false;                        ///< no majority
   bool order = false;                      ///< the same calls in another order
   std::int64_t shift = 0;  ///< the deviating ranks' calls are the others' this many calls later (or earlier)
@@ -94,12 +94,12 @@ struct CallLag {
   std::int64_t least = 0;               ///< of the last
   std::vector<std::uint32_t> at_front;  ///< indices of streams
   std::vector<std::uint32_t> behind;
-  std::vector<std::uint32_t> cut_off;  ///< behind only as far as their logs tell, which lack their ends
+  std::vector<std::uint32_t> cut_off;  ///< seem to lag, but their logs lack their ends
   bool waited_for = false;             ///< not merely the usual skew of calls that are enqueued ahead
 };
 
-/// Empty where all made the same number of calls. A few calls of difference are usual in a job that runs, because hosts
-/// enqueue ahead of the GPUs. Ranks wait where their last call is known not to have ended; else where most of them
+/// Empty if all made the same number of calls. A few calls of difference are usual in a running job, because hosts
+/// enqueue ahead of the GPUs. Ranks wait if their last call is known not to have ended; else if most of them
 /// stopped at the same call: in a job that moves they are spread. A lead of more than a stream's queue holds is not
 /// skew either.
 std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment, const LostLines& lost);
@@ -107,7 +107,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
 /// Whether a call was made and is known not to have ended.
 bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key);
 
-/// A communicator with what its calls tell.
+/// A communicator with what its calls show.
 struct AlignedComm : JoinedComm {
   CallAlignment alignment;
   std::optional<Divergence> divergence;

@@ -50,7 +50,7 @@ std::vector<MadeCall> last_calls(const std::map<std::size_t, const PlacedCalls*>
   return calls;
 }
 
-/// Ranks by the call that they wait in, and the calls that ranks wait in for whom these wait.
+/// Ranks by the call that they wait in, and the calls in which the ranks that they wait for wait.
 struct WaitGraph {
   std::map<Place, std::vector<std::uint32_t>> waiting;
   std::map<Place, std::set<Place>> edges;
@@ -65,7 +65,7 @@ WaitGraph wait_graph(const StreamsOfActors& streams, const std::vector<AlignedCo
   }
   for (const auto& [place, actors] : graph.waiting) {
     for (const PlacedCalls& placed : comms[place.first].alignment.streams) {
-      // Who has not made this call yet is waited for, wherever it is now.
+      // Others wait for a rank that has not made this call yet, wherever it is now.
       if (placed.end() > place.second) continue;
       const auto other = last.find(placed.member->actor);
       if (other != last.end() && other->second.first != place.first) graph.edges[place].insert(other->second);
@@ -126,7 +126,7 @@ std::set<std::pair<std::size_t, std::size_t>> last_pairs(const StreamsOfActors& 
   return pairs;
 }
 
-/// Where two ranks' orders first differ, if both made all of these calls and it is near the end.
+/// The place where two ranks' orders first differ, if both made all of these calls and it is near the end.
 bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& other) {
   if (one.size() != other.size()) return false;
   const std::set<Place> calls(one.begin(), one.end());
@@ -138,7 +138,7 @@ bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& ot
 void find_inversions(const JobBook& book, const RankMap& rank_map, const std::vector<AlignedComm>& comms,
                      const StreamsOfActors& streams, std::vector<DeadlockCycle>& cycles) {
   for (const auto& [comm_a, comm_b] : last_pairs(streams)) {
-    // order -> who has it
+    // order -> the ranks that have it
     std::map<std::vector<Place>, std::vector<std::uint32_t>> orders;
     for (const PlacedCalls& a : comms[comm_a].alignment.streams) {
       const std::uint32_t actor = a.member->actor;

@@ -27,7 +27,7 @@ const Json& member_of(const Json& json, const char* key) {
   return json.is_object() && found != json.end() ? *found : nothing;
 }
 
-/// Numbers are texts in some parts of these documents.
+/// Numbers are strings in some parts of these documents.
 std::optional<std::int64_t> whole(const Json& json) {
   if (json.is_number_integer()) return json.get<std::int64_t>();
   if (!json.is_string()) return std::nullopt;
@@ -43,7 +43,7 @@ std::string text_in(const Json& json) {
   return json.is_string() ? printable(json.get_ref<const std::string&>().substr(0, kLongestName)) : std::string();
 }
 
-/// "[0, 1, 2]", a text, or a list.
+/// "[0, 1, 2]", a string, or a list.
 std::vector<int> group_ranks(const Json& json) {
   std::vector<int> ranks;
   if (json.is_array()) {
@@ -77,7 +77,7 @@ std::uint64_t elements(const Json& shapes) {
   return all;
 }
 
-/// What all ranks have the same of: ranks may give or take different parts.
+/// The count that is equal on all ranks, because their parts may differ.
 std::uint64_t common_count(const Json& entry, const std::string& op) {
   if (mentions(op, "all_to_all") || mentions(op, "alltoall")) return 0;
   const bool output = mentions(op, "all_gather") || mentions(op, "allgather") || op == "scatter";
@@ -164,7 +164,7 @@ class DumpReader {
     its.order.push_back(entries_);
   }
 
-  /// Without entries, what the status says of the first group; others cannot be told by it, because its ids are the
+  /// Without entries, what the status says of the first group; it cannot identify others, because its ids are the
   /// process's own.
   void read_status() {
     const Json& status = member_of(member_of(json_, "pg_status"), "0");

@@ -24,21 +24,21 @@ struct TorchDump {
     std::vector<int> ranks;
     std::vector<Call> calls;           ///< collectives, in their order
     std::vector<std::uint32_t> order;  ///< of each call among all of the rank
-    std::string site;                  ///< where the program made the last: "step, train.py:77"; empty: not told
+    std::string site;                  ///< where the program made the last: "step, train.py:77"; empty: unknown
     std::uint64_t sends = 0, receives = 0;
   };
-  int rank = -1;  ///< -1: the file's name must tell
+  int rank = -1;  ///< -1: only the file's name may have it
   std::vector<Group> groups;
 };
 
 /// Whether a file that begins so is such a dump, as JSON or pickled, as PyTorch writes it by itself.
 bool looks_like_torch_dump(std::string_view head);
 
-/// The dump, or those of several ranks: in a list, or by rank. What has another type than expected is passed over.
-/// Throws Error where it is neither JSON nor a pickle of plain data; `name` begins the complaint.
+/// The dump, or those of several ranks: in a list, or by rank. Skips members of an unexpected type.
+/// Throws Error if it is neither JSON nor a pickle of plain data; `name` begins the message.
 std::vector<TorchDump> read_torch_dumps(std::string_view text, const std::string& name);
 
-/// The lists, tuples, dicts, texts and numbers of a pickle (protocols 2 to 5) as a text of JSON, for parse_json and its
+/// The lists, tuples, dicts, strings and numbers of a pickle (protocols 2 to 5) as JSON, for parse_json and its
 /// limits. Nothing of it is executed: an instruction that would make or call anything else (GLOBAL, REDUCE, ...) is
 /// refused by its name. Memory stays in proportion to the bytes. Throws Error(bad_config) that begins with `name`.
 std::string json_of_pickle(std::string_view bytes, const std::string& name);

@@ -79,7 +79,7 @@ void CallStream::append(const CallStream& later, std::uint32_t when_offset, cons
     return;
   }
   if (const std::uint64_t unseen = later.window_begin(); unseen > 0) {
-    // The calls between the two windows are not kept: what comes after them can be compared by the window only.
+    // The calls between the two windows are not kept: what follows them can be compared by the window only.
     chained_ = false;
     consecutive_ = consecutive_ && later.consecutive_ && later.first_op_count_ == last_op_count_ + 1;
     increasing_ = increasing_ && later.increasing_ && later.first_op_count_ > last_op_count_;

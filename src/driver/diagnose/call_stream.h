@@ -17,7 +17,7 @@ class Words {
   std::uint8_t id(std::string_view word);
   const std::string& text(std::uint8_t id) const;
   std::size_t size() const { return texts_.size(); }
-  /// Of the text, so that books whose numbers differ can be compared.
+  /// Of the text, so that books with different numbers can be compared.
   std::uint64_t hash(std::uint8_t id) const;
 
  private:
@@ -41,10 +41,10 @@ struct Call {
 struct OpCounts {
   std::uint64_t first = 0, last = 0;
   std::uint64_t alike = 0;        ///< lines with `last`: the calls of a group have the same
-  std::uint64_t passed_over = 0;  ///< that it counts on without a line: lines are missing, or a CUDA graph was replayed
+  std::uint64_t passed_over = 0;  ///< counted without a line: lines are missing, or a CUDA graph was replayed
 
   void see(std::uint64_t op_count);
-  /// What follows in another log of the same rank.
+  /// Appends what follows in another log of the same rank.
   void append(const OpCounts& later);
 };
 
@@ -57,7 +57,7 @@ class CallStream {
   static constexpr std::uint64_t kFirstStep = 64;
 
   void add(const Call& call, const Words& words);
-  /// What follows in another log of the same rank; `when` of its calls moves on by `when_offset`.
+  /// Appends what follows in another log of the same rank; `when` of its calls grows by `when_offset`.
   void append(const CallStream& later, std::uint32_t when_offset, const Words& words);
 
   std::uint64_t size() const { return size_; }

@@ -42,19 +42,19 @@ struct DiagnoseOptions {
 std::vector<OwnOption> own_options(DiagnoseOptions& o) {
   using Text = std::string_view;
   return {
-      {"json", "[=FILE]", "print JSON instead of text; with a file, write it there beside the text",
+      {"json", "[=FILE]", "print JSON instead of text; with a file, write it there next to the text",
        [&](Text t) {
          o.json = t.empty();
          o.json_file = t;
        }},
       {"flight", "FOLDER", "read the flight records that busbar's jobs keep there (/dev/shm)",
        [&](Text t) { o.flight_folder = t; }},
-      {"job", "ID", "with --flight: of this job; of the newest as a rule", [&](Text t) { o.jobid = t; }},
+      {"job", "ID", "with --flight: of this job (default: the newest)", [&](Text t) { o.jobid = t; }},
       {"unknown", "", "show NCCL's lines that were not understood", [&](Text) { o.unknown = true; }},
       {"rules", "FILE", "more rules for lines of logs, of your site (docs/messages.md)",
        [&](Text t) { o.rules_file = parse_file_name(t); }},
-      {"explain", "ID", "what a rule or an XID means and what to do, and no more", [&](Text t) { o.explain = t; }},
-      {"help-capture", "", "how to run a job so that its logs tell what hung", [&](Text) { o.help_capture = true; }},
+      {"explain", "ID", "print only what a rule or an XID means and what to do", [&](Text t) { o.explain = t; }},
+      {"help-capture", "", "how to run a job so that its logs show what hung", [&](Text) { o.help_capture = true; }},
   };
 }
 
@@ -72,8 +72,8 @@ DiagnoseOptions read_options(int argc, char** argv) {
   if (options.help || options.help_capture || !options.explain.empty()) return options;
   if (options.paths.empty() && options.flight_folder.empty()) {
     throw Error(ExitCode::bad_config,
-                "what to read? Give log files or folders, \"-\" for standard input, or --flight /dev/shm; `busbar "
-                "diagnose --help-capture` tells how to get logs");
+                "nothing to read. Give log files or folders, \"-\" for standard input, or --flight /dev/shm; `busbar "
+                "diagnose --help-capture` shows how to get logs");
   }
   if (!options.jobid.empty() && options.flight_folder.empty()) {
     throw Error(ExitCode::bad_config, "--job goes with --flight FOLDER");
@@ -81,7 +81,7 @@ DiagnoseOptions read_options(int argc, char** argv) {
   return options;
 }
 
-/// The evidence of each job that is not from logs, with the finding that follows from it.
+/// The evidence of each job from other sources than logs, with the finding that follows from it.
 std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInputs& inputs) {
   if (!options.flight_folder.empty()) {
     const fs::path folder = options.flight_folder;
@@ -93,8 +93,8 @@ std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInpu
     std::vector<FlightState> flights = read_flights(std::span(&folder, 1), "");
     if (flights.empty()) {
       throw Error(ExitCode::bad_config,
-                  fmt::format("--flight {}: no flight record there; busbar's jobs keep theirs in /dev/shm, or $TMPDIR "
-                              "where that is full, of each host, until the next run after a day",
+                  fmt::format("--flight {}: no flight record there; busbar's jobs keep theirs in /dev/shm of each "
+                              "host, or $TMPDIR if that is full, until the next run after a day",
                               in_quotes(folder.string())));
     }
     flights = flights_of_job(std::move(flights), options.jobid);
@@ -125,7 +125,7 @@ std::string explain(const LineRule& rule) {
   return text;
 }
 
-/// Those of the program that `id` begins with; all of them where there is none.
+/// Those of the program that `id` begins with; all of them if there is none.
 std::vector<std::string> like(std::string_view id) {
   std::vector<std::string> all, alike;
   for (const LineRule& rule : builtin_line_rules().all()) {
@@ -174,7 +174,7 @@ int diagnose(int argc, char** argv, bool is_root) {
   DiagnoseResult result;
   result.hangs = judge_hangs(options, inputs);
   result.others = std::move(inputs.others);
-  // Where only our own evidence was given there are no logs to report on.
+  // If only our own evidence was given there are no logs to report on.
   if (!inputs.logs.empty() || !inputs.ras.empty() || result.hangs.empty()) {
     ReadLogs logs = read_logs(inputs.logs, options.unknown ? kUnknownLines : 0);
     result.unknown = std::move(logs.unknown);

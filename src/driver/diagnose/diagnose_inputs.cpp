@@ -46,7 +46,7 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t kLargestFlight = 64 << 10;
 
-/// The answers of RAS in a file that holds nothing else; none where it does.
+/// The answers of RAS in a file that holds nothing else; else none.
 std::vector<std::string> only_ras(const fs::path& path) {
   const std::string text = read_piece(path, kMostFileBytes).text;
   RasBlocks blocks;
@@ -84,7 +84,7 @@ constexpr std::chrono::milliseconds kRasLimit{3000};
 
 bool lives(const RankEvidence& rank) { return rank.process.life == ProcessState::Life::alive; }
 
-/// How NCCL's RAS may be asked of the job's processes on this host; nothing where they run without NCCL.
+/// How to ask NCCL's RAS about the job's processes on this host; empty if they run without NCCL.
 std::optional<RasQuestion> ras_question(const HostEvidence& host, const RasHazards& hazards) {
   std::optional<int> version;
   for (const RankEvidence& rank : host.ranks) {
@@ -96,7 +96,7 @@ std::optional<RasQuestion> ras_question(const HostEvidence& host, const RasHazar
   return safe_ras_question(*version, hazards);
 }
 
-/// Asks twice, so that what has moved in between is known, with a pause that looks at the host itself.
+/// Asks twice to learn what has moved in between, and examines the host itself in the pause.
 RasEvidence ask_ras_twice(const RasQuestion& question, const std::function<void()>& pause) {
   RasEvidence evidence;
   evidence.why_not = question.why_not;
@@ -147,7 +147,7 @@ HostEvidence host_of(std::string name, std::vector<FlightState> flights) {
   return host;
 }
 
-/// What this host says beyond the records, which may be of several.
+/// What this host knows in addition to the records, which may be of several hosts.
 void look_at_this_host(HangEvidence& evidence) {
   for (HostEvidence& host : evidence.hosts) {
     if (host.host != evidence.reporter_host) continue;
@@ -161,7 +161,7 @@ void look_at_this_host(HangEvidence& evidence) {
 
 constexpr std::size_t kLongestShown = 400;  // of a line that was not understood
 
-/// Files that follow each other; what is in one is in the JobBook in their order, and so after merging is all.
+/// Consecutive files: the JobBook has their content in order, also after merging.
 struct Share {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -182,7 +182,7 @@ int rank_of_dump(const fs::path& path) {
   return last - first < kMostDigits ? std::stoi(name.substr(first, last - first + 1)) : -1;
 }
 
-/// Whether the file is a dump of PyTorch's Flight Recorder; then it is read, or said why not.
+/// Whether the file is a dump of PyTorch's Flight Recorder; then reads it, or reports why not.
 bool read_dump(const InputFile& input, std::size_t index, JobBook& job, LogFile& file) {
   const Piece head = read_piece(input.opens, kHead);
   if (!looks_like_torch_dump(head.text)) return false;
@@ -204,7 +204,7 @@ bool read_dump(const InputFile& input, std::size_t index, JobBook& job, LogFile&
   return true;
 }
 
-/// The answers of RAS in the middle of logs: people redirect them there. True: the line is RAS's alone.
+/// Takes answers of RAS in the middle of logs, where people redirect them. True: the line is RAS's alone.
 bool look_for_ras(const LogLine& line, RasBlocks& ras) {
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
     return ras.add(other->text) && ras_part(trimmed(other->text)) != RasPart::foreign;
@@ -300,7 +300,7 @@ DiagnoseInputs sort_inputs(std::span<const InputFile> files) {
 std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid) {
   std::string wanted(jobid);
   if (wanted.empty() && !flights.empty()) {
-    // Of those that began in one second the first by name.
+    // The first by name of those that began in the same second.
     const auto newer = [](const FlightState& a, const FlightState& b) {
       return std::pair(a.started_unix_s, b.jobid) < std::pair(b.started_unix_s, a.jobid);
     };

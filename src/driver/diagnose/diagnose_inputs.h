@@ -22,7 +22,7 @@ struct DiagnoseInputs {
     std::uint64_t bytes = 0;
     bool is_evidence = true;  ///< false: results of other commands, hang reports that cannot be read
   };
-  std::vector<InputFile> logs;  ///< all files that are nothing else
+  std::vector<InputFile> logs;  ///< all files of no other kind
   std::vector<RasEvidence> ras;
   std::vector<HangEvidence> hangs;  ///< of hang-JOBID.json
   std::vector<FlightState> flights;
@@ -32,12 +32,12 @@ struct DiagnoseInputs {
 /// Looks at the beginning of each file. Never blocks on a pipe and never throws for what is in a file.
 DiagnoseInputs sort_inputs(std::span<const InputFile> files);
 
-/// The records of job `jobid`, or, where that is empty, of the job that was started last. Throws Error(bad_config) with
-/// the choices where there is none.
+/// The records of job `jobid`, or, if that is empty, of the job that was started last. Throws Error(bad_config) with
+/// the choices if there is none.
 std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid);
 
-/// What the records of one job say, with what this host knows of those of its own: its processes, its troubles and,
-/// where they still run, what moves and NCCL's RAS service (3 s then).
+/// What the records of one job say, and what this host knows of its own ranks: processes, troubles and,
+/// if they still run, what moves and NCCL's RAS service (3 s then).
 HangEvidence evidence_of_flights(std::vector<FlightState> flights);
 
 /// What the logs of a job hold.

@@ -55,7 +55,7 @@ Finding nothing_read(const LogView& view) {
       {"busbar diagnose --help-capture"}, {"NCCL's own log of all ranks"});
 }
 
-/// What shows that something went right; empty where nothing does.
+/// What shows that something went right; empty if nothing does.
 std::vector<std::string> signs_of_health(const LogView& view) {
   std::vector<std::string> signs;
   for (const JoinedComm& comm : view.comms) {
@@ -73,7 +73,7 @@ std::vector<std::string> signs_of_health(const LogView& view) {
       signs.push_back(comm.name + ": the ranks met (bootstrap)");
     }
     if (!ended.empty())
-      signs.push_back(fmt::format("{}: ended in good order on {}", comm.name, list_actors(view.rank_map, ended)));
+      signs.push_back(fmt::format("{}: ended cleanly on {}", comm.name, list_actors(view.rank_map, ended)));
   }
   for (const auto& [key, words] : builtin_line_rules().health()) {
     const auto fact = view.book.facts.lower_bound({key, ""});
@@ -81,7 +81,7 @@ std::vector<std::string> signs_of_health(const LogView& view) {
       signs.push_back(fmt::format("{} {}", words, fact->first.second));
   }
   if (std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.timings.total >= 0; })) {
-    signs.emplace_back("initialisation was completed: its timings are told");
+    signs.emplace_back("initialization completed: its timings are logged");
   }
   const auto is_called = [](const CommInstance& one) { return one.used && one.ncalls() > 0; };
   if (std::ranges::any_of(view.book.instances, is_called)) {
@@ -90,7 +90,7 @@ std::vector<std::string> signs_of_health(const LogView& view) {
   return signs;
 }
 
-/// What makes a job that works slow, which people ask of such a log.
+/// What makes a working job slow: people ask that of such a log.
 void note_slowness(const LogView& view, Finding& finding) {
   if (view.book.facts.contains({"network", "Socket"})) {
     finding.evidence.emplace_back("the network is Socket: between hosts data go by TCP through the CPU, not by RDMA");
@@ -107,11 +107,11 @@ void note_slowness(const LogView& view, Finding& finding) {
   if (slowest_s < kSlowBootstrap) return;
   finding.evidence.push_back(
       fmt::format("the bootstrap took {:.1f} s{}: ranks waited for one that came late, or for its address", slowest_s,
-                  total_s > 0 ? fmt::format(" of {:.1f} s of initialisation", total_s) : ""));
+                  total_s > 0 ? fmt::format(" of {:.1f} s of initialization", total_s) : ""));
   finding.next.push_back(remedy("slow-bootstrap"));
 }
 
-/// Settings that are no error and hardly what was meant.
+/// Settings that are no error but rarely what was meant.
 void note_settings(const LogView& view, Finding& finding) {
   std::set<std::string> notes;
   for (const Process& process : view.book.processes) {
@@ -120,8 +120,8 @@ void note_settings(const LogView& view, Finding& finding) {
         notes.insert(fmt::format("{}={} has an empty element: is a name missing?", name, value));
       if (asks_for_nvls(name, value) && view.book.facts.contains({"nvls_channels", "0"}))
         notes.insert(
-            fmt::format("{}={} asks for NVLS, and there are 0 nvls channels: this host or NCCL does not have it "
-                        "(NCCL_DEBUG_SUBSYS=NVLS says why), and other algorithms are taken",
+            fmt::format("{}={} requests NVLS, but there are 0 nvls channels: this host or NCCL does not have it "
+                        "(NCCL_DEBUG_SUBSYS=NVLS says why), so NCCL takes other algorithms",
                         name, value));
     }
   }
@@ -132,7 +132,7 @@ Finding no_sign(const LogView& view) {
   Finding finding = make_finding(
       Verdict::unknown,
       fmt::format(
-          "no line of {} reports a failure, and none shows health either: no Init COMPLETE, no connection, no call",
+          "no line of {} reports a failure, but none shows health either: no Init COMPLETE, no connection, no call",
           name_files(view.files)),
       {fmt::format("{} were understood, and none is an error", counted(view.book.understood, "line"))},
       {remedy("whole-logs")}, {"the rest of the log, and those of the other ranks"});
@@ -143,7 +143,7 @@ Finding no_sign(const LogView& view) {
 Finding nothing_wrong(const LogView& view) {
   std::vector<std::string> signs = signs_of_health(view);
   const bool ras_well = std::ranges::any_of(view.ras, [](const RasEvidence& one) { return one.well; });
-  // Of a benchmark: wrong results stand before rows that are missing.
+  // Of a benchmark: wrong results outrank missing rows.
   const auto table = view.book.facts.lower_bound({"table", ""});
   const bool has_table = table != view.book.facts.end() && table->first.first == "table";
   const bool has_rows = std::ranges::any_of(signs, [](const auto& sign) { return sign.starts_with("a benchmark "); });
@@ -166,9 +166,9 @@ Finding nothing_wrong(const LogView& view) {
   note_settings(view, finding);
   const int nranks = view.rank_map.nranks;
   std::size_t seen = view.rank_map.rank_actors.size();
-  // Whom a line that was torn off named is one more.
+  // A rank that a torn line named is one more.
   if (nranks > 0) seen = std::min(seen, static_cast<std::size_t>(nranks));
-  finding.sentence = seen == 0 ? "nothing wrong, in lines that tell no rank"
+  finding.sentence = seen == 0 ? "nothing wrong, in lines that name no rank"
                                : fmt::format("nothing wrong in what {} of {} say{}", seen,
                                              nranks > 0 ? fmt::format("{}", counted(nranks, "rank")) : "the ranks",
                                              seen == 1 ? "s" : "");
@@ -199,23 +199,23 @@ Finding nothing_wrong(const LogView& view) {
 void note_missing(const LogView& view, Diagnosis& diagnosis) {
   const int seen = static_cast<int>(view.rank_map.rank_actors.size());
   if (view.rank_map.nranks > seen && seen > 0) {
-    diagnosis.missing.push_back(fmt::format("{} of {} ranks do not speak in {}", view.rank_map.nranks - seen,
+    diagnosis.missing.push_back(fmt::format("{} of {} ranks log nothing in {}", view.rank_map.nranks - seen,
                                             view.rank_map.nranks, name_files(view.files)));
   }
   const bool calls = std::ranges::any_of(view.book.instances, [](const CommInstance& one) { return one.ncalls() > 0; });
-  // Of no use where something else is known to be broken.
+  // Of no use if something else is known to be broken.
   const bool would_tell = diagnosis.verdict > Verdict::config;
   if (!calls && view.book.nccl_lines > 0 && would_tell) {
     diagnosis.missing.emplace_back("calls: the subsystem COLL was not on (NCCL_DEBUG_SUBSYS=INIT,NET,COLL)");
   }
   if (view.lost.any()) {
     diagnosis.missing.push_back(
-        fmt::format("lines in the middle of the logs ({}): what is not told there may have happened", view.lost.sign));
+        fmt::format("lines in the middle of the logs ({}): more may have happened there", view.lost.sign));
   }
   const std::vector<std::uint32_t> cut_off =
       ranks_that(view, [&](std::uint32_t actor) { return view.lost.ends_early[actor]; });
   if (!cut_off.empty()) {
-    diagnosis.missing.push_back(fmt::format("a stretch of the log behind {}: it may have come further than is told",
+    diagnosis.missing.push_back(fmt::format("a stretch of the log after {}: it may have come further than logged",
                                             list_actors(view.rank_map, cut_off)));
   }
   for (const JoinedComm& comm : view.comms) {
@@ -239,7 +239,7 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
   }
 }
 
-/// What failed was said by the one rank that ended by itself, where its line does not tell whose it is.
+/// A failure whose line names no rank is that of the one rank that ended by itself.
 void name_who_ended(const Findings& findings, Diagnosis& diagnosis) {
   const bool of_rank = diagnosis.verdict == Verdict::resource || diagnosis.verdict == Verdict::config;
   const auto nobodys = [&](const LineRule& rule) {
@@ -252,7 +252,7 @@ void name_who_ended(const Findings& findings, Diagnosis& diagnosis) {
   }
   if (ended.size() != 1 || diagnosis.hosts.size() > 1) return;
   diagnosis.ranks = ended;
-  diagnosis.evidence.push_back(fmt::format("rank {} alone ended by itself", ended.front()));
+  diagnosis.evidence.push_back(fmt::format("only rank {} ended by itself", ended.front()));
 }
 
 }  // namespace
@@ -312,14 +312,14 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   for (const LogFinding& finding : findings) {
     std::vector<std::string> lines = finding.evidence;
     lines.insert(lines.begin(), finding.sentence);
-    // What the sentence says already is not evidence for it.
+    // The sentence is no evidence for itself.
     std::erase_if(lines, [&](const std::string& line) { return diagnosis.sentence.find(line) != std::string::npos; });
     add_new(diagnosis.evidence, lines, kMostEvidence);
     add_new(diagnosis.missing, finding.missing, 8);
-    // What follows from the cause goes away with it, and its remedies would lead astray.
+    // What follows from the cause goes away with it, and its remedies would mislead.
     if (finding.verdict != diagnosis.verdict) continue;
     add_new(diagnosis.next, finding.next, 4);
-    // Of processes that ended the first made the others end.
+    // The first process that ended made the others end.
     if (weight(finding) != weight(findings.front()) ||
         (finding.verdict == Verdict::process_dead && &finding != findings.data()))
       continue;

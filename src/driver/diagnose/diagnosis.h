@@ -16,7 +16,7 @@ namespace busbar {
 /// A communicator over all ranks whose logs were given.
 struct CommName {
   std::string name;        ///< "communicator 0x3470ca318760efc8 (2 ranks)"
-  std::string id;          ///< commId in hexadecimal; empty: joined otherwise
+  std::string id;          ///< commId in hexadecimal; empty: joined by other means
   bool heuristic = false;  ///< by size and order of creation
   bool child = false;      ///< of a split or shrink
   int nranks = -1;
@@ -40,10 +40,10 @@ struct Diagnosis : Finding {
     std::uint64_t ordinal = 0;  ///< calls seen
     std::uint64_t op_count = 0;
     std::string last;       ///< "AllReduce count 1024 datatype 7 op 0"
-    bool recorded = false;  ///< op_count is the number that it was recorded with: PyTorch's SeqNum
+    bool recorded = false;  ///< op_count is the recorded number: PyTorch's SeqNum
   };
   std::vector<Lag> lags;                 ///< last call of each rank, the most behind first
-  std::vector<std::string> divergences;  ///< first differing call per communicator, in words, and deadlock cycles
+  std::vector<std::string> divergences;  ///< first differing call per communicator, as text, and deadlock cycles
 
   std::vector<std::string> skews;  ///< versions, environment, interfaces and HCAs that differ between ranks
   std::vector<std::pair<std::string, std::string>> facts;  ///< ("nccl_version", "2.28.9"), ("transport", "NET/IB"), ...
@@ -60,7 +60,7 @@ struct Diagnosis : Finding {
     std::string who, where;  ///< rank or process; file:line of the log
     std::string timestamp;
     std::uint64_t times = 0;
-    bool victim = false;  ///< says only that somebody else went away
+    bool victim = false;  ///< reports only that a peer went away
     bool harmless = false;
   };
   std::vector<WarningGroup> warnings;  ///< primary first

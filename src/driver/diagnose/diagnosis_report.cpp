@@ -25,7 +25,7 @@ namespace busbar {
 namespace {
 
 constexpr std::size_t kMostRows = 10;    // of a table
-constexpr std::size_t kWidestCell = 64;  // what is longer is cut; the last column is not
+constexpr std::size_t kWidestCell = 64;  // longer ones are cut, except in the last column
 
 using Cells = std::vector<std::string>;
 
@@ -84,7 +84,7 @@ std::string communicators(const Diagnosis& diagnosis) {
                     init.not_seen.empty() ? "-" : compress_ranks(init.not_seen)});
     slow.insert(slow.end(), init.slow_phases.begin(), init.slow_phases.end());
   }
-  std::string text = table("Communicators (ranks whose logs tell it)", std::move(rows));
+  std::string text = table("Communicators (ranks whose logs show it)", std::move(rows));
   if (heuristic) text += "  * joined over ranks by size and order of creation, because there is no commId\n";
   return text + lines("Slow phases of initialisation", slow);
 }
@@ -124,7 +124,7 @@ std::string transports(const Diagnosis& diagnosis) {
   for (const Diagnosis::HostPair& pair : pairs) {
     rows.push_back({pair.from, pair.to, std::to_string(pair.connections), pair.via});
   }
-  return table("Transports (\"?\": a rank whose host is not told)", std::move(rows));
+  return table("Transports (\"?\": a rank whose host is unknown)", std::move(rows));
 }
 
 std::string warnings(const Diagnosis& diagnosis) {
@@ -136,7 +136,7 @@ std::string warnings(const Diagnosis& diagnosis) {
   return table("Warnings (causes first)", std::move(rows));
 }
 
-/// Right behind the verdict, because nothing in them could change it.
+/// Right after the verdict, which these files could not influence.
 std::string unread(const Diagnosis& diagnosis) {
   std::vector<std::string> found;
   for (const LogFile& file : diagnosis.files) {
@@ -159,7 +159,7 @@ std::string files(const Diagnosis& diagnosis) {
                      counted(all, "line"), nccl, unknown);
 }
 
-/// The files that the claims rest on: others may hold more.
+/// The files that the claims are based on: others may hold more.
 std::string files_text(const DiagnoseResult& result) {
   std::vector<std::string> read;
   for (const DiagnoseInputs::OtherFile& file : result.others) {
@@ -232,7 +232,7 @@ Json diagnosis_document(const Diagnosis& diagnosis) {
     return {{"from", one.from}, {"to", one.to}, {"via", one.via}, {"connections", one.connections}};
   };
   Json document = fields_json<Finding>(diagnosis);
-  // Whom a scheduler should leave out: those where a device or the host itself is at fault.
+  // Hosts that a scheduler should leave out: a device or the host itself is at fault.
   const bool at_fault = diagnosis.verdict <= Verdict::host_unreachable;
   document.update({{"exclude", at_fault ? fmt::format("{}", fmt::join(diagnosis.hosts, ",")) : ""},
                    {"communicators", communicators_json(diagnosis)},

@@ -23,7 +23,7 @@ struct JudgedHang {
 
 /// All that was found in all that was given.
 struct DiagnoseResult {
-  std::optional<Diagnosis> logs;  ///< empty where no logs were given
+  std::optional<Diagnosis> logs;  ///< empty if no logs were given
   std::vector<JudgedHang> hangs;
   std::vector<DiagnoseInputs::OtherFile> others;
   std::vector<std::string> unknown;
@@ -32,7 +32,7 @@ struct DiagnoseResult {
 /// The first in the order of Verdict of what logs and hangs say: a primary cause in either explains the other.
 Verdict verdict_of(const DiagnoseResult& result);
 
-/// The hang whose verdict is that of all; null where it is the logs'.
+/// The hang whose verdict is that of all; null if the logs decide it.
 const JudgedHang* decisive_hang(const DiagnoseResult& result);
 
 /// For the terminal; `unknown`: with NCCL's lines that were not understood.

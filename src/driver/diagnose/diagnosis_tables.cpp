@@ -13,7 +13,7 @@ namespace busbar {
 namespace {
 
 constexpr double kSlow = 1;        // [s]
-constexpr double kSlowAlone = 10;  // [s], where no other rank can be compared
+constexpr double kSlowAlone = 10;  // [s], if no other rank can be compared
 constexpr std::size_t kMaxSlow = 16;
 
 /// Phases that took more than three times the median and a second.
@@ -51,7 +51,7 @@ void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
       if (instance.completed || instance.used) init.completed.push_back(member.rank);
     }
     if (!comm.ambiguous) init.not_seen = missing_ranks(std::vector<int>(seen.begin(), seen.end()), comm.nranks);
-    // Only that there is one, which a line of its end tells.
+    // A line of its end shows only that there is one.
     if (comm.nranks < 0 && seen.empty()) continue;
     init.slow_phases = slow_phases(view, comm);
     diagnosis.communicators.push_back(std::move(init));
@@ -143,7 +143,7 @@ void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
     const std::string who = voice_of(view, *record);
     diagnosis.warnings.push_back({.shape = record->shape,
                                   .example = record->example,
-                                  .who = who.empty() ? "not told" : who,
+                                  .who = who.empty() ? "unknown" : who,
                                   .where = record->where,
                                   .timestamp = record->timestamp,
                                   .times = record->times,
@@ -164,7 +164,7 @@ void fill_logged(const LogView& view, Diagnosis& diagnosis) {
   }
 }
 
-/// As a communicator of all ranks says; else the hosts, unless some ranks are not heard of. -1: not known.
+/// As a communicator of all ranks says; else the hosts, unless some ranks logged nothing. -1: not known.
 int nodes_of_job(const LogView& view) {
   for (const JoinedComm& comm : view.comms) {
     if (comm.nranks == view.rank_map.nranks && comm.nnodes > 0) return comm.nnodes;

@@ -50,13 +50,13 @@ std::string voice_of(const LogView& view, const WarningRecord& record) {
 
 namespace {
 
-/// The host that has an address, where a log tells it, else the address.
+/// The host that has an address, if a log shows it, else the address.
 std::string host_at(const LogView& view, const std::string& address) {
   const auto host = view.rank_map.host_of_address.find(address);
   return host == view.rank_map.host_of_address.end() || host->second.empty() ? address : host->second;
 }
 
-/// "node3 (10.0.0.4)": an address, with its host where a log names it.
+/// "node3 (10.0.0.4)": an address, with its host if a log names it.
 std::string name_peer(const LogView& view, const std::string& address) {
   const std::string host = host_at(view, address);
   return host == address ? address : fmt::format("{} ({})", host, address);
@@ -93,7 +93,7 @@ Finding finding_of(const LogView& view, const WarningRecord& record, Verdict ver
   return finding;
 }
 
-/// The same, and whoever says it is where the fault is, unless the text names others.
+/// The same, and the rank that warns has the fault, unless the text names others.
 Finding fault_of(const LogView& view, const WarningRecord& record, Verdict verdict) {
   Finding finding = finding_of(view, record, verdict);
   if (record.rule->blame == RuleBlame::nobody) return finding;
@@ -116,7 +116,7 @@ std::vector<std::string> peers_of(const LogView& view, RuleKind kind) {
   return peers;
 }
 
-/// Where all ranks but 0 speak of it, the one that does not is the root that they look for.
+/// If all ranks but 0 log it, rank 0 is the root that they try to reach.
 bool only_root_is_missing(const LogView& view, const WarningRecord& record) {
   std::set<int> spoke = record.ranks;
   for (const std::uint32_t actor : record.actors) spoke.insert(view.rank_map.rank_of[actor]);
@@ -166,7 +166,7 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
       finding.next.insert(finding.next.begin(), remedy("bridge-address"));
     }
   } else if (only_root_is_missing(view, record)) {
-    finding.sentence = fmt::format("rank 0, of which nothing is told, {} {}", refused ? "refuses" : "does not answer",
+    finding.sentence = fmt::format("rank 0, which logged nothing, {} {}", refused ? "refuses" : "does not answer",
                                    voice_of(view, record));
     finding.ranks.push_back(0);
     finding.missing.emplace_back("the log of rank 0");
@@ -179,7 +179,7 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
     return peer.starts_with("127.") || peer == "::1" || process_of(view.book, gave_up.front()).addresses.contains(peer);
   };
   if (!gave_up.empty() && !peers.empty() && std::ranges::all_of(peers, is_own)) {
-    // Its own host it has reached.
+    // It has reached its own host.
     finding.verdict = Verdict::process_dead;
     finding.sentence = fmt::format("a process on the host of {} has gone since they met: it refuses connections",
                                    list_actors(view.rank_map, gave_up));
@@ -190,11 +190,11 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
     finding.verdict = Verdict::config;
     finding.hosts.clear();
     finding.sentence =
-        fmt::format("{} is an address that only its own host can reach, and was taken for a peer's{}", peers.front(),
+        fmt::format("{} is an address that only its own host can reach, but was taken for a peer's{}", peers.front(),
                     voice_of(view, record).empty() ? "" : " by " + voice_of(view, record));
     finding.next = {remedy("bridge-address")};
   }
-  // Whoever has gone refuses, whatever made it go.
+  // A process that has gone refuses, whatever made it go.
   findings.emplace_back(std::move(finding), refused ? std::optional(Verdict::config) : std::nullopt);
 }
 
@@ -208,7 +208,7 @@ bool calls_agree(const LogView& view) {
   return compared;
 }
 
-/// Sizes differ on the wire: either the calls differ, or what NCCL made of them.
+/// Sizes differ on the wire: either the calls differ, or NCCL's choices for them.
 void find_size_mismatch(const LogView& view, const WarningRecord& record, Findings& findings) {
   Finding finding = finding_of(view, record, Verdict::arg_mismatch);
   const std::vector<SettingSkew> skews = setting_skews(view, true);
@@ -218,7 +218,7 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
     finding.sentence =
         fmt::format("the transport of {} received another size than it expected, although {}",
                     list_actors(view.rank_map, record.actors),
-                    unequal.empty() ? "the calls agree: NCCL chose otherwise there (environment, version, topology)"
+                    unequal.empty() ? "the calls agree: NCCL chose differently there (environment, version, topology)"
                                     : "a setting is not the same everywhere: " + unequal);
     if (!unequal.empty()) finding.evidence.push_back(unequal);
     if (calls_agree(view)) finding.evidence.emplace_back("the calls that the logs hold agree over all ranks seen");
@@ -234,10 +234,10 @@ std::set<std::string> hosts_of(const LogView& view, const WarningRecord& record)
   return hosts;
 }
 
-/// A path has two ends, and a completion error does not tell which is broken; a local error is the reporter's.
+/// A path has two ends, and a completion error does not show which is broken; a local error is the reporter's.
 void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::hardware);
-  // Several hosts lost a peer that none of them names: it is none of them.
+  // Several hosts lost a peer that none of them names: it is another host.
   if (peers.empty() && record.rule->blame == RuleBlame::both_ends && hosts_of(view, record).size() > 1) {
     findings.emplace_back(finding_of(view, record, Verdict::hw_fault));
     return;
@@ -254,7 +254,7 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
       finding.evidence.push_back("the peer of that connection: " + name_peer(view, peer));
     }
   }
-  // InfiniBand's own GIDs are always so; those of RoCE are so where the interface has no address.
+  // InfiniBand's own GIDs are always link-local; those of RoCE are if the interface has no address.
   const std::string low = lower_case(record.example);
   const bool roce = view.book.facts.contains({"link_layer", "RoCE"}) || mentions(low, "roce");
   const bool link_local = mentions(low, "gid fe80:") || mentions(low, "gid  fe80:") || mentions(low, "gids fe80:");
@@ -274,7 +274,7 @@ const std::string* setting_of(const LogView& view, std::uint32_t actor, const st
   return set == env.end() ? nullptr : &set->second;
 }
 
-/// Whether all who say it have the setting with which it means nothing, or came through the start all the same.
+/// Whether all ranks that log it have the setting with which it means nothing, or started all the same.
 bool is_unwanted(const LogView& view, const WarningRecord& record) {
   const auto has_begun = [&](std::uint32_t actor) {
     const std::uint32_t instance = view.book.actors[actor].instance;
@@ -304,7 +304,7 @@ void find_config(const LogView& view, const WarningRecord& record, Findings& fin
   findings.push_back(std::move(finding));
 }
 
-/// The members of communicators whose logs end without a complaint and without destroying the communicator.
+/// Members of communicators whose logs end without a complaint and without destroying the communicator.
 std::vector<std::uint32_t> silent_actors(const LogView& view) {
   std::set<std::uint32_t> members, spoke;
   for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
@@ -344,7 +344,7 @@ std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::
   return actors;
 }
 
-/// Those that stopped first, where calls show it; else all of `actors`.
+/// Those that stopped first, if calls show it; else all of `actors`.
 std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vector<std::uint32_t>& actors) {
   const std::set<std::uint32_t> asked(actors.begin(), actors.end());
   for (const AlignedComm& comm : view.comms) {
@@ -356,7 +356,7 @@ std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vecto
   return actors;
 }
 
-/// Whether some line says what went wrong: a rank that fell silent then is one more victim.
+/// Whether some line says what went wrong: then a silent rank is one more victim.
 bool cause_is_told(const LogView& view) {
   const auto tells = [](const WarningRecord& record) {
     return record.rule->kind != RuleKind::victim && record.rule->kind != RuleKind::harmless &&
@@ -365,22 +365,22 @@ bool cause_is_told(const LogView& view) {
   return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings.records(), tells);
 }
 
-/// The rank that went away is not in the logs. `what` the victims say, `peers` as they name them.
+/// The rank that went away is not in the logs. `what` the victims report, `peers` as they name them.
 Finding only_victims(const LogView& view, const std::string& what, const std::vector<std::string>& peers,
                      std::vector<std::string> evidence, const std::string& next) {
   const std::string at = peers.empty() ? "" : " at " + name_peer(view, peers.front());
   return make_finding(
       Verdict::unknown,
-      fmt::format("only victims speak: {}; the process that went away is not in {}", what, name_files(view.files)),
+      fmt::format("only victims complain: {}; the process that went away is not in {}", what, name_files(view.files)),
       std::move(evidence), {next}, {fmt::format("the log of the process{} that closed the connection", at)});
 }
 
-/// " to node3 (10.0.0.4)", where a peer is named.
+/// " to node3 (10.0.0.4)", if a peer is named.
 std::string to_first(const LogView& view, const std::vector<std::string>& peers) {
   return peers.empty() ? "" : " to " + name_peer(view, peers.front());
 }
 
-/// Programs that pass on what NCCL told them of a lost peer.
+/// Programs that pass on NCCL's report of a lost peer.
 void find_nameless_victims(const LogView& view, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::victim);
   std::vector<std::string> evidence;
@@ -423,7 +423,7 @@ void find_in_warnings(const LogView& view, Findings& findings) {
           "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
     } else {
       finding.sentence =
-          fmt::format("{}: a warning that is not known here: \"{}\"", voice_of(view, record), record.example);
+          fmt::format("{}: a warning that busbar does not know: \"{}\"", voice_of(view, record), record.example);
       finding.next.push_back(remedy("unknown-warning"));
     }
     findings.emplace_back(std::move(finding));
@@ -452,9 +452,9 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
   for (const std::string& address : named) {
     if (evidence.size() < 4) evidence.push_back("named as the peer: " + name_peer(view, address));
   }
-  // Silent ranks must be few against those that complain, or a log is merely cut.
+  // Silent ranks must be few compared with those that complain, or a log is merely cut.
   if (silent.empty() || silent.size() >= std::max<std::size_t>(victims.size(), 2)) {
-    if (refused) return;  // find_unreachable says who
+    if (refused) return;  // find_unreachable names it
     findings.emplace_back(only_victims(view, fmt::format("{} lost a connection{}", complaining, to_first(view, named)),
                                        named, std::move(evidence), remedy("lost-peer")));
     return;
@@ -471,7 +471,7 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
     finding.sentence = fmt::format("all ranks of {} fell silent: {}", *hosts.begin(), who);
     blame_hosts(view, silent, finding);
   } else {
-    finding.sentence = fmt::format("{} went away without a word: {} neither with an error nor with a goodbye", who,
+    finding.sentence = fmt::format("{} went away silently: {} without an error and without a clean end", who,
                                    silent.size() == 1 ? "its log ends" : "their logs end");
     blame(view, silent, finding);
   }

@@ -42,7 +42,7 @@ Finding divergence_finding(const LogView& view, const AlignedComm& comm) {
   Finding finding;
   finding.verdict = divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch;
   if (divergence.not_before) {
-    finding.sentence = fmt::format("{} called otherwise than {} between calls {} and {} of {}", who, others,
+    finding.sentence = fmt::format("{} called differently from {} between calls {} and {} of {}", who, others,
                                    call_number(alignment, *divergence.not_before), number, comm.name);
     finding.missing.emplace_back("the calls in full: an excerpt of the logs around that place");
   } else if (divergence.order) {
@@ -69,7 +69,7 @@ Finding divergence_finding(const LogView& view, const AlignedComm& comm) {
   }
   finding.evidence.emplace_back(alignment_note(alignment));
   finding.next.push_back(fmt::format(
-      "py-spy dump --pid of {} and of one of the others: where their stacks part is the branch that depends on "
+      "run py-spy dump --pid on {} and on one of the others: their stacks part at the branch that depends on "
       "the rank or its data",
       who));
   return finding;
@@ -90,8 +90,8 @@ WaitsIn who_waits(const LogView& view) {
   return waiting;
 }
 
-/// Whoever waits in a call of another communicator is late here because of that: not the one to ask, where somebody
-/// else is behind too.
+/// A rank that waits in a call of another communicator is late here because of that: not the one to ask if another
+/// lags too.
 CallLag without_victims(const WaitsIn& waiting, const AlignedComm& comm) {
   const std::vector<PlacedCalls>& streams = comm.alignment.streams;
   CallLag lag = *comm.lag;
@@ -149,7 +149,7 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, const AlignedCo
   return finding;
 }
 
-/// Whether those whose logs lack their ends would be late, were it not for that.
+/// Whether ranks whose logs lack their ends would be late otherwise.
 bool is_cut_off(const LogView& view, const AlignedComm& comm) {
   const CallLag& lag = *comm.lag;
   const auto left = [&](std::uint32_t stream) {
@@ -158,18 +158,17 @@ bool is_cut_off(const LogView& view, const AlignedComm& comm) {
   return lag.behind.empty() && lag.at_front.size() > lag.cut_off.size() && !std::ranges::all_of(lag.at_front, left);
 }
 
-/// Who seems late only because the end of its log is missing.
+/// A rank that seems late only because the end of its log is missing.
 Finding cut_off_finding(const LogView& view, const AlignedComm& comm) {
   const CallLag& lag = *comm.lag;
   const CallAlignment& alignment = comm.alignment;
   const std::string who = list_streams(view, alignment, lag.cut_off);
   return make_finding(
       Verdict::unknown,
-      fmt::format(
-          "{} came to call {} of {}; of {} the log ends earlier, where a stretch of it is missing: late or not, "
-          "it does not tell",
-          list_streams(view, alignment, lag.at_front), call_number(alignment, lag.front - 1), comm.name, who),
-      {}, {"the whole log of " + who + ": whether it made that call"}, {"the end of the log of " + who});
+      fmt::format("{} came to call {} of {}; the log of {} ends earlier, at a missing stretch, so it does not show "
+                  "whether it is late",
+                  list_streams(view, alignment, lag.at_front), call_number(alignment, lag.front - 1), comm.name, who),
+      {}, {"check in the whole log of " + who + " whether it made that call"}, {"the end of the log of " + who});
 }
 
 /// All ranks seen made the same last call, which is known not to have ended on some.
@@ -190,7 +189,7 @@ void find_open_call(const LogView& view, const AlignedComm& comm, Findings& find
   if (!site.empty()) finding.evidence.push_back("made in " + site);
   const int absent = comm.nranks - static_cast<int>(alignment.streams.size());
   if (absent > 0) {
-    finding.sentence = fmt::format("{} wait{} in {}; of {} other rank{} no dump is given", who,
+    finding.sentence = fmt::format("{} wait{} in {}; no dump is given of {} other rank{}", who,
                                    inside.size() == 1 ? "s" : "", call, absent, absent == 1 ? "" : "s");
     finding.missing.emplace_back("the dumps of the other ranks: whether they came to that call");
     finding.next.push_back(remedy("other-dumps"));
@@ -222,7 +221,7 @@ std::string call_of(const TorchState& state) {
   return fmt::format("{} SeqNum {}", state.op.empty() ? "collective" : state.op, state.timed_out_seq);
 }
 
-/// Whether a rank went on after its watchdog's message.
+/// Whether a rank continued after its watchdog's message.
 bool went_on(const LogView& view, const TorchRank& one) {
   if (one.state->last_completed >= one.state->timed_out_seq) return true;
   const auto actor = view.rank_map.actor_of.find(one.rank);
@@ -241,7 +240,7 @@ bool uniform(const std::string& op) {
 bool find_mismatch(const TorchGroup& timed, Findings& findings) {
   std::map<std::int64_t, std::map<std::pair<std::string, std::int64_t>, std::vector<int>>> calls;
   for (const TorchRank& one : timed) {
-    // A line that was cut tells no size.
+    // A cut line has no size.
     if (one.state->op.empty() || (uniform(one.state->op) && one.state->numel_in < 0)) continue;
     const std::int64_t numel = uniform(one.state->op) ? one.state->numel_in : -1;
     calls[one.state->timed_out_seq][{one.state->op, numel}].push_back(one.rank);
@@ -279,14 +278,14 @@ Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting,
   return finding;
 }
 
-/// All that timed out went on afterwards.
+/// All that timed out continued afterwards.
 Finding slow(const TorchGroup& timed) {
   std::vector<int> ranks;
   for (const TorchRank& one : timed) ranks.push_back(one.rank);
   return make_finding(Verdict::slow_not_hung,
-                      fmt::format("{} timed out in {} and went on afterwards: slow, not hung", list_ranks(ranks),
+                      fmt::format("{} timed out in {} and continued afterwards: slow, not hung", list_ranks(ranks),
                                   call_of(*timed.front().state)),
-                      {"calls follow the watchdog's words, or it says that the collective is completed"},
+                      {"calls follow the watchdog's message, or it says that the collective completed"},
                       {remedy("longer-timeout")});
 }
 
@@ -302,7 +301,7 @@ Finding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
   return finding;
 }
 
-/// `group`: its size, or -1; `absent`: those of its ranks that are known not to be there.
+/// `group`: its size, or -1; `absent`: its ranks that are known to be missing.
 Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting, const TorchState& waits,
                            const RankList& absent) {
   const int group = group_size(waits);
@@ -312,21 +311,21 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
       : group > 1 ? fmt::format("the other {} of the group's {} ranks", group - static_cast<int>(waiting.size()), group)
                   : std::string("the other ranks");
   Finding finding = timed_out(waiting, waits);
-  finding.sentence = fmt::format("{} timed out in {}; of {} nothing is in {}", list_ranks(waiting), call_of(waits),
+  finding.sentence = fmt::format("{} timed out in {}; nothing of {} is in {}", list_ranks(waiting), call_of(waits),
                                  others, name_files(view.files));
   finding.missing.push_back("the logs of " + others + ": whether they came to that collective");
   if (view.book.facts.contains({"ray_dedup", "lines of other ranks left out"})) {
     finding.missing.emplace_back("the lines that Ray left out (\"[repeated 15x across cluster]\"): RAY_DEDUP_LOGS=0");
   }
   finding.next.push_back(
-      fmt::format("the output of {}: one that does not time out at that SeqNum is late or gone (py-spy "
+      fmt::format("read the output of {}: one that does not time out at that SeqNum is late or gone (py-spy "
                   "dump --pid, dmesg there); if all do, it is the network",
                   others));
   finding.next.push_back(remedy("trace-buffer"));
   return finding;
 }
 
-/// Some ranks of a group whose size nothing tells: others may be late, or all may be inside.
+/// Some ranks of a group of unknown size: others may be late, or all may be inside.
 Finding of_unknown_size(const LogView& view, const std::vector<int>& waiting, const TorchState& waits) {
   Finding finding = timed_out(waiting, waits);
   finding.sentence = fmt::format("{} timed out in {}; how many ranks that group has is not in {}", list_ranks(waiting),
@@ -344,7 +343,7 @@ Finding stuck_inside(const LogView& view, const std::vector<int>& ranks, const T
   return finding;
 }
 
-/// No line says what timed out, but ranks were told that something did: those with nothing to do are not in it.
+/// No line says what timed out, but ranks got the signal that something did: idle ranks are not in it.
 void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findings) {
   std::vector<int> idle, busy;
   std::int64_t idle_at = -1, busy_at = -1;
@@ -369,7 +368,7 @@ void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findi
     finding.next.push_back(remedy("what-keeps-them"));
   } else {
     finding.sentence = fmt::format(
-        "a collective timed out, {}; which, and who is late, is not in {}",
+        "a collective timed out, {}; which one, and which rank is late, is not in {}",
         idle.empty() ? list_ranks(busy) + " had work that did not end" : list_ranks(idle) + " had nothing left to do",
         name_files(view.files));
     finding.missing.emplace_back(
@@ -423,7 +422,7 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
   const int size = group_size(*waits->state);
   const int most_told = spoke.empty() ? 0 : std::min(*spoke.rbegin(), INT_MAX - 1) + 1;
   const int nranks = std::max({view.rank_map.nranks, most_told, of_all ? size : -1});
-  // A group smaller than the job is not asked for ranks that may not be in it.
+  // A group smaller than the job need not have all ranks.
   const bool all_of_group = size > 0 && static_cast<int>(spoke.size()) >= size;
   if (!all_of_group && (static_cast<int>(spoke.size()) * 2 > nranks || (of_all && !name.empty()))) {
     for (const auto& [rank, actor] : view.rank_map.actor_of) {
@@ -434,7 +433,7 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
   if (!silent.empty()) {
     findings.push_back(
         lagging({silent.begin(), silent.end()}, usual->second, *waits->state,
-                fmt::format("PyTorch's watchdog spoke on {}, not on {}", list_ranks(spoke), list_ranks(silent))));
+                fmt::format("PyTorch's watchdog reported on {}, not on {}", list_ranks(spoke), list_ranks(silent))));
     return;
   }
   const bool some_absent = !absent.empty() || spoke.size() < 2 || (size > 0 && static_cast<int>(spoke.size()) < size);
@@ -452,7 +451,7 @@ std::string describe_divergence(const LogView& view, const AlignedComm& comm) {
   const std::string deviating = list_streams(view, alignment, divergence.deviating);
   const std::string majority = list_streams(view, alignment, divergence.majority);
   if (divergence.not_before) {
-    return fmt::format("{}: between calls {} and {} {} called otherwise than {}", comm.name,
+    return fmt::format("{}: between calls {} and {} {} called differently from {}", comm.name,
                        call_number(alignment, *divergence.not_before), call_number(alignment, divergence.key),
                        deviating, majority);
   }
@@ -488,10 +487,10 @@ void find_in_calls(const LogView& view, Findings& findings) {
 void find_in_torch(const LogView& view, Findings& findings) {
   std::map<std::string, TorchGroup> groups;
   for (const auto& [key, state] : view.book.torch.states) {
-    // A line that was cut in front tells no rank.
+    // A line that was cut in front has no rank.
     if (key.second >= 0) groups[key.first].push_back({key.second, &state});
   }
-  // Some lines do not name the group: where there is only one, they are about that.
+  // Some lines do not name the group: if there is only one, they are about that.
   if (groups.size() == 2 && groups.count("") == 1) {
     std::map<int, TorchState> merged;
     TorchGroup whole;

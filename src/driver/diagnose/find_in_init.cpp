@@ -11,7 +11,7 @@
 namespace busbar {
 namespace {
 
-/// Where a rank stands, by how far its lines say that it came.
+/// Where a rank is, by how far its lines show that it came.
 constexpr std::array<std::string_view, 7> kStages{"in the bootstrap (after Init START nothing follows)",
                                                   "in the bootstrap (after Init START nothing follows)",
                                                   "after the bootstrap, while topology and graphs are agreed on",
@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 7> kStages{"in the bootstrap (after Init 
                                                   "after the trees",
                                                   "after it"};
 
-/// By stage, from hang_diagnosis: what a rank waits for there.
+/// By stage: what a rank waits for there.
 const std::string& advice(InitStage stage) {
   return remedy(stage <= InitStage::started ? "bootstrap" : stage == InitStage::bootstrap ? "topology" : "connect");
 }
@@ -41,13 +41,13 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
     progress.complete_seen = progress.complete_seen || instance.completed;
     if (instance.started && !complete) progress.pending.push_back(member.actor);
   }
-  // Where others completed, a COMPLETE that is missing with other lines is likelier than a rank that is stuck.
+  // If others completed, a COMPLETE that is missing with other lines is likelier than a stuck rank.
   if (progress.complete_seen)
     std::erase_if(progress.pending, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });
   return progress;
 }
 
-/// Who logged what, whatever the communicator: gathered once, because there are many.
+/// Which rank logged what, in any communicator: gathered once, because there are many.
 struct Speakers {
   std::vector<bool> is_rank;           ///< by actor: logged something as a rank
   std::size_t files_without_nccl = 0;  ///< of ranks that did not come that far
@@ -101,7 +101,7 @@ Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& p
   const bool all_there = there.size() == progress.pending.size();
   Finding finding =
       make_finding(Verdict::init_stuck,
-                   fmt::format("initialisation of {}: {} began and did not complete; {}stuck {}", comm.name,
+                   fmt::format("initialization of {}: {} began but did not complete; {}stuck {}", comm.name,
                                list_actors(view.rank_map, progress.pending),
                                all_there ? "" : list_actors(view.rank_map, there) + " ", word(kStages, stage)),
                    {fmt::format("Init START of {}, Init COMPLETE of {}", list_actors(view.rank_map, progress.started),
@@ -138,34 +138,33 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
     if (instance.started || instance.stage != InitStage::none) seen.insert(member.rank);
   }
   const RankList absent_ranks = missing_ranks(std::vector<int>(seen.begin(), seen.end()), comm.nranks);
-  // A name that a broken line damaged makes one process too many, not one rank too few.
+  // A damaged name makes one process too many, not one rank too few.
   if (absent_ranks.empty()) return stuck(view, comm, progress);
   const std::string began = list_actors(view.rank_map, progress.started), given = name_files(view.files);
   std::vector<std::string> evidence{
       fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks, given, began)};
-  // Where most did not begin, the log ends too early to tell who never would.
+  // If most did not begin, the log ends too early to show which never would.
   const bool all_given = wordless + outside + progress.started.size() >= nranks && progress.started.size() * 2 > nranks;
   if (all_given || shared) {
     Finding finding =
         make_finding(Verdict::init_not_joined,
-                     fmt::format("{} of {} never began to initialise {}", list_ranks(absent_ranks), nranks, comm.name),
+                     fmt::format("{} of {} never began to initialize {}", list_ranks(absent_ranks), nranks, comm.name),
                      std::move(evidence), {remedy("before-nccl")});
     finding.ranks = absent_ranks.each();     // fewer than began
     if (outside > 0 && outside <= absent) {  // so that listing them takes no longer than reading the others did
-      finding.sentence += fmt::format(": {} spoke, but not of it", list_outside(view, comm));
+      finding.sentence += fmt::format(": {} logged lines, but none about it", list_outside(view, comm));
     } else if (wordless > 0) {
-      finding.sentence += ": without a word of NCCL are " + speakers.their_names;
+      finding.sentence += ": no line of NCCL is in " + speakers.their_names;
     } else {
       finding.sentence += fmt::format(" in {}, which holds the other {}", given, progress.started.size());
     }
     return finding;
   }
-  return make_finding(
-      Verdict::unknown,
-      fmt::format("initialisation of {}: {} began, nobody completed; {} others have no Init START in {}", comm.name,
-                  began, absent, given),
-      std::move(evidence), {remedy("other-init-logs")},
-      {fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks)});
+  return make_finding(Verdict::unknown,
+                      fmt::format("initialization of {}: {} began, none completed; {} others have no Init START in {}",
+                                  comm.name, began, absent, given),
+                      std::move(evidence), {remedy("other-init-logs")},
+                      {fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks)});
 }
 
 void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& speakers, Findings& findings) {
@@ -174,7 +173,7 @@ void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& spe
   const auto nranks = static_cast<std::size_t>(comm.nranks);
   if (nranks == 1) {
     findings.emplace_back(make_finding(Verdict::unknown,
-                                       fmt::format("{} began to initialise {} and the log ends: it waits for nobody",
+                                       fmt::format("{} began to initialize {} and the log ends: it waits for nobody",
                                                    list_actors(view.rank_map, progress.pending), comm.name),
                                        {"Init START is the last line, and no line reports an error"},
                                        {remedy("log-goes-on")}, {"the rest of the log"}));
@@ -182,7 +181,7 @@ void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& spe
   }
   // In an excerpt without its COMPLETE lines, a rank that is not seen to use the communicator need not be stuck.
   if (!progress.completed.empty() && !progress.complete_seen) return;
-  // The first exchange needs all ranks: where one completed, all had begun.
+  // The first exchange needs all ranks: if one completed, all had begun.
   if (progress.started.size() >= nranks || !progress.completed.empty()) {
     findings.push_back(stuck(view, comm, progress));
   } else {

@@ -37,7 +37,7 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
   switch (group.what) {
     case KernelEvent::What::xid: {
       const XidMeaning& xid = xid_meaning(group.number);
-      // What a program did wrong must not take a healthy GPU out of service.
+      // A program's fault must not take a healthy GPU out of service.
       const bool by_program = group.rule == nullptr ? xid.by_program : group.rule->kind != RuleKind::hardware;
       return found(by_program ? Verdict::unknown : Verdict::hw_fault,
                    fmt::format("GPU {} of {} reported XID {}: {}", device, host, group.number,
@@ -109,10 +109,10 @@ void find_in_ras(const LogView& view, Findings& findings) {
     if (!gone.empty()) {
       findings.emplace_back(gone_finding(view, ras, gone));
     } else if (!ras.lagging_ranks.empty()) {
-      Finding finding =
-          make_finding(Verdict::rank_lagging,
-                       fmt::format("NCCL's RAS says that {} launched fewer operations", list_ranks(ras.lagging_ranks)),
-                       lines_of(ras), {remedy("next-call")});
+      Finding finding = make_finding(
+          Verdict::rank_lagging,
+          fmt::format("NCCL's RAS reports that {} launched fewer operations", list_ranks(ras.lagging_ranks)),
+          lines_of(ras), {remedy("next-call")});
       finding.ranks = ras.lagging_ranks;
       findings.emplace_back(std::move(finding));
     }
@@ -122,7 +122,7 @@ void find_in_ras(const LogView& view, Findings& findings) {
 void find_doubts_of_ras(const LogView& view, Findings& findings) {
   for (const RasEvidence& ras : view.ras) {
     if (!ras.answered || ras.doubts.empty()) continue;
-    findings.emplace_back(make_finding(Verdict::unknown, "NCCL's RAS does not call the job well: " + ras.doubts.front(),
+    findings.emplace_back(make_finding(Verdict::unknown, "NCCL's RAS has doubts about the job: " + ras.doubts.front(),
                                        lines_of(ras), {ras_advice(ras.nccl_version), remedy("two-ras-answers")}));
   }
 }

@@ -31,12 +31,12 @@ std::vector<std::string> quotes(const LogView& view, What what, std::size_t most
   return lines;
 }
 
-/// Whether ranks said that a collective timed out: somebody is waited for.
+/// Ranks that reported that a collective timed out: they wait for somebody.
 struct Waiting {
   std::set<int> ranks;  ///< whose collective timed out
   std::size_t file = 0;
   std::uint64_t line = 0;  ///< of the first timeout
-  int group = -1;          ///< ranks of the group that timed out, where that is told
+  int group = -1;          ///< ranks of the group that timed out, if logged
 };
 
 Waiting find_waiting(const LogView& view) {
@@ -95,7 +95,7 @@ void add_named(const ProgramEvent& event, Finding& finding) {
   if (event.rule != nullptr) add_once(finding.rules, event.rule->id);
 }
 
-/// What the rule of a line advises, else what is usual.
+/// The remedy of a line's rule, else the usual one.
 std::string remedy_of(const ProgramEvent& event, std::string_view usual) {
   return event.rule == nullptr || event.rule->remedy.empty() ? remedy(usual) : event.rule->remedy;
 }
@@ -154,7 +154,7 @@ bool is_own(const ProgramEvent& event) {
          (event.what == What::exception && !builtin_line_rules().has("consequences", event.text));
 }
 
-/// The rank that raised it, by elimination where the line does not tell; -1: not known.
+/// The rank that raised it, by elimination if the line names none; -1: not known.
 int rank_of(const ProgramEvent& event, const Waiting& waiting) {
   if (!event.ranks.empty()) return event.ranks.front();
   if (waiting.group < 2 || static_cast<int>(waiting.ranks.size()) != waiting.group - 1) return -1;
@@ -164,7 +164,7 @@ int rank_of(const ProgramEvent& event, const Waiting& waiting) {
   return -1;
 }
 
-/// The verdict that weighs more than an end which a lack of resources or a setting may explain, where a line reports
+/// The verdict that outweighs an end which a lack of resources or a setting may explain, if a line reports
 /// one.
 std::optional<Verdict> after_resources(const LogView& view) {
   const auto tells = [](const WarningRecord& one) {
@@ -174,7 +174,7 @@ std::optional<Verdict> after_resources(const LogView& view) {
   return reported ? std::optional(Verdict::config) : std::nullopt;
 }
 
-/// A rank that raised and left before others timed out is what they waited for.
+/// A rank that raised and left before others timed out is the one they waited for.
 void find_raised(const LogView& view, const Waiting& waiting, Findings& findings) {
   if (waiting.ranks.empty()) return;
   const ProgramNote* trace = nullptr;
@@ -183,7 +183,7 @@ void find_raised(const LogView& view, const Waiting& waiting, Findings& findings
     if (!is_own(note.event) || (note.file == waiting.file && note.line >= waiting.line)) continue;
     if (!note.event.ranks.empty() && waiting.ranks.contains(note.event.ranks.front())) continue;
     const ProgramNote*& kept = note.event.what == What::traceback ? trace : raised;
-    // Of a traceback its last line: that is where it was.
+    // The last line of a traceback, because that is where it was.
     if (kept == nullptr || note.event.what == What::traceback) kept = &note;
   }
   const ProgramNote* told = raised != nullptr ? raised : trace;
@@ -201,15 +201,15 @@ void find_raised(const LogView& view, const Waiting& waiting, Findings& findings
   }
   finding.evidence.push_back(quoted(*told));
   if (raised == nullptr) finding.missing.emplace_back("the end of the traceback, which says what was raised");
-  // What it raised may be what another line explains: memory, a setting.
+  // Another line may explain what it raised: memory, a setting.
   findings.emplace_back(std::move(finding), after_resources(view));
 }
 
-/// How a process ended, in words, and what to look at then.
+/// How a process ended, as text, and what to check then.
 struct Ending {
   std::int64_t signal;
   std::string_view name, remedy;
-  bool by_itself = false;  ///< or killed without a word; codes and SIGABRT follow from what was said before
+  bool by_itself = false;  ///< or killed silently; codes and SIGABRT follow from earlier lines
 };
 
 constexpr Ending kEndings[] = {{9, "SIGKILL", "killed", true},     {7, "SIGBUS", "bus-error", true},
@@ -239,7 +239,7 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   }
   if (finding.ranks.empty() && event.local_rank >= 0 && view.rank_map.hosts.size() < 2) {
     finding.ranks.push_back(event.local_rank);
-    finding.evidence.emplace_back("that is its number on its host: its rank, where the job has one host");
+    finding.evidence.emplace_back("that is its number on its host: its rank, if the job has one host");
   }
   const std::string who = !finding.ranks.empty() ? list_ranks(finding.ranks)
                           : event.pid >= 0       ? fmt::format("process {}", event.pid)
@@ -261,7 +261,7 @@ void find_gone(const LogView& view, What what, Findings& findings) {
     if (note.event.what != what) continue;
     const bool lost = what == What::host_lost;
     Finding finding = make_finding(lost ? Verdict::host_unreachable : Verdict::process_stopped,
-                                   explained(note.event, lost ? "the launcher lost a host" : "stands still"),
+                                   explained(note.event, lost ? "the launcher lost a host" : "makes no progress"),
                                    {quoted(note)}, {remedy_of(note.event, lost ? "host-lost" : "stopped-process")});
     add_named(note.event, finding);
     findings.emplace_back(std::move(finding));
@@ -281,13 +281,13 @@ bool follows_failure(const LogView& view, const ProgramNote& end) {
 
 /// How processes ended.
 struct Ends {
-  std::vector<const ProgramNote*> notes;  ///< in front what is surest to be the first
+  std::vector<const ProgramNote*> notes;  ///< the surest to be the first in front
   bool first_is_known = false;
-  bool several_killed = false;  ///< a launcher ends the rest so: who failed first is another
+  bool several_killed = false;  ///< a launcher ends the rest so: another failed first
   bool all_alike = false;       ///< several ranks at once, on several hosts
 };
 
-/// Killed by nobody knows whom.
+/// Killed by an unknown sender.
 bool is_killed(const ProgramNote* note) {
   const ProgramEvent& event = note->event;
   return event.number == -SIGKILL && !(event.rule != nullptr && is_out_of_memory(*event.rule));
@@ -329,7 +329,7 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     if (ends.all_alike || (ends.several_killed && is_killed(note))) {
       finding.ranks.clear();
       finding.hosts.clear();
-      finding.missing.emplace_back("the first failure: several ended alike, as those do that a launcher kills");
+      finding.missing.emplace_back("the first failure: several ended alike, as processes do that a launcher kills");
     }
     const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
     std::optional<Verdict> after;
@@ -344,7 +344,7 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
   }
 }
 
-/// Lines that tell of a failure and of nothing that is known here, what may be a cause first.
+/// Lines that report an unknown failure, possible causes first.
 void find_other_errors(const LogView& view, Findings& findings) {
   std::vector<const ProgramNote*> notes;
   const auto order = [](const ProgramNote* note) {
@@ -370,7 +370,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
       if (!contains(ranks, rank) && note->event.what != What::stopped) ranks.push_back(rank);
     }
   }
-  finding.sentence = fmt::format("the log tells of a failure{}, and not of its cause: {}",
+  finding.sentence = fmt::format("the log reports a failure{}, but not its cause: {}",
                                  ranks.empty() ? "" : " on " + list_ranks(ranks), finding.evidence.front());
   const ProgramEvent& first = notes.front()->event;
   if (first.rule != nullptr && !first.rule->means.empty()) {
@@ -390,7 +390,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
   findings.emplace_back(std::move(finding));
 }
 
-/// Unwinding and aborts of NCCL whose warning the log does not hold.
+/// Unwinding and aborts of NCCL whose warning is not in the log.
 void find_unwinding(const LogView& view, Findings& findings) {
   const std::vector<std::uint32_t> failed =
       ranks_that(view, [&](std::uint32_t actor) { return view.book.actors[actor].failures > 0; });
@@ -402,7 +402,7 @@ void find_unwinding(const LogView& view, Findings& findings) {
   if (evidence.empty()) evidence.emplace_back("\"Abort COMPLETE\"");
   findings.emplace_back(
       make_finding(Verdict::unknown,
-                   fmt::format("{} failed or aborted in NCCL, and the warning that says why is not in {}",
+                   fmt::format("{} failed or aborted in NCCL, but the warning that says why is not in {}",
                                list_actors(view.rank_map, failed), name_files(view.files)),
                    std::move(evidence), {remedy("first-warning")}, {"the lines with NCCL WARN"}));
 }

@@ -106,11 +106,11 @@ void find_ranges(const LogView& view, Findings& findings) {
   for (const auto& [why, actors] : wrong) {
     findings.emplace_back(
         make_finding(Verdict::config, why, {"set by " + list_actors(view.rank_map, actors)},
-                     {fmt::format("unset {} there, or a value inside the range", why.substr(0, why.find('=')))}));
+                     {fmt::format("unset {} there, or give a value inside the range", why.substr(0, why.find('=')))}));
   }
 }
 
-/// Where NCCL took more devices than were named.
+/// NCCL took more devices than were named.
 void find_prefixes(const LogView& view, Findings& findings) {
   std::map<std::string, std::string> setting;               // by host
   std::map<std::string, std::vector<std::string>> devices;  // by host
@@ -141,9 +141,9 @@ bool is_absent(const std::string& text, std::string_view setting, const std::str
   return setting == "NCCL_NET" ? failed && low.ends_with(" " + wanted) : !failed && low.find(wanted) != kNotFound;
 }
 
-/// What was asked for by name and is not there, although NCCL may have gone on with another.
+/// What was requested by name but is missing, although NCCL may have continued with another.
 void find_absent_networks(const LogView& view, Findings& findings) {
-  std::map<std::pair<std::string, std::string>, std::vector<std::uint32_t>> lacking;  // setting, NCCL's words
+  std::map<std::pair<std::string, std::string>, std::vector<std::uint32_t>> lacking;  // setting, NCCL's message
   for (const std::uint32_t actor : view.rank_map.rank_actors) {
     const Process& process = process_of(view.book, actor);
     for (const char* setting : {"NCCL_NET", "NCCL_NET_PLUGIN"}) {
@@ -160,10 +160,10 @@ void find_absent_networks(const LogView& view, Findings& findings) {
   for (const auto& [what, actors] : lacking) {
     findings.emplace_back(make_finding(
         Verdict::config,
-        fmt::format("{} is asked for, and is not there: {}", what.first, list_actors(view.rank_map, actors)),
+        fmt::format("{} is requested, but is not there: {}", what.first, list_actors(view.rank_map, actors)),
         {fmt::format("\"{}\"", what.second)},
-        {fmt::format("ldconfig -p | grep nccl-net and ibv_devinfo in the job there: the library or the device that is "
-                     "missing; or unset {}",
+        {fmt::format("run ldconfig -p | grep nccl-net and ibv_devinfo in the job there: find the missing library or "
+                     "device; or unset {}",
                      what.first.substr(0, what.first.find('=')))}));
   }
 }

@@ -44,8 +44,8 @@ InputFile in_memory(const fs::path& path, std::string_view text) {
   return file;
 }
 
-/// Formats are chosen by the beginning: libarchive alone would take any text for some, and one that begins with zeros
-/// for an empty tar. That which is compressed is raw, whatever is in it.
+/// Chooses the format by the beginning: libarchive alone would take any text for one, and zeros at the beginning
+/// for an empty tar. A compressed file is raw, whatever is in it.
 std::shared_ptr<archive> opened(const fs::path& path, bool compressed) {
   std::shared_ptr<archive> one(archive_read_new(), archive_read_free);
   for (const int filter :
@@ -59,7 +59,7 @@ std::shared_ptr<archive> opened(const fs::path& path, bool compressed) {
   return one;
 }
 
-/// Why no more comes.
+/// Why reading stopped.
 std::string complaint(archive* one) {
   const char* const text = archive_error_string(one);
   return text == nullptr ? "it ends too early" : text;
@@ -96,11 +96,11 @@ struct Unpacker {
         add_trouble(member, "encrypted");
       } else if (unpack(in.get(), member)) {
         add(std::move(member), depth + 1);
-      } else {  // to pass over the rest of it would mean to unpack that
-        return add_trouble(member, member.trouble + "; nothing behind it is read");
+      } else {  // skipping the rest of it would mean unpacking it
+        return add_trouble(member, member.trouble + "; nothing after it is read");
       }
     }
-    if (state != ARCHIVE_EOF) {  // where no format was found it would call a function that is none (3.6)
+    if (state != ARCHIVE_EOF) {  // without a format it would call a null function (3.6)
       const bool locked = archive_format(in.get()) != 0 && archive_read_has_encrypted_entries(in.get()) > 0;
       add_trouble(packed, locked ? "encrypted" : "damaged: " + complaint(in.get()));
     } else if (files.size() == before) {
@@ -108,10 +108,10 @@ struct Unpacker {
     }
   }
 
-  /// Keeps what there is also where the end is missing: a process that died may have been writing it. False: it is too
+  /// Keeps what there is even if the end is missing: a process that died may have been writing it. False: it is too
   /// large.
   bool unpack(archive* in, InputFile& member) {
-    // Times its packed size that a member may have where it is large: deflate's most is 1032, of zeros.
+    // Times its packed size that a large member may have: deflate's maximum is 1032, for zeros.
     constexpr std::uint64_t kMostRatio = 2000, kFreeOfRatio = 64 << 20;
     constexpr std::uint64_t kPerMember = 4096;  // what an empty one costs
     const std::int64_t packed_before = archive_filter_bytes(in, -1);
@@ -126,10 +126,10 @@ struct Unpacker {
       if (size + kPerMember > room) {
         member.trouble = fmt::format("unpacked it needs more than the {} left for it", format_bytes(room));
       } else if (size > kFreeOfRatio && size / kMostRatio > packed) {
-        member.trouble = "a bomb: it unpacks to very much more than it is";
+        member.trouble = "a bomb: it unpacks to far more than its size";
       } else if (::pwrite(::fileno(member.memory.get()), block, length, offset) != static_cast<ssize_t>(length)) {
         member.trouble = std::strerror(errno);
-      } else {  // not archive_read_data(), which drops what it has where the end is missing
+      } else {  // not archive_read_data(), which drops what it has if the end is missing
         state = archive_read_data_block(in, &block, &length, &offset);
       }
     }
@@ -140,7 +140,7 @@ struct Unpacker {
   }
 };
 
-/// What is beyond 16 bits becomes halves that are no UTF-8.
+/// Characters beyond 16 bits become halves that are not UTF-8.
 std::string utf8_of(std::string_view utf16, bool high_first) {
   std::string utf8;
   for (std::size_t i = 0; i + 1 < utf16.size(); i += 2) {
@@ -162,7 +162,7 @@ void add_lines(const Json& value, bool is_text, std::string& lines) {
   } else if (value.is_array()) {
     for (const Json& item : value) add_lines(item, is_text, lines);
   } else if (value.is_object()) {
-    for (const std::string_view name : kTexts) {  // one of a record: some have the same text twice
+    for (const std::string_view name : kTexts) {  // one per record: some have the same text twice
       const auto found = value.find(name);
       if (found != value.end() && found->is_string()) return add_lines(*found, true, lines);
     }
@@ -170,7 +170,7 @@ void add_lines(const Json& value, bool is_text, std::string& lines) {
   }
 }
 
-/// Empty where there are none. Of a list that is cut or damaged those before that, and `trouble` says so.
+/// Empty if there are none. Of a cut or damaged list those before the damage, which `trouble` reports.
 std::string lines_in(std::string_view text, std::string& trouble) {
   std::string lines;
   try {

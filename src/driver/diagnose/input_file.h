@@ -14,15 +14,15 @@ namespace busbar {
 /// What editors and shells of Windows begin UTF-8 with, also in the middle of files that were joined.
 inline constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
 
-/// [bytes] by which it is recognised what a file is.
+/// [bytes] that show what a file is.
 inline constexpr std::size_t kHead = 16 << 10;
 
-/// A file to read: one that somebody named, or what was unpacked or decoded, which stands in memory.
+/// A file to read: one that was named, or what was unpacked or decoded, which is in memory.
 struct InputFile {
   std::filesystem::path path;         ///< for people; of a member ARCHIVE/MEMBER
   std::filesystem::path opens;        ///< what to open; empty: nothing
   std::string trouble;                ///< why it cannot be read, or not to its end
-  std::shared_ptr<std::FILE> memory;  ///< what `opens` lives by, where it is in memory
+  std::shared_ptr<std::FILE> memory;  ///< owns `opens` if it is in memory
 };
 
 struct Piece {
@@ -30,12 +30,12 @@ struct Piece {
   std::uint64_t size = 0;  ///< of the whole file
 };
 
-/// A regular file's first `most` bytes, and its size; empty where it is not a regular file or cannot be read. Of a pipe
-/// without a writer opening it alone would hold us up.
+/// A regular file's first `most` bytes, and its size; empty if it is not a regular file or cannot be read. Only to open
+/// a pipe without a writer would block.
 Piece read_piece(const std::filesystem::path& path, std::uint64_t most);
 
 /// The files, with what is in them in the place of archives and compressed files (tar, zip, 7z; gz, zst, xz, bz2, lz4;
-/// in each other too). Nothing is written to a disk. What is encrypted, damaged or grows too much says so in `trouble`.
+/// nested too). Nothing is written to a disk. `trouble` reports what is encrypted, damaged or grows too much.
 /// `most_bytes`: of all together; 0: half of the memory that is free. Never throws for what is in a file.
 std::vector<InputFile> unpacked(std::span<const std::filesystem::path> files, std::uint64_t most_bytes = 0);
 

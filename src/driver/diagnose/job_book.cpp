@@ -31,7 +31,7 @@ void add_group(std::vector<Group>& groups, Group&& group, std::size_t most, Same
   }
 }
 
-/// The rule that knows more of a kernel's line than its number does.
+/// The rule that says more about a kernel's line than its number.
 const LineRule* rule_of_kernel(std::string_view text) {
   for (const LineRule* rule : builtin_line_rules().matches(text)) {
     if (rule->program == "kernel") return rule;
@@ -39,7 +39,7 @@ const LineRule* rule_of_kernel(std::string_view text) {
   return nullptr;
 }
 
-// What follows a line on the next: indented, or the rest of what a terminal or a web page broke.
+// What continues a line on the next: indented, or the rest of what a terminal or a web page broke.
 bool goes_on(std::string_view next, bool anywhere) {
   const std::string_view text = without_blanks(next);
   if (text.empty() || text.size() > 1000 || text.starts_with("File \"")) return false;
@@ -57,14 +57,14 @@ int fields_of(const LogLine& line) {
          (work->timeout_ms >= 0) + (work->ran_ms >= 0);
 }
 
-/// Takes over those fields that are as they were made.
+/// Takes over fields that still have their initial value.
 template <auto... fields, class Record>
 void fill_unset(Record& ours, const Record& later) {
   static const Record kUnset{};
   (..., (ours.*fields == kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
 }
 
-/// Takes over those fields that tell something.
+/// Takes over fields that are known.
 template <auto... fields, class Record>
 void take_set(Record& ours, const Record& later) {
   static const Record kUnset{};
@@ -403,7 +403,7 @@ bool JobBook::add_to_held(const LogLine& line, std::size_t file, std::uint64_t n
   const std::string_view rest = without_blanks(other->text);
   std::string apart = held_.text + ' ' + std::string(rest);
   if (held_.torch) {
-    // A terminal breaks words, too, and who quotes them indents both halves.
+    // A terminal breaks words, too, and people who quote them indent both halves.
     std::string glued = held_.text + std::string(rest);
     const int more = fields_of(parse_log_line(glued)) - fields_of(parse_log_line(apart));
     if (more > 0 || (more == 0 && other->text.front() != ' ')) apart = std::move(glued);

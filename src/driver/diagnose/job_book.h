@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max()
 /// How far the initialisation of a rank came, according to its lines.
 enum class InitStage : std::uint8_t { none, started, bootstrap, connect, rings, trees, complete };
 
-/// One communicator of one rank, from its creation to its end: pointers are reused.
+/// One communicator of one rank, from its creation to its end, because pointers are reused.
 struct CommInstance {
   std::uint32_t process = kNone;
   std::uint32_t actor = kNone;
@@ -56,7 +56,7 @@ struct CommInstance {
   // Of calls that others recorded, where op_count is a number on which all ranks agree:
   std::string recorded_as;     ///< "process group 0 (default_pg)"; empty: they are lines of NCCL
   bool ends_only = false;      ///< only calls that ended are recorded
-  std::int64_t ended_to = -1;  ///< calls with a lower number have ended; -1: not told
+  std::int64_t ended_to = -1;  ///< calls with a lower number have ended; -1: unknown
   std::string last_site;       ///< where the program made the last one
 
   /// Calls of any kind.
@@ -72,7 +72,7 @@ struct Actor {
   int dev = -1;
   std::uint32_t instance = kNone;        ///< the communicator that its lines without a pointer are about
   int hint_rank = -1, hint_nranks = -1;  ///< of lines without a pointer
-  int job_rank = -1;                     ///< where it is told, rather than that in the largest communicator
+  int job_rank = -1;                     ///< if logged, rather than that in the largest communicator
   std::size_t last_call_file = 0;
   std::uint64_t last_call_line = 0;  ///< 0: no call
   InitTimings timings;
@@ -82,7 +82,7 @@ struct Actor {
                 failures = 0;  ///< failures: unwinding and aborts
   /// Of the failures those on the way to its first communicator: of things that NCCL tries and can do without.
   std::uint64_t tries = 0;
-  bool got_through = false;  ///< a network was chosen, or a communicator completed, after all tries so far
+  bool got_through = false;  ///< a network was chosen, or a communicator completed, after all tries
   /// instance, src, dst, transport -> channels
   std::map<std::tuple<std::uint32_t, int, int, std::string>, std::uint64_t> connections;
 
@@ -101,7 +101,7 @@ struct Process {
   std::string decoration;
   std::size_t file = 0;
   std::uint64_t first_line = 0;
-  std::uint64_t last_line = 0;  ///< UINT64_MAX: it speaks in several files
+  std::uint64_t last_line = 0;  ///< UINT64_MAX: it wrote into several files
   std::uint64_t lines = 0;
   bool anonymous = false;   ///< neither host nor pid is known
   std::uint32_t calls = 0;  ///< of all kinds, so far
@@ -109,12 +109,12 @@ struct Process {
   std::map<std::string, std::string> env;
   std::map<std::string, std::string> devices;  ///< by network
   std::set<std::string> addresses;             ///< of its out-of-band interfaces
-  std::set<std::string> absent_networks;       ///< what NCCL said of networks and plugins that are not there
+  std::set<std::string> absent_networks;       ///< what NCCL says of missing networks and plugins
   std::vector<std::uint32_t> actors;
   std::vector<std::uint32_t> instances;
 };
 
-/// An event in a kernel's log, by host where the line names it.
+/// An event in a kernel's log, by host if the line names it.
 struct KernelGroup {
   KernelEvent::What what = KernelEvent::What::xid;
   std::string host, device, text;
@@ -124,7 +124,7 @@ struct KernelGroup {
   const LineRule* rule = nullptr;  ///< that decides the line, before its number; null: none does
 };
 
-/// What a program or launcher said of a failure, and where it said it first.
+/// What a program or launcher reported of a failure, and where first.
 struct ProgramNote {
   ProgramEvent event;
   std::size_t file = 0;
@@ -132,7 +132,7 @@ struct ProgramNote {
   std::uint64_t times = 0;
 };
 
-/// Adds to a count that is there, or as a new one while there are fewer than `most`.
+/// Adds to an existing count, or a new one while there are fewer than `most`.
 void add_count(auto& counts, const auto& key, std::uint64_t times, std::size_t most) {
   if (const auto known = counts.find(key); known != counts.end()) {
     known->second += times;
@@ -174,7 +174,7 @@ struct JobBook {
 
   std::uint32_t find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line);
   std::uint32_t find_actor(std::uint32_t process, int dev);
-  /// The live communicator with this pointer in a process; a new one where there is none.
+  /// The live communicator with this pointer in a process; a new one if there is none.
   std::uint32_t find_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
   /// kNone if there is none.
   std::uint32_t live_instance(std::uint32_t process, std::uint64_t pointer);
@@ -194,14 +194,15 @@ struct JobBook {
   std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(kRecent, kNone);  ///< processes, by their pid
   std::uint32_t last_instance_ = kNone;
 
-  /// Where a line stands, and who wrote it.
+  /// Where a line is, and who wrote it.
   struct Place {
     std::uint32_t process = kNone, actor = kNone;
     std::size_t file = 0;
     std::uint64_t line = 0;
   };
   Place torn_;  ///< where a line was begun and not ended
-  /// A warning, or a line of PyTorch's watchdog, that may go on in the next lines, which people and terminals wrap.
+  /// A warning, or a line of PyTorch's watchdog, that may continue in the next lines, because people and terminals
+  /// wrap.
   struct Held {
     int lines = 0;  ///< 0: nothing is held
     bool torch = false;
@@ -210,14 +211,14 @@ struct JobBook {
   } held_;
   std::map<std::string_view, Place, std::less<>> heads_;  ///< the last line of each rule, by its id
   bool labels_lie_ = false;                               ///< of a launcher, since a line said so
-  int traced_rank_ = -1;                                  ///< whose line the last traceback began
+  int traced_rank_ = -1;                                  ///< the rank whose line began the last traceback
   bool bare_trace_ = false;                               ///< whether its last line has no decoration
   std::uint64_t error_line_ = 0;                          ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
   std::size_t table_file_ = ~std::size_t{0};     ///< has a benchmark's table
-  std::map<std::size_t, std::string> prompted_;  ///< by file: whose kernel or GPUs the next lines are about
-  bool works_ = false;                           ///< steps of its work were reported
-  /// A help text of Open MPI, which stands between lines of dashes: what its lines tell counts as a whole.
+  std::map<std::size_t, std::string> prompted_;  ///< by file: the host whose kernel or GPUs the next lines are about
+  bool works_ = false;                           ///< finished steps were reported
+  /// A help text of Open MPI, between lines of dashes: its lines count as a whole.
   struct Help {
     std::uint64_t lines = 0;  ///< 0: none is open
     std::size_t file = 0;
@@ -227,7 +228,7 @@ struct JobBook {
     std::vector<ProgramNote> held;  ///< of lines that only hold a word of failure
   } help_;
   SmiReader smi_;
-  ProgramEvent elastic_;  ///< who it was, of the block that torchrun or Hydra writes of a failure
+  ProgramEvent elastic_;  ///< the process in the block that torchrun or Hydra writes of a failure
   bool hold(const LogLine& line, const Place& from);
   bool add_to_held(const LogLine& line, std::size_t file, std::uint64_t number);
   void note_inspector(const InspectorCall& call, std::size_t file, std::uint64_t number);
@@ -238,7 +239,7 @@ struct JobBook {
   void end_help();
   void note_program(std::string_view text, std::size_t file, std::uint64_t number, bool help = false);
   void count_warning(const Warning& warning, std::string_view timestamp, const Place& from);
-  /// After the last line: a warning may have gone on.
+  /// After the last line: finishes a warning that may have continued.
   void flush();
   /// Adds up groups of the same text; further ones than the bounds allow are left out.
   void count(KernelGroup&& group);

@@ -170,7 +170,7 @@ void JobBook::count_warning(const Warning& warning, std::string_view timestamp, 
   note_peers(rule.kind, warning.text);
 }
 
-// A network or its plugin that is not there: nobody misses it unless it was asked for.
+// A missing network or plugin: no fault unless it was requested.
 void JobBook::note_absent_network(std::string_view text, std::uint32_t process) {
   constexpr std::string_view kNamed = "Plugin name set by env to ";  // up to 2.26
   Process& of = processes[process];
@@ -193,7 +193,7 @@ void JobBook::note_peers(RuleKind kind, std::string_view text) {
   }
 }
 
-/// The blocks in which torchrun and Hydra tell which process failed first.
+/// The blocks in which torchrun and Hydra report which process failed first.
 void JobBook::note_failed(std::string_view text) {
   LineFacts found = builtin_line_rules().facts_in("failed", text);
   if (found.contains("begins")) {
@@ -251,7 +251,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
   }
   for (ProgramEvent& event : events) {
     ++understood;
-    // A traceback without decorations behind a line of one rank is that rank's: SGLang decorates the head alone.
+    // A traceback without decorations after a line of one rank is that rank's: SGLang decorates the head alone.
     if (event.what == ProgramEvent::What::traceback) {
       if (speaker.rank >= 0 || !follows("traceback")) traced_rank_ = speaker.rank;
       bare_trace_ = speaker.rank < 0;

@@ -18,7 +18,7 @@ bool read_values(LogScan scan, CollCall& call) {
       scan.skip_blanks();
       continue;
     }
-    if (has_comm) break;  // NCCL writes nothing else of use behind it
+    if (has_comm) break;  // NCCL writes nothing of use after it
     const std::string_view key = scan.word();
     const std::string_view value = scan.word();
     if (key == "count") {

@@ -142,7 +142,7 @@ struct TorchWork {
   std::string_view line;   ///< all of it
 };
 
-/// A line of NCCL that nothing above describes, or a line that is not of NCCL.
+/// A line of NCCL that nothing above describes, or a line not of NCCL.
 struct OtherLine {
   bool nccl = false;
   std::string_view text;
@@ -153,14 +153,14 @@ using LogFact = std::variant<OtherLine, CollCall, InitEvent, CommShape, Connecti
                              BootstrapTimings, TuningChoice, VersionLine, EnvSetting, NetworkInUse, NetDevices, Warning,
                              ReturnCode, CommEnd, TorchWork, KernelEvent>;
 
-/// Who wrote a line, as far as the line says.
+/// The writer of a line, as far as the line says.
 struct LogOrigin {
   std::string_view host;  ///< empty if unknown
   std::int64_t pid = -1;
   std::int64_t tid = -1;
   int dev = -1;
   std::string_view timestamp;  ///< as printed; empty: none
-  /// The launcher's, in front of the prefix: "[1,3]<stdout>:"; says who where NCCL does not.
+  /// The launcher's, in front of the prefix: "[1,3]<stdout>:"; names the writer if NCCL does not.
   std::string_view decoration;
   /// The beginning of another process's line, whose end follows on the next lines.
   std::string_view torn;

@@ -61,7 +61,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Files by device and inode: a link, or a folder named beside its file, must not count a rank's calls twice.
+/// Files by device and inode: a link, or a folder named together with its file, must not count calls twice.
 using Known = std::set<std::pair<dev_t, ino_t>>;
 
 bool is_new(const fs::path& path, Known& known) {
@@ -69,7 +69,7 @@ bool is_new(const fs::path& path, Known& known) {
   return ::stat(path.c_str(), &status) != 0 || known.emplace(status.st_dev, status.st_ino).second;
 }
 
-/// Links to folders are not followed: they may lead round in circles.
+/// Links to folders are not followed: they may form cycles.
 void add_folder(const fs::path& folder, Known& known, std::vector<fs::path>& files) {
   std::error_code failed;
   std::vector<fs::directory_entry> entries;
@@ -90,7 +90,7 @@ void add_folder(const fs::path& folder, Known& known, std::vector<fs::path>& fil
 
 class Descriptor {
  public:
-  /// Does not wait for the writer of a pipe, who may never come.
+  /// Does not wait for the writer of a pipe, which may never come.
   explicit Descriptor(const fs::path& path)
       : own_(path != "-"), fd_(own_ ? ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC) : STDIN_FILENO) {}
   Descriptor(const Descriptor&) = delete;
@@ -105,7 +105,7 @@ class Descriptor {
   int fd_;
 };
 
-/// Empty where `fd` is readable, up to `limit` bytes. To be called right after opening it, for errno.
+/// Empty if `fd` is readable, up to `limit` bytes. To be called right after opening it, for errno.
 std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) {
   if (fd < 0) return std::strerror(errno);
   struct stat status {};
@@ -120,7 +120,7 @@ std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) 
   return "";
 }
 
-/// Empty where it is text, perhaps with some dirt in it. Programs that die leave NULs and halves of letters in their
+/// Empty if it is text, perhaps with some noise. Programs that die leave NULs and halves of letters in their
 /// logs, and a log that was truncated under its writer begins with a hole; a core file or an image has control
 /// characters everywhere (noise has 9 in 100).
 std::string why_not_text(std::string_view beginning) {

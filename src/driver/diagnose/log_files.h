@@ -83,7 +83,7 @@ class LineReader {
   bool fresh_ = true;  ///< at the beginning of a numbered line
   bool escapes_ = false;
   bool carriages_ = false;
-  bool skipping_ = false;  ///< behind the cut of a line
+  bool skipping_ = false;  ///< after the cut of a line
 };
 
 /// A file that was read, or why it was not.
@@ -98,7 +98,7 @@ struct LogFile {
 };
 
 /// The files that paths name, each once: files themselves ("-": standard input), and the regular files in folders,
-/// however deep, in order of name. A folder that cannot be listed is itself in the list. Throws Error where a path does
+/// however deep, in order of name. A folder that cannot be listed is itself in the list. Throws Error if a path does
 /// not exist.
 std::vector<std::filesystem::path> find_log_files(std::span<const std::filesystem::path> paths);
 

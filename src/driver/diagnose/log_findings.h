@@ -16,7 +16,7 @@
 
 namespace busbar {
 
-/// A job's book with everything worked out that several findings need.
+/// A job's book, and what several findings derive from it.
 struct LogView {
   const JobBook& book;
   std::span<const LogFile> files;
@@ -33,17 +33,17 @@ std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<c
 /// "4 files", "the file x.log".
 std::string name_files(std::span<const LogFile> files);
 
-/// The oldest NCCL that the logs or RAS name, as ncclGetVersion tells it; 0: none does.
+/// The oldest NCCL that the logs or RAS name, as ncclGetVersion has it; 0: none is named.
 int nccl_version_of(const LogView& view);
 
 /// Something that is not the same on all ranks.
 struct SettingSkew {
   std::string text;       ///< "NCCL_ALGO: Ring on ranks 0-7; Tree on ranks 8-15"
   bool decisive = false;  ///< all ranks must have the same
-  bool presence = false;  ///< set on some, not printed by others, where it may be set too
+  bool presence = false;  ///< set on some, not printed by others, which may have it too
 };
 
-/// `decisive_only`: only what decides about what ranks send to each other.
+/// `decisive_only`: only what decides what ranks send to each other.
 std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only);
 
 /// Something wrong that a log shows.
@@ -51,11 +51,11 @@ struct LogFinding : Finding {
   LogFinding(Finding finding, std::optional<Verdict> after = {})  // NOLINT(google-explicit-constructor): it is one
       : Finding(std::move(finding)), weighs_after(after) {}
 
-  /// What often follows from other causes stands behind those of this verdict.
+  /// Often follows from other causes, so it ranks after findings of this verdict.
   std::optional<Verdict> weighs_after;
 };
 
-/// Whatever is wrong. The one with the first verdict in Verdict's order becomes the diagnosis.
+/// All findings. The one with the first verdict in Verdict's order becomes the diagnosis.
 using Findings = std::vector<LogFinding>;
 
 Finding make_finding(Verdict verdict, std::string sentence, std::vector<std::string> evidence,
@@ -77,11 +77,11 @@ void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Fin
 
 /// XIDs, PCIe errors, links and killed processes, from kernels' logs.
 void find_in_kernel(const LogView& view, Findings& findings);
-/// What programs, frameworks and launchers say: collectives that differ, ranks that did not come, exceptions, ends.
+/// What programs, frameworks and launchers report: collectives that differ, ranks that did not come, exceptions, ends.
 void find_in_program(const LogView& view, Findings& findings);
-/// What RAS says of processes that are gone or behind.
+/// Processes that RAS reports as gone or lagging.
 void find_in_ras(const LogView& view, Findings& findings);
-/// A rank whose log ends while others complain that a peer went away; UNKNOWN where only the complaints are there.
+/// A rank whose log ends while others complain that a peer went away; UNKNOWN if there are only complaints.
 void find_silent_ranks(const LogView& view, Findings& findings);
 /// Hardware, hosts, resources, configuration, as NCCL warned.
 void find_in_warnings(const LogView& view, Findings& findings);
@@ -95,15 +95,15 @@ void find_in_calls(const LogView& view, Findings& findings);
 void find_in_torch(const LogView& view, Findings& findings);
 /// Errors, tracebacks and unwinding whose cause nothing above explains.
 void find_other_failures(const LogView& view, Findings& findings);
-/// Where processes' stacks were dumped: who stands elsewhere than in the operation that the others wait in.
+/// From dumped stacks: processes that are not in the operation in which the others wait.
 void find_in_stacks(const LogView& view, Findings& findings);
-/// What RAS complains of without telling who is gone or behind.
+/// What RAS complains of without naming a process that is gone or lags.
 void find_doubts_of_ras(const LogView& view, Findings& findings);
 
-/// Who warned; empty where nothing tells.
+/// The process that warned; empty if unknown.
 std::string voice_of(const LogView& view, const WarningRecord& record);
 
-/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only where there is a divergence.
+/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only if there is a divergence.
 std::string describe_divergence(const LogView& view, const AlignedComm& comm);
 
 /// Communicators, lags, divergences, skews, transports, algorithms and warnings of a diagnosis.

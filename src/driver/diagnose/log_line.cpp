@@ -14,7 +14,7 @@ namespace busbar {
 std::string_view find_iso_timestamp(std::string_view text) {
   constexpr std::string_view kShape = "0000-00-00T00:00:00";
   for (std::size_t at = 0; at + kShape.size() <= text.size(); ++at) {
-    // Only the '-' in the fifth place is looked for in most places.
+    // At most places only the '-' in the fifth place is checked.
     if (text[at + 4] != '-') continue;
     std::size_t same = 0;
     while (same < kShape.size()) {
@@ -60,7 +60,7 @@ struct LogPrefix {
   LogLevel level = LogLevel::none;
   std::string_view file;      ///< of warnings: "transport/net_ib.cc:123"
   std::string_view function;  ///< of warnings of 2.30.7 on
-  std::string_view text;      ///< the message; the whole line where there is no prefix
+  std::string_view text;      ///< the message; the whole line if there is no prefix
 };
 
 struct Mark {
@@ -79,7 +79,7 @@ LogLevel level_after(std::string_view text) {
   return LogLevel::none;
 }
 
-/// The last mark of a line, by its 'L': collective calls have no other behind the mark.
+/// The last mark of a line, by its 'L': collective calls have no other after the mark.
 Mark find_mark(std::string_view line) {
   Mark version;
   for (std::size_t at = line.rfind('L'); at != kNotFound && at >= 3; at = line.rfind('L', at - 1)) {
@@ -102,7 +102,7 @@ std::string_view without_blanks_behind(std::string_view text) {
   return text;
 }
 
-/// The last word of the text, which is taken from it together with the blanks before it.
+/// Takes the last word off the text, and the spaces before it.
 std::string_view take_last_word(std::string_view& text) {
   std::size_t begin = text.size();
   while (begin > 0 && !is_blank(text[begin - 1])) --begin;
@@ -111,7 +111,7 @@ std::string_view take_last_word(std::string_view& text) {
   return word;
 }
 
-/// Digits at the end of a text, behind a ':', both taken; false: there are none.
+/// Takes digits off the end of a text, and the ':' before them; false: there are none.
 bool take_last_number(std::string_view& text, std::int64_t& value) {
   std::size_t begin = text.size();
   while (begin > 0 && is_digit(text[begin - 1])) --begin;
@@ -148,7 +148,7 @@ void take_device(std::string_view& before, LogOrigin& origin) {
   before = without_blanks_behind(before.substr(0, open));
 }
 
-/// What a launcher's decoration ends with where no blank follows: "[1,3]<stdout>:node1", "{"log":"node1" of docker.
+/// What a launcher's decoration ends with if no space follows: "[1,3]<stdout>:node1", "{"log":"node1" of docker.
 bool ends_before_host(char c) { return is_blank(c) || c == ':' || c == ']' || c == '|' || c == '"'; }
 
 void take_host(std::string_view& before, LogOrigin& origin) {
@@ -207,7 +207,7 @@ void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) 
   if (origin.timestamp.empty()) origin.timestamp = find_iso_timestamp(before);
 }
 
-/// People write about "NCCL INFO" too. Where nothing says which process wrote a line, only a launcher's mark may
+/// People write about "NCCL INFO" too. If nothing says which process wrote a line, only a launcher's mark may
 /// precede it.
 bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
   if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;
@@ -215,9 +215,9 @@ bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
 }
 
 /// Finds the last prefix of the line, wherever it stands: several processes that write to one pipe leave lines that
-/// begin with the prefix of one and go on with the line of another. Any part of host:pid:tid and [dev] may be missing.
-/// Without a prefix the level is none and the origin empty, or the level is version ("NCCL version 2.x" alone) and the
-/// origin at most a decoration.
+/// begin with the prefix of one and continue with the line of another. Any part of host:pid:tid and [dev] may be
+/// missing. Without a prefix the level is none and the origin empty, or the level is version ("NCCL version 2.x" alone)
+/// and the origin at most a decoration.
 LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   LogPrefix prefix;
   const Mark mark = find_mark(line);
@@ -231,7 +231,7 @@ LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
 }
 
-/// Without blanks, carriage return, and what docker's files have behind a line.
+/// Without spaces, carriage return, and what docker's files have after a line.
 std::string_view without_end(std::string_view line) {
   if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
   while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
@@ -262,7 +262,7 @@ bool parse_bare_message(std::string_view text, LogFact& fact) {
   return false;
 }
 
-/// Whether it is worth the effort to look for PyTorch or a kernel in a line: by one word that their lines have.
+/// Whether a line may be PyTorch's or a kernel's: by one word that their lines have.
 bool may_be_torch(std::string_view line) { return mentions(line, "NCCL"); }
 
 bool may_be_kernel(std::string_view line) {

@@ -16,7 +16,7 @@ std::string_view find_iso_timestamp(std::string_view text);
 /// is a number within its host).
 int decoration_rank(std::string_view decoration);
 
-/// A decoration without what changes from line to line (times): it tells processes apart.
+/// A decoration without what changes from line to line (times), so that it identifies a process.
 std::string decoration_label(std::string_view decoration);
 
 /// The rank in a file's name: "rank_3.log", "rank-03.txt", "nccl.r3". -1 if there is none.
@@ -27,29 +27,29 @@ int file_name_rank(std::string_view name);
 /// no call.
 LogLine parse_log_line(std::string_view line);
 
-// What NCCL says in a message. Each returns false and leaves the fact an OtherLine where the text is none of its
+// What NCCL says in a message. Each returns false and leaves the fact an OtherLine if the text is none of its
 // shapes, or is cut before it says so.
 
-/// CollCall: "AllReduce: opCount 1f sendbuff ... stream 0x...", and what people shorten it to ("AllReduce: opCount 280
+/// CollCall: "AllReduce: opCount 1f sendbuff ... stream 0x...", and its shortened forms ("AllReduce: opCount 280
 /// count 512").
 bool parse_call(std::string_view text, LogFact& fact);
 
 /// TuningChoice, of 2.4 to 2.30: "[Op: ]1024 Bytes -> Algo a proto p ...". `text` begins with it.
 bool parse_tuning(std::string_view text, LogFact& fact);
 
-/// Everything else; a Warning is one that NCCL only calls INFO.
+/// Everything else; a Warning here is one that NCCL prints as INFO.
 bool parse_message(std::string_view text, LogFact& fact);
 
 /// One of the devices that NCCL lists: "[0]mlx5_0:1/RoCE", "eth0:10.0.0.1<0>".
 struct NetDevice {
   std::string name;  ///< "mlx5_0", "eth0"
-  std::string link;  ///< "RoCE", "IB"; empty where the log does not say
+  std::string link;  ///< "RoCE", "IB"; empty if the log does not say
 };
 
 /// The devices in a text of the fact NetDevices.
 std::vector<NetDevice> net_devices(std::string_view list);
 
-/// The addresses in "[0]eth0:10.0.0.1<0> [1]ib0:fe80::1%ib0<0>", "peer 10.0.0.1<4242>": what stands before '<'.
+/// The addresses in "[0]eth0:10.0.0.1<0> [1]ib0:fe80::1%ib0<0>", "peer 10.0.0.1<4242>": what is before '<'.
 std::vector<std::string> addresses_in(std::string_view text);
 
 }  // namespace busbar

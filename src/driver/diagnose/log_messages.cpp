@@ -19,7 +19,7 @@ std::uint64_t pointer_in(const LineShape& of, std::string_view name) {
   return value;
 }
 
-/// "IB/0(8)/GDRDMA/Shared": the network's name ends before "/DEVICE", and may hold blanks and '/'.
+/// "IB/0(8)/GDRDMA/Shared": the network's name ends before "/DEVICE", and may hold spaces and '/'.
 std::string_view network_of(std::string_view detail) {
   for (std::size_t at = detail.find('/'); at != std::string_view::npos; at = detail.find('/', at + 1)) {
     if (at + 1 < detail.size() && is_digit(detail[at + 1])) return detail.substr(0, at);

@@ -11,12 +11,12 @@
 namespace busbar {
 namespace {
 
-/// Of a log that begins in the middle the first lines are no loss.
+/// The first lines of a log that begins in the middle are no loss.
 bool tells_beginning(const Process& process) {
   return !process.network.empty() || !process.devices.empty() || !process.env.empty();
 }
 
-/// Calls that opCount counts and no line tells.
+/// Calls that opCount counts but no line shows.
 std::uint64_t uncounted(const CommInstance& instance) {
   return instance.op_counts.passed_over + (instance.announced ? instance.op_counts.first : 0);
 }
@@ -48,10 +48,10 @@ void find_passed_over(const JoinedComm& comm, Losses& losses) {
   }
   for (const CommMember& member : comm.members) {
     const CommInstance& instance = losses.book.instances[member.instance];
-    // Who alone counts is compared with what the others log.
+    // If only one rank counts, it is compared with what the others log.
     if (counting == 1) least = instance.ncalls() < most_calls ? 0 : uncounted(instance);
     if (instance.ncalls() == 0) continue;
-    // Others may lack as many, but not the same, where one's calls begin later.
+    // Others may lack as many, but different ones, if one's calls begin later.
     const std::uint64_t first = instance.announced && counting > 1 ? instance.op_counts.first : 0;
     const std::uint64_t lacking =
         std::max(uncounted(instance) - std::min(least, uncounted(instance)), first - std::min(least_first, first));
@@ -61,7 +61,7 @@ void find_passed_over(const JoinedComm& comm, Losses& losses) {
   }
 }
 
-/// The logs have later stages of a rank and not the earlier ones, which they have of other ranks.
+/// The logs have later stages of a rank but not the earlier ones, which they have of other ranks.
 void find_missing_stages(const JoinedComm& comm, Losses& losses) {
   const auto some = [&](bool CommInstance::*stage) {
     return std::ranges::any_of(comm.members,
@@ -96,14 +96,14 @@ int highest_rank(const RankMap& rank_map, const Process& process) {
   return rank;
 }
 
-/// Processes of a file, one behind the other. Two alone may stand so by chance.
+/// Processes of a file, one after the other. Two alone may be in that order by chance.
 bool is_stacked(const std::vector<const Process*>& stack) {
   const auto overlap = [](const Process* one, const Process* next) { return one->last_line >= next->first_line; };
   return stack.size() > 2 && std::ranges::adjacent_find(stack, overlap) == stack.end();
 }
 
-/// Marks the ranks in front of a stretch that is missing from a file in which ranks stand one behind the other (cat
-/// rank*.log): who comes next begins in the middle, where others do not; or a rank that should come next is nowhere.
+/// Marks the ranks in front of a missing stretch of a file that has one rank after the other (cat rank*.log): the next
+/// rank begins in the middle, unlike the others; or a rank that should come next is missing.
 void mark_early_ends(const JobBook& book, const RankMap& rank_map, std::vector<bool>& ends_early) {
   const std::set<int> absent = first_absent(rank_map);
   std::map<std::size_t, std::vector<const Process*>> by_file;

@@ -13,17 +13,17 @@
 
 namespace busbar {
 
-/// The first rule that fits; of kind `other` where none does. `file`: where in NCCL.
+/// The first rule that fits; of kind `other` if none does. `file`: where in NCCL.
 const LineRule& classify_warning(std::string_view file, std::string_view text);
 
 /// Numbers, addresses and names of segments replaced, so that warnings of one kind become equal.
 std::string warning_shape(std::string_view text);
 
-/// Who said something: a process that NCCL names, or what else is told of it.
+/// The writer of a warning: a process that NCCL names, or what else is known of it.
 struct WarningVoice {
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
   std::uint32_t actor = kNobody;
-  std::span<const int> ranks;  ///< where there is no actor
+  std::span<const int> ranks;  ///< if there is no actor
   std::string_view host;
   std::string_view device;
 };
@@ -32,10 +32,10 @@ struct WarningVoice {
 struct WarningRecord {
   const LineRule* rule = nullptr;
   std::string shape, example, where, timestamp;  ///< of the first
-  std::uint32_t actor = WarningVoice::kNobody;   ///< the first that said it
-  std::set<int> ranks;                           ///< that said it, of those without an actor
+  std::uint32_t actor = WarningVoice::kNobody;   ///< the first that logged it
+  std::set<int> ranks;                           ///< that logged it without an actor
   std::set<std::string> hosts, devices;          ///< the same
-  std::vector<std::uint32_t> actors;             ///< the first kActors that said it
+  std::vector<std::uint32_t> actors;             ///< the first kActors that logged it
   std::uint64_t actors_more = 0;                 ///< lines of others
   std::uint64_t times = 0;
   std::size_t file = 0;
@@ -58,14 +58,14 @@ class WarningBook {
   std::uint64_t not_kept() const { return not_kept_; }
 
  private:
-  /// Null where there is no room for it.
+  /// Null if there is no room for it.
   WarningRecord* take(WarningRecord&& added);
 
   std::vector<WarningRecord> records_;
   std::uint64_t not_kept_ = 0;
 };
 
-/// Causes before what follows from them; of one kind the earliest first, those without a time last and as they were
+/// Causes before what follows from them; within a kind the earliest first, those without a time last and as they were
 /// read.
 std::vector<const WarningRecord*> causes_first(const WarningBook& book);
 

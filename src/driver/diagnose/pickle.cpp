@@ -66,14 +66,14 @@ struct Unpickler {
 
   void push_leaf(const Json& leaf) { push(dump_json(leaf)); }
 
-  /// A number with a sign. One that needs more than 8 bytes is nobody's rank or count.
+  /// A signed number. One that needs more than 8 bytes is no rank or count.
   void push_long(std::uint64_t nbytes) {
     if (nbytes == 0 || nbytes > 8) return take(nbytes).empty() ? push_leaf(0) : push_leaf(nullptr);
     const auto unused = 64 - 8 * static_cast<int>(nbytes);
     push_leaf(static_cast<std::int64_t>(number(nbytes) << unused) >> unused);
   }
 
-  /// How many values the stack holds since the last mark, which is taken from it.
+  /// Takes the last mark off; returns how many values the stack holds since then.
   std::size_t above_mark() {
     need(!marks.empty());
     const std::size_t mark = marks.back();
@@ -114,14 +114,14 @@ struct Unpickler {
     const bool dict = value.json == "{";
     for (std::size_t i = 0; i < value.items.size(); ++i) {
       const bool is_key = dict && i % 2 == 0;
-      if (is_key && !values[value.items[i]].json.starts_with('"')) fail("has a key that is no text");
+      if (is_key && !values[value.items[i]].json.starts_with('"')) fail("has a key that is not a string");
       if (i > 0) text += dict && !is_key ? ':' : ',';
       write(value.items[i], depth + 1);
     }
     if (dict || value.json == "[") text += dict ? '}' : ']';
   }
 
-  /// What plain data need, and nothing that would make or call something.
+  /// Executes what plain data need, and nothing that would make or call something.
   void run(char code) {
     static const std::map<char, std::string> kRefused{
         {'c', "GLOBAL"}, {'\x93', "STACK_GLOBAL"}, {'R', "REDUCE"}, {'b', "BUILD"}, {'i', "INST"},

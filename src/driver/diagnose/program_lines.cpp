@@ -17,7 +17,7 @@ namespace {
 
 using What = ProgramEvent::What;
 
-/// The number behind the first `key` and blanks, '=' and ':'; false where there is none.
+/// The number after the first `key` and spaces, '=' and ':'; false if there is none.
 bool number_behind(std::string_view text, std::string_view key, std::int64_t& value) {
   const std::size_t at = text.find(key);
   if (at == kNotFound) return false;
@@ -47,7 +47,7 @@ std::vector<int> number_list(std::string_view text) {
   return numbers;
 }
 
-/// Off the front, where people quote, number or list what they paste.
+/// Takes off the front the marks of people who quote, number or list what they paste.
 std::string_view without_marks(std::string_view text) {
   for (;;) {
     text = without_blanks(text);
@@ -77,7 +77,7 @@ bool is_host(std::string_view word) {
          word.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789.-_") == kNotFound;
 }
 
-/// A decoration off the front of `text`; false where there is none.
+/// Takes a decoration off the front of `text`; false if there is none.
 bool take_decoration(std::string_view& text, Speaker& speaker) {
   // mpirun --timestamp-output: "Sun Dec 24 09:52:05 2017[1,0]<stdout>:".
   const std::size_t tag = std::min(text.substr(0, 64).find("]<std"), text.size());
@@ -100,7 +100,7 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
     if (!ray && rank < 0 && !mpirun && !hydra && !inside.starts_with("default")) return false;
     if (mpirun) rest.remove_prefix(9);
     if (rest.starts_with(':')) rest.remove_prefix(1);
-    // Of several the outer one is the launcher's, and "[Rank 1]" behind it counts within a group. But PyTorch's own
+    // Of several the outer one is the launcher's, and "[Rank 1]" after it counts within a group. But PyTorch's own
     // "[rank9]" is surer than both: a launcher may have started one torchrun per host.
     if (mpirun || hydra) speaker.label = of_mpirun;
     if (inside.starts_with("rank")) speaker.own = rank;
@@ -152,7 +152,7 @@ struct ProgramLine {
     events.push_back(std::move(event));
     return events.back();
   }
-  /// Adds an event of which there is nothing more to say.
+  /// Adds an event without further fields.
   bool is(What what) { return add(what).what == what; }
 };
 
@@ -181,7 +181,7 @@ bool read_fingerprints(ProgramLine& line) {
   return mentions(text, kRunning);
 }
 
-/// Those that the rule's groups name take the place of the line's writer, who may only report.
+/// Ranks that the rule's groups name replace the line's writer, which may only report.
 void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
   event.rule = &rule;
   const auto any_of = [&](std::initializer_list<const char*> groups) {
@@ -218,7 +218,7 @@ bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named
     }
     rest.remove_prefix(end + 1);
   }
-  // Where the size of the group is unknown, the ranks below the last that came are known.
+  // If the size of the group is unknown, the ranks below the last that came are known.
   const int last = event.came.empty() ? 0 : std::ranges::max(event.came);
   for (int rank = 0; rank < last && last < 4096; ++rank) {
     if (!contains(event.ranks, rank)) event.ranks.push_back(rank);
@@ -264,7 +264,7 @@ bool is_meant(const ProgramLine& line, const LineRule& rule, bool in_error) {
   return !of_peer || rules.has("networking", text);
 }
 
-/// A failure that NCCL, CUDA, Gloo or a plugin tells, passed on by a program; or a message of that program.
+/// A failure of NCCL, CUDA, Gloo or a plugin, passed on by a program; or a message of that program.
 bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& named, bool in_error) {
   if (!is_meant(line, rule, in_error)) return false;
   if (rule.kind == RuleKind::harmless) return true;
@@ -277,14 +277,14 @@ bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& name
   return true;
 }
 
-/// Kinds of lines of which there is no more to say than whom they name.
+/// Kinds of lines that only name somebody.
 constexpr std::pair<RuleKind, What> kPlainKinds[] = {
     {RuleKind::traceback, What::traceback}, {RuleKind::stopped, What::stopped},
     {RuleKind::host_lost, What::host_lost}, {RuleKind::stalled, What::stalled},
     {RuleKind::exception, What::exception}, {RuleKind::healthy, What::healthy},
     {RuleKind::error, What::error}};
 
-/// Whether the rule says all that there is to say of a line.
+/// Whether the rule says all about a line.
 bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {
   if (rule.kind == RuleKind::no_error) return true;
   LineFacts named = builtin_line_rules().captures(rule, line.speaker.text);
@@ -306,7 +306,7 @@ Speaker find_speaker(std::string_view line) {
   for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
   }
   if (speaker.rank < 0) speaker.rank = number_of<int>(said["rank"]).value_or(-1);
-  // "node12: [rank3]: ", "trainer-1  | [rank3]: ", whatever else may stand before it; but not "ValueError: [rank3]: ".
+  // "node12: [rank3]: ", "trainer-1  | [rank3]: ", whatever else may precede it; but not "ValueError: [rank3]: ".
   const std::size_t at = speaker.own < 0 ? speaker.text.substr(0, 160).find("[rank") : kNotFound;
   if (at == kNotFound || mentions(speaker.text.substr(0, at), "Error")) return speaker;
   std::string_view rest = speaker.text.substr(at);

@@ -11,14 +11,14 @@
 
 namespace busbar {
 
-/// Who wrote a line that is not NCCL's, as launchers and PyTorch put it in front: "[rank3]:", "[1,3]<stderr>:",
+/// The writer of a line that is not NCCL's, as launchers and PyTorch put it in front: "[rank3]:", "[1,3]<stderr>:",
 /// "(Worker[rank=9] pid=77, ip=10.0.0.1)", "(worker3, rank=3, ...)", "node1: ".
 struct Speaker {
   int rank = -1;
   int label = -1;         ///< the number that srun or mpirun put in front
   int own = -1;           ///< what PyTorch says of itself, "[rank9]"
   std::string host;       ///< empty: not said
-  std::string_view text;  ///< what it wrote, without quote marks, numbers of lines and all of the above
+  std::string_view text;  ///< the line without quote marks, line numbers and all of the above
 };
 
 Speaker find_speaker(std::string_view line);
@@ -26,42 +26,42 @@ Speaker find_speaker(std::string_view line);
 /// A line without what a launcher or a container put in front of it.
 std::string_view undecorated(std::string_view line);
 
-/// Whether a line of no known shape may tell of a failure: one look at each byte, and few healthy lines pass it.
+/// Whether a line of no known shape may report a failure: reads each byte once, and few healthy lines pass.
 bool may_tell_failure(std::string_view line);
 
-/// What a program, a framework, a launcher or a tool says of a failure, outside NCCL's log.
+/// What a program, a framework, a launcher or a tool reports of a failure, outside NCCL's log.
 struct ProgramEvent {
   enum class What : std::uint8_t {
     message,      ///< of NCCL, CUDA, Gloo or a plugin, by `rule`
-    traceback,    ///< of Python begins, or goes on
+    traceback,    ///< of Python begins, or continues
     exception,    ///< its last line, or a C++ exception's
     ended,        ///< a process: `number` is its exit code, or minus its signal
     host_lost,    ///< a launcher lost a host
-    stalled,      ///< a process or CPU does not get on
+    stalled,      ///< a process or CPU makes no progress
     fingerprint,  ///< what `ranks` runs: `number` is the sequence number, `name` the operation and its tensors
     absent,       ///< `ranks` did not come to the start
     late,         ///< `ranks` did not come to a barrier
-    stopped,      ///< ended by the launcher or by time: nobody's fault that the log tells
+    stopped,      ///< ended by the launcher or by time: the log names nobody at fault
     healthy,      ///< something works
     error,        ///< anything else that calls itself an error
   };
   What what = What::error;
-  std::vector<int> ranks;  ///< whom it is about; of messages and exceptions: who says it
-  std::vector<int> came;   ///< of late: those that did come
+  std::vector<int> ranks;  ///< the ranks concerned; of messages and exceptions: the writers
+  std::vector<int> came;   ///< of late: those that came
   std::string host;        ///< the same
   std::string device;      ///< a GPU or a port on it
   std::int64_t number = 0;
   std::int64_t pid = -1;
-  int local_rank = -1;  ///< its number among its host's, where the line tells no more
+  int local_rank = -1;  ///< its number on its host, if the line has no more
   std::string name;
   std::string text;                ///< the line
   std::string time;                ///< when, of one form for all programs (rules' `times`); empty: not said
   const LineRule* rule = nullptr;  ///< that the line matches; null: none decides it
 };
 
-/// What stands before a line.
+/// What precedes a line.
 struct LineContext {
-  bool in_error = false;    ///< it follows "Last error:" or the like: it needs no word of its own for a failure
+  bool in_error = false;    ///< it follows "Last error:" or the like: it needs no word for a failure itself
   bool labels_lie = false;  ///< the launcher's numbers are not ranks: it started one torchrun per host
   bool help = false;        ///< it is a whole help text of Open MPI
   /// Whether a line of the rule called `id` is near; null: none is.
@@ -71,7 +71,7 @@ struct LineContext {
 /// Never throws for what is in the line.
 std::vector<ProgramEvent> read_program_line(Speaker speaker, const LineContext& before = {});
 
-/// Names of events: what stood under "Last error:", and what torchrun takes for the first failure.
+/// Names of events: what was under "Last error:", and what torchrun takes for the first failure.
 inline constexpr std::string_view kLastError = "last error";
 inline constexpr std::string_view kRootCause = "root cause";
 
@@ -81,12 +81,12 @@ inline bool is_out_of_memory(const LineRule& rule) { return rule.id == "out-of-m
 /// Reads what `nvidia-smi -q` says of GPUs, whole or in pieces, line by line.
 class SmiReader {
  public:
-  /// "GPU 00000000:3B:00.0: SRAM Uncorrectable : 3": what a line tells of trouble, with the GPU that it is about.
+  /// "GPU 00000000:3B:00.0: SRAM Uncorrectable : 3": trouble that a line reports, with its GPU.
   std::optional<std::string> read(std::string_view line);
 
  private:
   std::string gpu_;
-  bool aggregate_ = false;  ///< of the GPU's whole life: no trouble of today
+  bool aggregate_ = false;  ///< of the GPU's whole life: no current trouble
 };
 
 /// Whether the lines after this one belong to an error ("Last error:").

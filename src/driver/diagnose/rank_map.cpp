@@ -89,7 +89,7 @@ std::vector<int> ranks_by_communicators(const JobBook& book) {
     sizes[instance.actor] = instance.nranks;
     ranks[instance.actor] = instance.rank;
   }
-  // Whose log lacks its Init lines in a larger one has only a part's number.
+  // A log without its Init lines in a larger one has only a part's number.
   for (const CommInstance& instance : book.instances) {
     if (instance.actor == kNone || instance.nranks <= sizes[instance.actor]) continue;
     ranks[instance.actor] = -1;
@@ -106,7 +106,7 @@ bool is_rank_actor(const JobBook& book, std::uint32_t index) {
 }
 
 // NCCL's helper threads (proxies, the watcher of InfiniBand's events) have not all set a device: they warn as device 0,
-// whatever their rank's is. Where a process has one rank, its warnings are that rank's.
+// whatever their rank's is. If a process has one rank, its warnings are that rank's.
 std::vector<std::uint32_t> find_helpers(const JobBook& book) {
   std::vector<bool> is_rank(book.actors.size(), false);
   for (const CommInstance& instance : book.instances) {
@@ -128,7 +128,7 @@ std::vector<std::uint32_t> find_helpers(const JobBook& book) {
 }
 
 // A log whose head was cut off begins in the middle of a line, perhaps of a host's name: a process that only that line
-// names does not exist, where another process of the file can have written it.
+// names does not exist if another process of the file can have written it.
 std::set<std::uint32_t> find_cut_heads(const JobBook& book) {
   std::map<std::size_t, std::uint32_t> first_of_file;
   for (std::uint32_t i = 0; i < book.processes.size(); ++i) {
@@ -254,7 +254,7 @@ void adopt_nameless(std::vector<JoinedComm>& comms) {
   std::erase_if(comms, [](const JoinedComm& comm) { return comm.members.empty(); });
 }
 
-/// Calls whose Init lines are missing: where other communicators of that size lack ranks too, they may be of any.
+/// Calls whose Init lines are missing: if other communicators of that size lack ranks too, they may be of any.
 void find_strays(std::vector<JoinedComm>& comms) {
   const auto lacks_ranks = [](const JoinedComm& comm) {
     return comm.recorded_as.empty() && comm.members.size() < static_cast<std::size_t>(std::max(comm.nranks, 0));
@@ -330,7 +330,7 @@ std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> 
   std::string others;
   std::size_t unnamed = 0;
   std::set<std::uint32_t> told;
-  std::set<std::string> names;  // some lines tell no more of a process than the number of its device
+  std::set<std::string> names;  // some lines have no more of a process than the number of its device
   for (const std::uint32_t voice : actors) {
     const std::uint32_t actor = rank_map.owner_of[voice];
     if (!told.insert(actor).second) continue;

@@ -13,7 +13,7 @@
 
 namespace busbar {
 
-/// The rank of each actor (a device of a process), as far as the logs tell.
+/// The rank of each actor (a device of a process), as far as the logs show.
 struct RankMap {
   std::vector<int> rank_of;                ///< by actor; -1: unknown
   std::vector<std::string> name_of;        ///< by actor: "rank 3 (node1, pid 4242)"
@@ -23,8 +23,8 @@ struct RankMap {
   std::set<std::string> hosts;
   std::map<std::string, std::string> host_of_address;
   int nranks = -1;                 ///< of the largest communicator
-  bool guessed = false;            ///< ranks are taken to be numbers of devices: nobody is blamed by such
-  std::vector<std::string> notes;  ///< how ranks were found where NCCL does not give them
+  bool guessed = false;            ///< ranks are taken to be device numbers: too weak to blame anyone
+  std::vector<std::string> notes;  ///< how ranks were found if NCCL does not give them
 };
 
 /// From communicators and timings, else from what surrounds NCCL's lines: the launcher's decorations, the names of

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;  ///< of the answers of a file: what RAS's largest has
 constexpr int kMostForeign = 200;                          ///< lines of others inside an answer
 
-/// Of JSON: names and events that hardly anybody else has.
+/// Of JSON: names and events that are rare elsewhere.
 bool tells_ras(std::string_view line) {
   return mentions(line, "\"nccl_version\"") || mentions(line, "\"communicators\"") || mentions(line, "\"PEER_");
 }
@@ -26,8 +26,8 @@ bool is_json(std::string_view line) {
   return line.find_first_not_of("{}[], \t") == std::string_view::npos;
 }
 
-/// Whether an answer may begin with a line whose decoration is not known yet: by its end, because there are very many
-/// lines and hardly any ends so.
+/// Whether an answer may begin with a line whose decoration is not known yet: by its end, because very few lines
+/// end so.
 bool may_begin(std::string_view line) {
   const char last = line.empty() ? '\0' : line.back();
   switch (last) {
@@ -122,7 +122,7 @@ bool RasBlocks::add_text(std::string_view line) {
 bool RasBlocks::add_json(std::string_view line) {
   if (!is_json(line)) return false;
   const bool marked = tells_ras(line);
-  // An object inside one that somebody else left open.
+  // An object inside one that another writer left open.
   if (!is_answer_ && (marked || line.starts_with("\"timestamp\"")) && text_ != "{\n" && text_.ends_with("{\n")) {
     text_ = "{\n";
     depth_ = 1;
@@ -130,7 +130,7 @@ bool RasBlocks::add_json(std::string_view line) {
   is_answer_ = is_answer_ || marked;
   append(line);
   depth_ += braces(line);
-  constexpr std::size_t kSoonTold = 4096;  // RAS's begin with what tells them
+  constexpr std::size_t kSoonTold = 4096;  // RAS's begin with what identifies them
   if (depth_ <= 0 || (!is_answer_ && text_.size() > kSoonTold)) finish();
   return true;
 }

@@ -13,10 +13,10 @@ class RasBlocks {
  public:
   static constexpr std::size_t kMost = 64;  ///< answers: the newest are kept
 
-  /// The next line of the file. False: it is nothing of RAS.
+  /// Takes the next line of the file. False: it is not of RAS.
   bool add(std::string_view line);
 
-  /// The answers so far, oldest first, the last of them as far as it came.
+  /// The answers so far, oldest first, the last one perhaps incomplete.
   std::vector<std::string> take();
 
  private:

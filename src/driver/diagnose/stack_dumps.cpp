@@ -52,7 +52,7 @@ bool StackDumps::add(std::string_view line) {
 std::deque<ProcessStack> StackDumps::take(const std::string& file) {
   open_.clear();
   const int rank = file_name_rank(file);
-  // Of a rank's own file the first process is the rank, the others are its children (py-spy dump --subprocesses).
+  // In a rank's own file the first process is the rank, the others are its children (py-spy dump --subprocesses).
   std::erase_if(stacks_, [&, first = stacks_.empty() ? "" : stacks_.front().pid](const ProcessStack& stack) {
     return stack.frames.empty() || (rank >= 0 && stack.process.rank < 0 && stack.pid != first);
   });
@@ -127,7 +127,7 @@ void find_in_stacks(const LogView& view, Findings& findings) {
     }
   }
   if (places.empty()) return;
-  // Where few wait, they may have come too early to an operation that the others have no part in.
+  // If few wait, they may have come too early to an operation that the others have no part in.
   const bool lagging = waiting.size() == 1 && !late.empty() && waiting.begin()->second >= late.size();
   constexpr std::size_t kMostInSentence = 3;
   const auto shown = std::span(places).first(std::min(places.size(), kMostInSentence));

@@ -10,24 +10,24 @@
 
 namespace busbar {
 
-/// Where the main thread of a process stood.
+/// Where the main thread of a process was.
 struct ProcessStack {
   std::string pid;                  ///< empty: unknown
-  StackMember process;              ///< labelled "pid 42 in FILE" where the rank is not known
+  StackMember process;              ///< labeled "pid 42 in FILE" if the rank is not known
   std::vector<std::string> frames;  ///< the outermost call first: "wait (threading.py:359)"
 };
 
 /// Finds the stacks that py-spy dump, gdb, cuda-gdb and pstack print, among other lines.
 class StackDumps {
  public:
-  /// The next line of the file. False: it is nothing of a stack.
+  /// Takes the next line of the file. False: it is not of a stack.
   bool add(std::string_view line);
 
-  /// The stacks so far. `file`: its name, which may tell the rank.
+  /// The stacks so far. `file`: its name, which may have the rank.
   std::deque<ProcessStack> take(const std::string& file);
 
  private:
-  /// What somebody is printing.
+  /// A stack that is being printed.
   struct Open {
     std::string pid;
     ProcessStack* stack = nullptr;  ///< null: of another thread than the main one

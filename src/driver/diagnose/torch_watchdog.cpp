@@ -69,11 +69,11 @@ void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line)
     added.line = line;
   }
   added.signalled = work.signalled;
-  // In front of it may stand anything that another process wrote without an end.
+  // It may follow an unfinished line of another process.
   const std::size_t begin = std::min({work.line.find("[rank"), work.line.find("[E"), work.line.find("[Rank")});
   added.example = std::string(work.line.substr(begin == kNotFound ? 0 : begin, 300));
   added.last_enqueued = work.last_enqueued;
-  // PyTorch 2.3 prints counters that nobody set: nothing is complete that was not enqueued.
+  // PyTorch 2.3 prints counters that were never set: nothing is complete that was not enqueued.
   const bool set = work.last_enqueued < 0 || work.last_completed <= work.last_enqueued;
   added.last_completed = set ? work.last_completed : -1;
   add({std::string(work.group.substr(0, 100)), work.rank}, added);

@@ -77,13 +77,13 @@ const LineRules& rules_with(const RuleFile* site) {
 }  // namespace
 
 struct LineRules::Patterns {
-  /// A list of what lines tell.
+  /// A list of what lines show.
   struct Facts {
     struct One {
       Pattern pattern;
       std::string key, value;
     };
-    RE2::Set any{pattern_options(true), RE2::ANCHOR_START};  // fast where all begin with ^
+    RE2::Set any{pattern_options(true), RE2::ANCHOR_START};  // fast if all begin with ^
     std::vector<One> rules;                                  ///< by place in `any`
 
     void read(const YamlValue& list) {
@@ -132,14 +132,14 @@ struct LineRules::Patterns {
   static constexpr int kShortestLiteral = 6;
   re2::FilteredRE2 all{kShortestLiteral};
   std::vector<int> rule_of;                               ///< by place in `all`
-  std::vector<std::vector<int>> of_rule;                  ///< a rule matches where all of its own do
-  RE2::Set literals{pattern_options(), RE2::UNANCHORED};  ///< of which a line needs one, to be worth a second look
-  int nliterals = 0;                                      ///< those that `all` asks for; `signs` follow
+  std::vector<std::vector<int>> of_rule;                  ///< a rule matches if all of its own do
+  RE2::Set literals{pattern_options(), RE2::UNANCHORED};  ///< of which a line needs one for a closer check
+  int nliterals = 0;                                      ///< those that `all` needs; `signs` follow
   std::map<std::string, Pattern, std::less<>> lists;      ///< each finds any word of its list
   std::map<std::string, Facts, std::less<>> tells;
 };
 
-/// What of the files is needed while they are read.
+/// State that is needed while the files are read.
 struct LineRules::Reader {
   LineRules& result;
   std::set<std::string> ids;
@@ -165,13 +165,13 @@ struct LineRules::Reader {
     return of_site && !remedies().contains(value.text()) ? value.text() : value.among(remedies());
   }
 
-  /// Nothing of a site's hides a line that would have been found.
+  /// A site's rules never hide a line that would have been found.
   static void refuse_softening(const YamlValue& value, const LineRule& rule) {
     const auto refuse = [&](std::string_view why) { value.fail(fmt::format("{}: rules of a site {}", rule.id, why)); };
     if (rule.kind == RuleKind::harmless || rule.kind == RuleKind::no_error || rule.kind == RuleKind::healthy)
       refuse("cannot call a line harmless");
     if (rule.priority != kSitePriority) refuse("have no priority");
-    if (!rule.unless.empty() || rule.where != RuleWhere::everywhere) refuse("hold always: no unless, no only");
+    if (!rule.unless.empty() || rule.where != RuleWhere::everywhere) refuse("always apply: no unless, no only");
   }
 
   void read_rule(const YamlValue& value) {
@@ -222,7 +222,7 @@ struct LineRules::Reader {
                key_of("program", program),
                key_of("priority", priority, parse_priority),
                {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }},
-               {"tells",
+               {"shapes",
                 [&](const YamlValue& v) {
                   v.each([&](const YamlValue& one) { patterns.tells[std::string(one.key)].read(one); });
                 }},
@@ -240,7 +240,7 @@ struct LineRules::Reader {
                key_of("chatter", result.chatter_)});
   }
 
-  /// Rules without a literal that is long enough: their first expression is looked for in each line.
+  /// Rules without a long enough literal: their first expression is searched in each line.
   void add_unfiltered() {
     Patterns& patterns = *result.patterns_;
     std::vector<int> unfiltered;
@@ -256,7 +256,7 @@ struct LineRules::Reader {
     Patterns& patterns = *result.patterns_;
     for (const LineRule& rule : result.rules_) {
       if (!rule.after.empty() && !ids.contains(rule.after)) {
-        throw_bad_config(fmt::format("the rule {} comes after {}, which no rule is called", rule.id, rule.after));
+        throw_bad_config(fmt::format("the rule {} comes after {}, but no rule is called so", rule.id, rule.after));
       }
     }
     std::vector<std::string> literals;

@@ -13,7 +13,7 @@
 
 namespace busbar {
 
-/// Whether words stand somewhere in a text, as they are.
+/// Whether words are somewhere in a string, unchanged.
 inline bool mentions(std::string_view text, std::string_view words) { return text.find(words) != text.npos; }
 
 /// What a line is about: causes before what follows from them.
@@ -22,20 +22,20 @@ enum class RuleKind : std::uint8_t {
   unreachable,
   resource,
   config,
-  refused,        ///< nobody listens there: mostly because the process has gone
-  call_mismatch,  ///< NCCL says that ranks called differently
+  refused,        ///< nobody listens there: usually the process has gone
+  call_mismatch,  ///< NCCL reports that ranks called differently
   size_mismatch,  ///< the transport got other sizes than it expected
   fallout,        ///< a GPU context that an earlier error poisoned
-  victim,         ///< somebody else went away
+  victim,         ///< a peer went away
   harmless,
   other,
   // What programs and launchers say:
-  traceback,  ///< of Python begins, or goes on
+  traceback,  ///< of Python begins, or continues
   absent,     ///< `ranks` did not come to what `means` says, at the start
   late,       ///< the same of what comes later
-  stopped,    ///< ended on purpose: nobody's fault that the log tells
+  stopped,    ///< ended on purpose: the log names nobody at fault
   host_lost,  ///< by a launcher
-  stalled,    ///< a process or CPU is there and does not get on
+  stalled,    ///< a process or CPU is there but makes no progress
   ended,      ///< a process: by `code`, else by the signal that the line names
   exception,  ///< its last line, or a C++ exception's
   no_error,   ///< only looks like one
@@ -43,10 +43,10 @@ enum class RuleKind : std::uint8_t {
   error,      ///< anything else that calls itself an error
 };
 
-/// Whom a line is to blame on; `unset`: the peers where it names some, else the speaker; `named`: whom the groups name.
+/// Whom a line blames; `unset`: the peers if it names some, else the writer; `named`: whom the groups name.
 enum class RuleBlame : std::uint8_t { unset, both_ends, speaker, nobody, named };
 
-/// Where a line counts; `start`: where no communicator of those who say it was completed.
+/// Where a line counts; `start`: only if no communicator of the ranks that log it was completed.
 enum class RuleWhere : std::uint8_t { everywhere, nccl, start, help };
 
 /// An entry of `rules` in configs/rules/lines/*.yaml; general.yaml describes its keys.
@@ -56,7 +56,7 @@ struct LineRule {
   int priority = 0;     ///< the highest of those that match decides
   RuleKind kind = RuleKind::other;
   RuleBlame blame = RuleBlame::unset;
-  std::string means;   ///< empty where the line explains itself
+  std::string means;   ///< empty if the line explains itself
   std::string remedy;  ///< the text, not its name
   std::string unless;  ///< "NAME=VALUE"
   std::string shows;   ///< the name of a setting
@@ -77,19 +77,19 @@ struct LineShape {
   std::string_view key;  ///< empty: it fits none
   std::map<std::string_view, std::string_view> parts;
 
-  /// Empty where there is none.
+  /// Empty if there is none.
   std::string_view text(std::string_view name) const {
     const auto found = parts.find(name);
     return found == parts.end() ? std::string_view{} : found->second;
   }
-  /// -1 where there is none, or it is no number.
+  /// -1 if there is none, or it is no number.
   template <class Number = int>
   Number number(std::string_view name) const {
     return number_of<Number>(text(name)).value_or(-1);
   }
 };
 
-/// A file of rules. A site's own can add findings and nothing else: its rules stand behind all but the most general of
+/// A file of rules. A site's own can only add findings: its rules come after all but the most general of
 /// ours, and none of them calls a line harmless.
 struct RuleFile {
   std::string name;
@@ -105,14 +105,14 @@ class LineRules {
   LineRules(LineRules&&) noexcept;
   ~LineRules();
 
-  /// Whether a line is worth a look: it may match a rule, or one of `signs`. One look at each byte.
+  /// Whether a line needs a closer check: it may match a rule, or one of `signs`. Reads each byte once.
   bool may_match(std::string_view line) const;
   /// All that match, in upper and lower case alike, the one that decides first.
   std::vector<const LineRule*> matches(std::string_view line, bool help = false) const;
   /// What the named groups of the rule's expressions found in a line that it matches.
   LineFacts captures(const LineRule& rule, std::string_view line) const;
 
-  // `lists` and `tells` of the file, which describes them. Their names stand in the code: one that is not there is an
+  // `lists` and `shapes` of the file, which describes them. The code has their names: one that is missing is an
   // error of the program.
   /// Whether one of a list is in the line.
   bool has(std::string_view list, std::string_view line) const;
@@ -126,7 +126,7 @@ class LineRules {
   bool is_known(std::string_view message) const;
 
   const std::vector<LineRule>& all() const { return rules_; }
-  /// Keys of facts that show that something went right, with what it was; in this order.
+  /// Keys of facts that show what went right, and what that was; in this order.
   const std::vector<std::pair<std::string, std::string>>& health() const { return health_; }
 
  private:

@@ -38,7 +38,7 @@ const RemediesFile& remedies_file() {
   return kFile;
 }
 
-/// The words of an action, and how bad that is.
+/// The names of an action, and how bad that is.
 constexpr std::array<std::string_view, 8> kActions{"stated", "ignore", "monitor", "restart",
                                                    "reset",  "reboot", "isolate", "vendor"};
 constexpr std::array kOutcomes{Outcome::warn, Outcome::pass, Outcome::warn, Outcome::warn,
@@ -60,7 +60,7 @@ XidMeaning read_xid(const YamlValue& map) {
   return xid;
 }
 
-/// XID 154 says itself what is to be done: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
+/// XID 154 itself says what to do: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
 /// Required)".
 Outcome outcome_of_stated(std::string_view text) {
   if (text.empty()) return Outcome::warn;
@@ -94,7 +94,7 @@ std::map<int, XidMeaning> read_xids(std::string_view text, const std::string& fi
 
 const XidMeaning& xid_meaning(int number) {
   static const std::map<int, XidMeaning> xids = read_xids(embedded_text(embedded_rules(), "xid.yaml"), "xid.yaml");
-  static const XidMeaning unknown{"not in the table", "NVIDIA's XID catalogue; nvidia-bug-report.sh"};
+  static const XidMeaning unknown{"not in the table", "look it up in NVIDIA's XID catalog; run nvidia-bug-report.sh"};
   const auto found = xids.find(number);
   return found == xids.end() ? unknown : found->second;
 }

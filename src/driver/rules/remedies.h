@@ -11,11 +11,11 @@ namespace busbar {
 /// All of configs/rules/remedies.yaml, by name.
 const std::map<std::string, std::string>& remedies();
 
-/// The one of that name. The names stand in the code: one that is not there is an error of the program, which a unit
+/// The one of that name. The code has the names: one that is missing is an error of the program, which a unit
 /// test finds.
 const std::string& remedy(std::string_view name);
 
-/// What doctor says where something is not as it should be; {0}, {1} ... stand for facts.
+/// What doctor says if something is not as it should be; {0}, {1} ... stand for facts.
 struct RemarkTexts {
   std::string reason;
   std::string remedy;
@@ -24,7 +24,7 @@ struct RemarkTexts {
 /// All of the file's remarks, by name.
 const std::map<std::string, RemarkTexts>& all_remark_texts();
 
-/// The one of that name; names that are not there as for remedies.
+/// The one of that name; missing names as for remedies.
 const RemarkTexts& remark_texts(std::string_view name);
 
 /// What an XID of NVIDIA's driver means and what to do.
@@ -39,11 +39,11 @@ struct XidMeaning {
 /// Reads configs/rules/xid.yaml: by number. Throws Error(bad_config) naming file and line.
 std::map<int, XidMeaning> read_xids(std::string_view text, const std::string& file_name);
 
-/// Of numbers that the table lacks: a general one.
+/// A general one for numbers that the table lacks.
 const XidMeaning& xid_meaning(int number);
 
-/// How bad an XID is for a job that is to run there: what asks for a reset and more fails. `text`: what the driver says
-/// with it, which decides about XID 154; empty where it is not known. Pure.
+/// How bad an XID is for a job that will run there: what needs a reset or more fails. `text`: what the driver says
+/// with it, which decides about XID 154; empty if unknown. Pure.
 Outcome xid_outcome(const XidMeaning& xid, std::string_view text);
 
 }  // namespace busbar

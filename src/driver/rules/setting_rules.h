@@ -8,11 +8,11 @@
 
 namespace busbar {
 
-// What configs/rules/nccl_settings.yaml, whose header explains each part, tells of variables. -------------------------
+// What configs/rules/nccl_settings.yaml, whose header explains each part, knows of variables. -------------------------
 
-/// Something to be said of a variable that is set.
+/// A remark about a variable that is set.
 struct SettingRemark {
-  std::vector<std::string> when;  ///< values that it is about, or "not 0", "any"; empty: whatever the value
+  std::vector<std::string> when;  ///< values that it is about, or "not 0", "any"; empty: all values
   bool fails = false;
   std::string what;
   std::string remedy;  ///< empty: the usual one
@@ -58,7 +58,7 @@ SettingRules read_setting_rules(std::string_view text, const std::string& file_n
 /// Those that are part of the executable.
 const SettingRules& setting_rules();
 
-/// That of a variable; null where the file has none.
+/// That of a variable; null if the file has none.
 const SettingRule* find_setting_rule(std::string_view name);
 
 // What they say of a value. -------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ std::optional<std::string> wrong_setting(std::string_view name, std::string_view
 /// Whether all ranks must have the same value, because it decides what they send to each other.
 bool must_agree(std::string_view name);
 
-/// NCCL_IB_HCA without '=' names prefixes: devices in `used` that are taken only because a named one's number goes on
+/// NCCL_IB_HCA without '=' names prefixes: devices in `used` that are taken only because a named one's number continues
 /// ("mlx5_1" takes "mlx5_10").
 std::vector<std::string> taken_by_prefix(std::string_view hca_setting, const std::vector<std::string>& used);
 
