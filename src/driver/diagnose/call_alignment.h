@@ -48,7 +48,7 @@ struct PlacedCalls {
 struct CallAlignment {
   enum class How : std::uint8_t {
     ordinals,    ///< all logs begin with the communicator
-    op_counts,   ///< NCCL's own count, where it is one (up to 2.26)
+    op_counts,   ///< NCCL's own count, if it has one (up to 2.26)
     sequence,    ///< a number that the recorder gave the calls
     best_shift,  ///< logs begin in the middle: placed where they agree most
     none,        ///< cannot be compared
@@ -121,7 +121,7 @@ struct DeadlockCycle {
   bool inversion = false;             ///< all called everything, in opposite orders
 };
 
-/// Looks at the last calls of each rank: a cycle of ranks that wait for each other, or two communicators whose last
+/// Searches the last calls of each rank: a cycle of ranks that wait for each other, or two communicators whose last
 /// calls are in opposite orders on ranks that share both.
 std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_map,
                                        const std::vector<AlignedComm>& comms);

@@ -33,7 +33,7 @@ std::vector<std::string> quotes(const LogView& view, What what, std::size_t most
 
 /// Ranks that reported that a collective timed out: they wait for somebody.
 struct Waiting {
-  std::set<int> ranks;  ///< whose collective timed out
+  std::set<int> ranks;  ///< ranks with a collective that timed out
   std::size_t file = 0;
   std::uint64_t line = 0;  ///< of the first timeout
   int group = -1;          ///< ranks of the group that timed out, if logged

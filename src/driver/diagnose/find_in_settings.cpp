@@ -32,7 +32,7 @@ std::string describe(const RankMap& rank_map, std::string_view name, const Value
   return text;
 }
 
-/// Processes with their ranks' actors; those of which only a bare version line is known are left out.
+/// Processes with their ranks' actors, except processes with only a bare version line.
 using ProcessRanks = std::map<const Process*, std::vector<std::uint32_t>>;
 
 ProcessRanks processes_of(const LogView& view) {

@@ -228,7 +228,7 @@ std::uint32_t JobBook::live_instance(std::uint32_t process, std::uint64_t pointe
   for (auto one = owner.instances.rbegin(); one != owner.instances.rend(); ++one) {
     if (instances[*one].pointer == pointer) return instances[*one].ended ? kNone : *one;
   }
-  // Lines whose prefix was torn off, in a log whose other lines have theirs: theirs are those of the same pointer.
+  // Lines without their prefix, in a log whose other lines have one, belong to the process with the same pointer.
   const auto known = last_with_pointer.find(pointer);
   if (known == last_with_pointer.end() || instances[known->second].ended) return kNone;
   CommInstance& instance = instances[known->second];

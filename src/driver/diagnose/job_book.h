@@ -53,7 +53,7 @@ struct CommInstance {
   CallStream calls;             ///< without Send and Recv, on which ranks need not agree
   std::uint64_t sends = 0, receives = 0;
   OpCounts op_counts;
-  // Of calls that others recorded, where op_count is a number on which all ranks agree:
+  // Of calls that others recorded, with an op_count on which all ranks agree:
   std::string recorded_as;     ///< "process group 0 (default_pg)"; empty: they are lines of NCCL
   bool ends_only = false;      ///< only calls that ended are recorded
   std::int64_t ended_to = -1;  ///< calls with a lower number have ended; -1: unknown

@@ -9,7 +9,7 @@
 
 namespace busbar {
 
-// What one line of somebody's log says. Texts are views into the line and live as long as it does. A number that a
+// What one line of a log says. Texts are views into the line and live as long as it does. A number that a
 // version of NCCL does not print is -1 (0 for pointers and ids).
 
 /// A communicator call: "AllReduce: opCount 1f sendbuff ... count 1024 datatype 7 op 0 root 0 comm 0x... [nranks=8]".

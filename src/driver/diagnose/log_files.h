@@ -16,8 +16,8 @@
 
 namespace busbar {
 
-/// Reads lines from an open file in large blocks. By read() and not by mmap: a mapped file that somebody truncates
-/// meanwhile kills its reader. Memory is bounded: lines are cut at kMaxLine.
+/// Reads lines from an open file in large blocks. By read() and not by mmap: a mapped file that another process
+/// truncates meanwhile kills its reader. Memory is bounded: lines are cut at kMaxLine.
 class LineReader {
  public:
   static constexpr std::size_t kMaxLine = std::size_t{64} << 10;

@@ -227,7 +227,7 @@ bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named
   return true;
 }
 
-/// False where it ended well.
+/// False if it ended well.
 bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
   const std::optional<std::int64_t> said = number_of<std::int64_t>(named["code"]);
   std::int64_t code = said.value_or(0);
@@ -277,7 +277,7 @@ bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& name
   return true;
 }
 
-/// Kinds of lines that only name somebody.
+/// Kinds of lines that only name ranks or hosts.
 constexpr std::pair<RuleKind, What> kPlainKinds[] = {
     {RuleKind::traceback, What::traceback}, {RuleKind::stopped, What::stopped},
     {RuleKind::host_lost, What::host_lost}, {RuleKind::stalled, What::stalled},

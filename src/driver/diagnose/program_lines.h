@@ -17,7 +17,7 @@ struct Speaker {
   int rank = -1;
   int label = -1;         ///< the number that srun or mpirun put in front
   int own = -1;           ///< what PyTorch says of itself, "[rank9]"
-  std::string host;       ///< empty: not said
+  std::string host;       ///< empty: unknown
   std::string_view text;  ///< the line without quote marks, line numbers and all of the above
 };
 
@@ -55,7 +55,7 @@ struct ProgramEvent {
   int local_rank = -1;  ///< its number on its host, if the line has no more
   std::string name;
   std::string text;                ///< the line
-  std::string time;                ///< when, of one form for all programs (rules' `times`); empty: not said
+  std::string time;                ///< when, of one form for all programs (rules' `times`); empty: unknown
   const LineRule* rule = nullptr;  ///< that the line matches; null: none decides it
 };
 

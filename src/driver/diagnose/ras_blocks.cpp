@@ -53,7 +53,7 @@ bool may_begin(std::string_view line) {
   }
 }
 
-/// The line as RAS wrote it. A row of its table begins as if somebody had numbered it, so that quote marks go first.
+/// The line as RAS wrote it. A row of its table looks like a numbered line, so quote marks go first.
 std::string_view without_decoration(std::string_view line) {
   while (line.starts_with('>')) line = trimmed(line.substr(1));
   return ras_part(line) != RasPart::foreign || is_json(line) ? line : find_speaker(line).text;

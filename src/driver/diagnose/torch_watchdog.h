@@ -17,7 +17,7 @@ namespace busbar {
 /// throws, never allocates.
 bool parse_torch_line(std::string_view line, LogLine& out);
 
-/// What PyTorch's watchdog said of one rank in one process group.
+/// What PyTorch's watchdog reported for one rank in one process group.
 struct TorchState {
   std::int64_t timed_out_seq = -1;  ///< the lowest; -1: none timed out
   std::string op;                   ///< of that one
