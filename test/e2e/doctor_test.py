@@ -80,7 +80,7 @@ class Doctor(suite.Case):
         self.assertEqual(done.code, 7, str(done))
         self.assertIn("version.libnccl: 2.28.9 on 4 nodes, 2.27.3 on node7", done.out)
         self.assertIn("\n1 of 5 nodes: node7\n  FAIL rdma.state mlx5_3: 1: DOWN, 2: Polling; ", done.out)
-        self.assertIn("       do: cable", done.out)
+        self.assertIn("       do: swap cable", done.out)
         # The same node again is one node, and what was joined can be joined again.
         self.assertEqual(self.doctor("--merge", *files, files[0]).out, done.out)
         self.assertEqual(self.doctor("--merge", self.path("all.json")).out, done.out)

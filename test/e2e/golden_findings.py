@@ -115,7 +115,7 @@ RULES = [
     (r"ranks_seen_([\d_]+)", lambda s, m: all(s.answer.says(f"rank {r}", s.answer.text) for r in numbers(m[1]))),
     (r"ranks_seen_3_of_128", lambda s, m: s.says("3 of 128", "125 of 128")),
     (r"connected_all_rings_rank_on_nodea_dev_4", lambda s, m: s.says("nodea")),
-    (r"destroy_complete", lambda s, m: s.says("destroy|closed in good order|ended in good order")),
+    (r"destroy_complete", lambda s, m: s.says("destroy|ended cleanly")),
     (r"timings_total_([\d.]+)|timings_bootstrap_([\d.]+)", lambda s, m: s.says(re.escape(m[1] or m[2]))),
     # Calls.
     (r"tuning_lines|tuning_channels_lo_hi", lambda s, m: bool(s.answer.get("algorithms"))),

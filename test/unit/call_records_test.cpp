@@ -132,7 +132,7 @@ TEST_CASE("Dumps in which all are inside the same call, all are through, or some
   const Diagnosis few = diagnosed({inside, inside, "", ""});
   CHECK(few.verdict == Verdict::unknown);
   CHECK(few.ranks.empty());
-  CHECK(says(few.sentence, "of 2 other ranks no dump is given"));
+  CHECK(says(few.sentence, "no dump is given of 2 other ranks"));
 }
 
 TEST_CASE("Who waits in a smaller group is not late by itself", "[call_records]") {

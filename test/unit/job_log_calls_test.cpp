@@ -299,12 +299,12 @@ TEST_CASE("The last rank in front of a stretch that is missing is not late for i
   const Diagnosis cut = one_behind_the_other(8, up_to_four(2), always);
   CHECK(cut.verdict == Verdict::unknown);
   CHECK(cut.ranks.empty());
-  CHECK(says(cut.sentence, "of rank 4 (node2, pid 1004) the log ends earlier"));
+  CHECK(says(cut.sentence, "the log of rank 4 (node2, pid 1004) ends earlier"));
   CHECK(says(cut.missing, "the end of the log of rank 4"));
   // The others completed the initialisation, for which all are needed.
   const Diagnosis early = one_behind_the_other(8, up_to_four(-1), always);
   CHECK(early.verdict == Verdict::ok);
-  CHECK(says(early.missing, "a stretch of the log behind rank 4"));
+  CHECK(says(early.missing, "a stretch of the log after rank 4"));
   SECTION("who is late elsewhere still is") {
     const Diagnosis told = one_behind_the_other(
         8, [&](int rank) { return rank == 1 ? 2 : up_to_four(3)(rank); }, always);
