@@ -143,7 +143,7 @@ Finding no_sign(const LogView& view) {
 Finding nothing_wrong(const LogView& view) {
   std::vector<std::string> signs = signs_of_health(view);
   const bool ras_well = std::ranges::any_of(view.ras, [](const RasEvidence& one) { return one.well; });
-  // Of a benchmark: wrong results outrank missing rows.
+  // Wrong results of a benchmark outrank missing rows.
   const auto table = view.book.facts.lower_bound({"table", ""});
   const bool has_table = table != view.book.facts.end() && table->first.first == "table";
   const bool has_rows = std::ranges::any_of(signs, [](const auto& sign) { return sign.starts_with("a benchmark "); });

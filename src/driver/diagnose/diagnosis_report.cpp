@@ -86,7 +86,7 @@ std::string communicators(const Diagnosis& diagnosis) {
   }
   std::string text = table("Communicators (ranks whose logs show it)", std::move(rows));
   if (heuristic) text += "  * joined over ranks by size and order of creation, because there is no commId\n";
-  return text + lines("Slow phases of initialisation", slow);
+  return text + lines("Slow phases of initialization", slow);
 }
 
 std::string calls(const Diagnosis& diagnosis) {

@@ -171,7 +171,7 @@ Finding cut_off_finding(const LogView& view, const AlignedComm& comm) {
       {}, {"check in the whole log of " + who + " whether it made that call"}, {"the end of the log of " + who});
 }
 
-/// All ranks seen made the same last call, which is known not to have ended on some.
+/// All ranks seen made the same last call, and on some it is known not to have ended.
 void find_open_call(const LogView& view, const AlignedComm& comm, Findings& findings) {
   const CallAlignment& alignment = comm.alignment;
   std::vector<std::uint32_t> inside, out;

@@ -11,7 +11,7 @@
 namespace busbar {
 namespace {
 
-/// Where a rank is, by how far its lines show that it came.
+/// Where a rank is, as far as its lines show.
 constexpr std::array<std::string_view, 7> kStages{"in the bootstrap (after Init START nothing follows)",
                                                   "in the bootstrap (after Init START nothing follows)",
                                                   "after the bootstrap, while topology and graphs are agreed on",

@@ -64,7 +64,7 @@ void add_presence_skew(const LogView& view, const ProcessRanks& processes, const
     (has ? with : without).insert((has ? with : without).end(), actors.begin(), actors.end());
     (has ? hosts_with : hosts_without).insert(process->host);
   }
-  // Not every process prints every setting; but if all of one host do and none of another, it is not an accident.
+  // Not every process prints every setting; but if all of one host do and none of another, it is no coincidence.
   const bool mixed = std::ranges::any_of(hosts_with, [&](const auto& host) { return hosts_without.contains(host); });
   if (with.empty() || without.empty() || mixed) return;
   skews.push_back({fmt::format("{}: {} on {}; not printed by {}", name, value, list_actors(view.rank_map, with),

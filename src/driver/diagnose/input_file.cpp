@@ -170,7 +170,7 @@ void add_lines(const Json& value, bool is_text, std::string& lines) {
   }
 }
 
-/// Empty if there are none. Of a cut or damaged list those before the damage, which `trouble` reports.
+/// Empty if there are none. From a cut or damaged list the lines before the damage, which `trouble` reports.
 std::string lines_in(std::string_view text, std::string& trouble) {
   std::string lines;
   try {

@@ -29,7 +29,7 @@ namespace busbar {
 
 inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
-/// How far the initialisation of a rank came, according to its lines.
+/// How far the initialization of a rank came, according to its lines.
 enum class InitStage : std::uint8_t { none, started, bootstrap, connect, rings, trees, complete };
 
 /// One communicator of one rank, from its creation to its end, because pointers are reused.
@@ -45,9 +45,9 @@ struct CommInstance {
   std::uint32_t parent_instance = kNone;
   std::int64_t color = -1;
   std::string function;
-  bool announced = false;  ///< a line of its initialisation was seen before its first call
+  bool announced = false;  ///< a line of its initialization was seen before its first call
   bool started = false, completed = false, ended = false, aborted = false;
-  bool used = false;  ///< called, split or destroyed: its initialisation was complete
+  bool used = false;  ///< called, split or destroyed: its initialization was complete
   InitStage stage = InitStage::none;
   std::string last_connection;  ///< "3 -> 4 via NET/IB"
   CallStream calls;             ///< without Send and Recv, on which ranks need not agree

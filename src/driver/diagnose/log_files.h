@@ -61,7 +61,7 @@ class LineReader {
   }
 
   std::uint64_t number() const { return number_; }  ///< of the line, as editors count: by '\n' alone
-  /// Whether an escape character was read so far: lines may hold colours.
+  /// Whether an escape character was read so far: lines may hold colors.
   bool may_have_colours() const { return escapes_; }
   std::uint64_t bytes() const { return bytes_; }
   int error() const { return error_; }  ///< errno of the read that failed; 0: none did

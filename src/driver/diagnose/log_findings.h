@@ -87,7 +87,7 @@ void find_silent_ranks(const LogView& view, Findings& findings);
 void find_in_warnings(const LogView& view, Findings& findings);
 /// Values that cannot be right or must not differ.
 void find_in_settings(const LogView& view, Findings& findings);
-/// Ranks that did not begin or did not complete the initialisation.
+/// Ranks that did not begin or did not complete the initialization.
 void find_in_init(const LogView& view, Findings& findings);
 /// Other arguments, other order, fewer calls.
 void find_in_calls(const LogView& view, Findings& findings);

@@ -51,7 +51,7 @@ struct Unpickler {
     return taken;
   }
 
-  /// Of at most 8 bytes, the lowest first.
+  /// A number of at most 8 bytes, the lowest first.
   std::uint64_t number(std::uint64_t nbytes) {
     std::uint64_t value = 0;
     std::memcpy(&value, take(nbytes).data(), nbytes);
@@ -105,7 +105,7 @@ struct Unpickler {
     to.items.insert(to.items.end(), items.begin(), items.end());
   }
 
-  /// What holds itself ends at the depth, or at the size.
+  /// A value that holds itself ends at the depth or the size limit.
   void write(std::uint32_t index, std::size_t depth) {
     const Value& value = values[index];
     if (depth > kDeepestInput) fail("is nested too deep");

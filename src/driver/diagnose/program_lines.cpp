@@ -100,8 +100,8 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
     if (!ray && rank < 0 && !mpirun && !hydra && !inside.starts_with("default")) return false;
     if (mpirun) rest.remove_prefix(9);
     if (rest.starts_with(':')) rest.remove_prefix(1);
-    // Of several the outer one is the launcher's, and "[Rank 1]" after it counts within a group. But PyTorch's own
-    // "[rank9]" is surer than both: a launcher may have started one torchrun per host.
+    // If there are several, the outer one is the launcher's, and "[Rank 1]" after it counts within a group. But
+    // PyTorch's own "[rank9]" is surer than both: a launcher may have started one torchrun per host.
     if (mpirun || hydra) speaker.label = of_mpirun;
     if (inside.starts_with("rank")) speaker.own = rank;
     if (speaker.rank < 0 || inside.starts_with("rank")) speaker.rank = mpirun || hydra ? of_mpirun : rank;

@@ -59,7 +59,7 @@ std::string_view without_decoration(std::string_view line) {
   return ras_part(line) != RasPart::foreign || is_json(line) ? line : find_speaker(line).text;
 }
 
-/// What the braces of a line of JSON add to the depth.
+/// By how much the braces of a line of JSON change the depth.
 int braces(std::string_view line) {
   int depth = 0;
   bool quoted = false;

@@ -122,7 +122,7 @@ void find_in_stacks(const LogView& view, Findings& findings) {
     places.insert(operation.empty() ? places.begin() + nelsewhere++ : places.end(), std::move(place));
     if (!operation.empty()) waiting[operation] += members.size();
     for (const auto& [rank, label] : members) {
-      // Others may be launchers and loaders of data, which come to no operation.
+      // Others may be launchers and data loaders, which take no part in operations.
       if (operation.empty() && rank >= 0) late.push_back(rank);
     }
   }
