@@ -289,16 +289,16 @@ FAIL gpu.row_remap [GPU 2 0000:20:00.0] failed: a bad row of memory could not be
 WARN gpu.row_remap [GPU 2 0000:20:00.0] 2 replaced: rows of memory with uncorrected errors were replaced; the GPU is healthy again; watch it; return the board if the number grows
 WARN gpu.retired_pages [GPU 2 0000:20:00.0] 4 retired: bad pages of memory were taken out of use; watch it; NVIDIA replaces boards from 60 on
 FAIL gpu.retired_pages [GPU 2 0000:20:00.0] pending: a bad page of memory waits to be retired; drain the host; run nvidia-smi -r -i 2, or reboot
-FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 18 active: down: link 5; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink_speed [GPU 2 0000:20:00.0] 13281 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.fabric [GPU 2 0000:20:00.0] not started: the GPU is not registered with the NVSwitch fabric; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.fabric [GPU 2 0000:20:00.0] in progress: the GPU is not registered with the NVSwitch fabric; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.fabric [GPU 2 0000:20:00.0] error 999: registration with the NVSwitch fabric failed; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.fabric [GPU 2 0000:20:00.0] clique 7: another clique than GPU 0: no NVLink between them; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.fabric [GPU 2 0000:20:00.0] degraded: the fabric has less bandwidth than it should; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.fabric [GPU 2 0000:20:00.0] route unhealthy: a way through the NVSwitches is broken; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-WARN gpu.fabric [GPU 2 0000:20:00.0] recovering: the fabric is being repaired; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 18 active: down: link 5; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are expected; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink_speed [GPU 2 0000:20:00.0] 13281 MB/s: a link is slower than 26562 MB/s; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.fabric [GPU 2 0000:20:00.0] not started: the GPU is not registered with the NVSwitch fabric; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.fabric [GPU 2 0000:20:00.0] in progress: the GPU is not registered with the NVSwitch fabric; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.fabric [GPU 2 0000:20:00.0] error 999: registration with the NVSwitch fabric failed; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.fabric [GPU 2 0000:20:00.0] clique 7: another clique than GPU 0: no NVLink between them; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.fabric [GPU 2 0000:20:00.0] degraded: the fabric has less bandwidth than it should; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.fabric [GPU 2 0000:20:00.0] route unhealthy: a way through the NVSwitches is broken; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+WARN gpu.fabric [GPU 2 0000:20:00.0] recovering: the fabric is being repaired; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
 WARN gpu.multicast [GPU 2 0000:20:00.0] not supported: no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower; install driver and fabric manager of one version, from 530 on; give a virtual machine all GPUs of the board
 WARN gpu.cumem [GPU 2 0000:20:00.0] not supported: memory cannot be shared by handles: no CUMEM and no NVLS; install NVIDIA's driver from 470 on; give a container the same capabilities as the host's programs
 FAIL gpu.p2p [GPU 2 0000:20:00.0] with none: GPUs cannot reach each other's memory: not supported; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
@@ -311,13 +311,13 @@ WARN gpu.clocks [GPU 2 0000:20:00.0] slowed by the power cap: the GPU works at i
 FAIL gpu.temperature [GPU 2 0000:20:00.0] 87 C, slows down at 87 C: too hot; check air flow, fans, filters and coolant of the host
 WARN gpu.temperature [GPU 2 0000:20:00.0] 78 C, slows down at 87 C: little margin below the threshold; check air flow, fans, filters and coolant of the host
 FAIL gpu.memory_temperature [GPU 2 0000:20:00.0] 96 C, slows down at 95 C: too hot; check air flow, fans, filters and coolant of the host
-WARN gpu.power_cap [GPU 2 0000:20:00.0] 500 of 700 W: the power limit is below the default; nvidia-smi -i 2 -pl 700
+WARN gpu.power_cap [GPU 2 0000:20:00.0] 500 of 700 W: the power limit is below the default; run nvidia-smi -i 2 -pl 700
 FAIL gpu.pcie [GPU 2 0000:20:00.0] gen 5 x8 of gen 5 x16: the PCIe link lost lanes; check seating, riser and slot of the board; run lspci -vv (LnkSta)
 WARN gpu.pcie [GPU 2 0000:20:00.0] gen 3 x16 of gen 5 x16: the PCIe link is slower than GPU and slot allow; check again under load; check slot and BIOS settings; run lspci -vv (LnkSta)
-WARN gpu.persistence [GPU 2 0000:20:00.0] off: the driver starts the GPU again for every job: slow first calls; systemctl enable --now nvidia-persistenced
-WARN gpu.mig [GPU 2 0000:20:00.0] on: the GPU is divided: NCCL sees parts, without NVLink; nvidia-smi -i 2 -mig 0
-WARN gpu.compute_mode [GPU 2 0000:20:00.0] exclusive: only one process may use it; nvidia-smi -i 2 -c DEFAULT
-FAIL gpu.compute_mode [GPU 2 0000:20:00.0] prohibited: no program may use it; nvidia-smi -i 2 -c DEFAULT
+WARN gpu.persistence [GPU 2 0000:20:00.0] off: the driver starts the GPU again for every job: slow first calls; run systemctl enable --now nvidia-persistenced
+WARN gpu.mig [GPU 2 0000:20:00.0] on: the GPU is divided: NCCL sees parts, without NVLink; run nvidia-smi -i 2 -mig 0
+WARN gpu.compute_mode [GPU 2 0000:20:00.0] exclusive: only one process may use it; run nvidia-smi -i 2 -c DEFAULT
+FAIL gpu.compute_mode [GPU 2 0000:20:00.0] prohibited: no program may use it; run nvidia-smi -i 2 -c DEFAULT
 FAIL gpu.processes [GPU 2 0000:20:00.0] python: 2000 MB by process 77: somebody else's process holds memory there; end it, or use another host
 WARN gpu.memory [GPU 2 0000:20:00.0] 41000 MiB in use: others of the host have 563 MiB in use: a process that is not visible from here?; run nvidia-smi on the host itself; look for a job that did not end
 )");
@@ -406,35 +406,35 @@ TEST_CASE("What is wrong with a whole board is told word by word", "[doctor][gpu
   text += told(rows_of(nothing));
   CHECK(
       text ==
-      R"(FAIL gpu.fabric [GPU 0 0000:18:00.0] in progress: the GPU is not registered with the NVSwitch fabric; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+      R"(FAIL gpu.fabric [GPU 0 0000:18:00.0] in progress: the GPU is not registered with the NVSwitch fabric; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
 -
-FAIL gpu.fabric [GPU 0 0000:18:00.0] clique 0: another clique than GPU 1: no NVLink between them; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.fabric [GPU 0 0000:18:00.0] clique 0: another clique than GPU 1: no NVLink between them; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
 -
-WARN gpu.fabric [GPU 1 0000:19:00.0] recovering: the fabric is being repaired; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+WARN gpu.fabric [GPU 1 0000:19:00.0] recovering: the fabric is being repaired; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
 -
-FAIL gpu.fabric [GPU 1 0000:19:00.0] route unhealthy: a way through the NVSwitches is broken; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.fabric [GPU 1 0000:19:00.0] route unhealthy: a way through the NVSwitches is broken; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
 -
-FAIL gpu.nvlink [GPU 0 0000:18:00.0] 17 of 17 active: 18 are expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink [GPU 1 0000:19:00.0] 17 of 17 active: 18 are expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are expected; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 0 0000:18:00.0] 17 of 17 active: 18 are expected; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 1 0000:19:00.0] 17 of 17 active: 18 are expected; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink [GPU 2 0000:20:00.0] 17 of 17 active: 18 are expected; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
 -
-FAIL gpu.nvlink_speed [GPU 0 0000:18:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink_speed [GPU 1 0000:19:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
-FAIL gpu.nvlink_speed [GPU 2 0000:20:00.0] 25000 MB/s: a link is slower than 26562 MB/s; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink_speed [GPU 0 0000:18:00.0] 25000 MB/s: a link is slower than 26562 MB/s; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink_speed [GPU 1 0000:19:00.0] 25000 MB/s: a link is slower than 26562 MB/s; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
+FAIL gpu.nvlink_speed [GPU 2 0000:20:00.0] 25000 MB/s: a link is slower than 26562 MB/s; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
 -
 WARN gpu.p2p [GPU 0 0000:18:00.0] with none: GPUs cannot reach each other's memory: GPU not supported; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
 WARN gpu.p2p [GPU 1 0000:19:00.0] not with GPU 0: GPUs cannot reach each other's memory: bridges between them not supported; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
 WARN gpu.p2p [GPU 2 0000:20:00.0] not with GPU 1: GPUs cannot reach each other's memory: unknown; run nvidia-smi topo -p2p r; turn IOMMU and ACS off; check the driver's settings
 -
-WARN gpu.mig [GPU 0 0000:18:00.0] on: the GPU is divided: NCCL sees parts, without NVLink; nvidia-smi -i 0 -mig 0
+WARN gpu.mig [GPU 0 0000:18:00.0] on: the GPU is divided: NCCL sees parts, without NVLink; run nvidia-smi -i 0 -mig 0
 WARN gpu.multicast [GPU 1 0000:19:00.0] not supported: no reductions inside NVSwitch (NVLS): all_reduce is a quarter slower; install driver and fabric manager of one version, from 530 on; give a virtual machine all GPUs of the board
 -
-FAIL gpu.compute_mode [GPU 0 0000:18:00.0] exclusive: one process may use it, and another one does; nvidia-smi -i 0 -c DEFAULT
+FAIL gpu.compute_mode [GPU 0 0000:18:00.0] exclusive: one process may use it, and another one does; run nvidia-smi -i 0 -c DEFAULT
 FAIL gpu.processes [GPU 0 0000:18:00.0] 100 MB by process 7, big: 5000 MB by process 9: somebody else's process holds memory there; end it, or use another host
 -
 -
 WARN gpu.row_remap [GPU 0 0000:18:00.0] 512 replaced: rows of memory with uncorrected errors were replaced; the GPU is healthy again; watch it; return the board if the number grows
-WARN gpu.power_cap [GPU 1 0000:19:00.0] 699 of 700 W: the power limit is below the default; nvidia-smi -i 1 -pl 700
+WARN gpu.power_cap [GPU 1 0000:19:00.0] 699 of 700 W: the power limit is below the default; run nvidia-smi -i 1 -pl 700
 -
 WARN gpu.model [] 1 x NVIDIA H100 80GB HBM3, 1 x NVIDIA H100 PCIe 81559 MiB, WARN if it differs: not the same on all GPUs of the host; hosts of one kind
 FAIL gpu.lost [GPU 2 0000:20:00.0] lost: it no longer answers the driver; run dmesg | grep Xid; reboot; check power and PCIe seating of the board; return it if it comes again
