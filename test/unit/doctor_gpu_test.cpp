@@ -226,12 +226,12 @@ TEST_CASE("A healthy board is told word by word", "[doctor][gpu]") {
   for (GpuFacts& gpu : host.gpus) gpu.p2p.resize(2);
   host.gpus[1].pages_retired = 0;
   CHECK(told(rows_of(host)) ==
-        R"(PASS gpu.count [] 2, FAIL if it differs; nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM
-PASS gpu.model [] 2 x NVIDIA H100 80GB HBM3 81559 MiB, WARN if it differs; hosts of one kind
+        R"(PASS gpu.count [] 2, FAIL if it differs; run nvidia-smi -L and lspci -d 10de: on that host; then dmesg | grep NVRM
+PASS gpu.model [] 2 x NVIDIA H100 80GB HBM3 81559 MiB, WARN if it differs; use hosts of one kind
 PASS gpu.vbios [] 2 x 96.00.89.00.01, WARN if it differs; flash the same VBIOS
-PASS gpu.ecc_mode [] 2 x on, WARN if it differs; nvidia-smi -e 1, and reboot
-PASS gpu.power_limit [] 2 x 700 W, WARN if it differs; nvidia-smi -pl
-PASS gpu.nvlinks [] 2 x 18 active, WARN if it differs; nvidia-smi nvlink -s; systemctl status nvidia-fabricmanager
+PASS gpu.ecc_mode [] 2 x on, WARN if it differs; run nvidia-smi -e 1, and reboot
+PASS gpu.power_limit [] 2 x 700 W, WARN if it differs; set the same limit with nvidia-smi -pl
+PASS gpu.nvlinks [] 2 x 18 active, WARN if it differs; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager
 PASS gpu.ecc [GPU 0 0000:18:00.0] none uncorrected
 PASS gpu.row_remap [GPU 0 0000:18:00.0] none
 PASS gpu.nvlink [GPU 0 0000:18:00.0] 18 of 18 active
@@ -436,10 +436,10 @@ FAIL gpu.processes [GPU 0 0000:18:00.0] 100 MB by process 7, big: 5000 MB by pro
 WARN gpu.row_remap [GPU 0 0000:18:00.0] 512 replaced: rows of memory with uncorrected errors were replaced; the GPU is healthy again; watch it; return the board if the number grows
 WARN gpu.power_cap [GPU 1 0000:19:00.0] 699 of 700 W: the power limit is below the default; run nvidia-smi -i 1 -pl 700
 -
-WARN gpu.model [] 1 x NVIDIA H100 80GB HBM3, 1 x NVIDIA H100 PCIe 81559 MiB, WARN if it differs: not the same on all GPUs of the host; hosts of one kind
+WARN gpu.model [] 1 x NVIDIA H100 80GB HBM3, 1 x NVIDIA H100 PCIe 81559 MiB, WARN if it differs: not the same on all GPUs of the host; use hosts of one kind
 FAIL gpu.lost [GPU 2 0000:20:00.0] lost: it no longer answers the driver; run dmesg | grep Xid; reboot; check power and PCIe seating of the board; return it if it comes again
 -
-WARN gpu.count [] 3, FAIL if it differs: the PCI bus shows 4: the driver does not manage all, or the container was not given all; nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM
+WARN gpu.count [] 3, FAIL if it differs: the PCI bus shows 4: the driver does not manage all, or the container was not given all; run nvidia-smi -L and lspci -d 10de: on that host; then dmesg | grep NVRM
 -
 SKIP gpu.count [] : a problem
 SKIP gpu.count [] : a problem
@@ -449,7 +449,7 @@ SKIP gpu.count [] : NVML: a problem
 FAIL gpu.count [] 0 on the PCI bus: NVML: a problem; run nvidia-smi; dmesg | grep NVRM; reboot
 FAIL gpu.count [] 2 on the PCI bus: NVML: a problem; run nvidia-smi; dmesg | grep NVRM; reboot
 FAIL gpu.count [] 2 on the PCI bus: NVML: a problem; run nvidia-smi; dmesg | grep NVRM; reboot
-PASS gpu.count [] 0, FAIL if it differs; nvidia-smi -L and lspci -d 10de: on that host; dmesg | grep NVRM
+PASS gpu.count [] 0, FAIL if it differs; run nvidia-smi -L and lspci -d 10de: on that host; then dmesg | grep NVRM
 )");
 }
 
