@@ -529,6 +529,6 @@ TEST_CASE("A bootstrap that waited for a late rank is told under an OK", "[job_l
   job.say(log, 0, timings);
   const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::ok);
-  CHECK(says(told.evidence, "the bootstrap took 8.1 s of 8.3 s of initialisation"));
+  CHECK(says(told.evidence, "the bootstrap took 8.1 s of 8.3 s of initialization"));
   CHECK(says(told.next, "when each rank's process (pod) began"));
 }
