@@ -16,7 +16,7 @@ useful=(libgloo-dev)  # a backend is left out, or tests skip themselves, without
 case "${1:-}" in
   # The virtual cluster's, a browser for the report, and what reads the manifest for Kubernetes.
   --test) useful+=(iproute2 util-linux procps nftables munge slurm-wlm chromium python3-yaml python3-jsonschema) ;;
-  --lint) packages+=(clang-format clang-tidy shellcheck git) useful+=(ccache) ;;
+  --lint) packages+=(clang-format clang-tidy shellcheck git python3-yaml) useful+=(ccache) ;;
   --bundle) packages+=(patchelf binutils xz-utils) ;;
   --docs) packages=(mkdocs) useful=() ;;
   --deb) packages+=(dpkg-dev file) ;;

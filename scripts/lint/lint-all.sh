@@ -8,7 +8,7 @@ builddir=$1
 shift
 names=("$@")
 if ((${#names[@]} == 0)); then
-  names=(file_names machine_paths size rooms one_definition remarks tests docs shell clang_format headers clang_tidy)
+  names=(file_names machine_paths size rooms one_definition remarks tests docs words shell clang_format headers clang_tidy)
 fi
 
 failed=()

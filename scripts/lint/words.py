@@ -38,7 +38,7 @@ def prose_of(path, text):
 def complaints(path, text, words, allowed):
     prose = prose_of(path, text)
     for word in words:
-        right = [(match.start(), match.end()) for form in word.get("right", ()) for match in re.finditer(form, prose, re.I)]
+        right = [match.span() for form in word.get("right", ()) for match in re.finditer(form, prose, re.I)]
         for match in re.finditer(word["word"], prose, re.I):
             if any(begin <= match.start() < end for begin, end in right):
                 continue
@@ -71,9 +71,11 @@ def main():
         if not path.endswith(CODE + PROSE) or not any(place.match(path) for place in places):
             continue
         text = pathlib.Path(path).read_text(encoding="utf-8")
-        used |= {i for i, entry in enumerate(sheet["allowed"]) if re.match(entry["file"], path) and re.search(entry["text"], text, re.M)}
+        used |= {i for i, entry in enumerate(sheet["allowed"])
+                 if re.match(entry["file"], path) and re.search(entry["text"], text, re.MULTILINE)}
         found += complaints(path, text, sheet["words"], sheet["allowed"])
-    found += [f"{LIST.name}: nothing has {entry['text']!r} any more" for i, entry in enumerate(sheet["allowed"]) if i not in used]
+    found += [f"{LIST.name}: no line has {entry['text']!r} any more"
+              for i, entry in enumerate(sheet["allowed"]) if i not in used]
     print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 
