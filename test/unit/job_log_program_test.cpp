@@ -161,6 +161,12 @@ TEST_CASE("Fingerprints of collectives: other numbers are another order, other s
        "CollectiveFingerPrint(SequenceNumber=5, OpType=ALLREDUCE, TensorShape=[10])."});
   CHECK(shapes.verdict == Verdict::arg_mismatch);
   CHECK(shapes.ranks == std::vector<int>{2});
+  const Diagnosis others =
+      of_lines({"Rank 1 is running collective: CollectiveFingerPrint(SequenceNumber=5, OpType=BROADCAST, "
+                "TensorShape=[1]), but " +
+                of_0});
+  CHECK(others.verdict == Verdict::order_mismatch);
+  CHECK(others.ranks == std::vector<int>{0, 1});
 }
 
 TEST_CASE("Ranks that a barrier or the store waits for are named", "[job_log][program]") {

@@ -73,7 +73,11 @@ void find_fingerprints(const LogView& view, Findings& findings) {
                                kind.first < 0 ? "" : fmt::format(" as number {}", kind.first)));
     if (tie || ranks.size() != most) blamed.insert(ranks.begin(), ranks.end());
   }
-  Finding finding = make_finding(Verdict::arg_mismatch,
+  const auto operation = [](const auto& one) { return one.first.second.substr(0, one.first.second.find(',')); };
+  const bool one_operation = std::ranges::all_of(kinds, [&, first = operation(*kinds.begin())](const auto& one) {
+    return operation(one).starts_with(first) || first.starts_with(operation(one));  // lines are cut
+  });
+  Finding finding = make_finding(one_operation ? Verdict::arg_mismatch : Verdict::order_mismatch,
                                  "ranks called different collectives at one place: " + joined_words(said, ", "),
                                  quotes(view, What::fingerprint, 3), {remedy("compare-both-stacks")});
   finding.ranks.assign(blamed.begin(), blamed.end());
@@ -158,10 +162,9 @@ bool is_own(const ProgramEvent& event) {
 int rank_of(const ProgramEvent& event, const Waiting& waiting) {
   if (!event.ranks.empty()) return event.ranks.front();
   if (waiting.group < 2 || static_cast<int>(waiting.ranks.size()) != waiting.group - 1) return -1;
-  for (int rank = 0; rank < waiting.group; ++rank) {
-    if (!waiting.ranks.contains(rank)) return rank;
-  }
-  return -1;
+  int rank = 0;
+  while (waiting.ranks.contains(rank)) ++rank;
+  return rank;
 }
 
 /// The verdict that outweighs an end which a lack of resources or a setting may explain, if a line reports
