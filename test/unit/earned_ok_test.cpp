@@ -170,6 +170,28 @@ TEST_CASE("Of several hosts that lost an unnamed peer none is blamed", "[job_log
   CHECK(of_lines({lost("n1")}).hosts == Lines{"n1"});
   CHECK(of_lines({lost("n1"), lost("n2")}).verdict == Verdict::hw_fault);
   CHECK(of_lines({lost("n1"), lost("n2")}).hosts.empty());
+  CHECK(of_lines({"[1,3]<stderr>:" + lost("n1"), "[1,7]<stderr>:" + lost("n2")}).ranks.empty());
+}
+
+TEST_CASE("The peer that a path names is blamed, and who only reports is not", "[job_log][rules]") {
+  const auto lost = [](const std::string& host, const std::string& peer) {
+    const std::string says = "[" + host + ":24418:0:24418] ib_mlx5_log.c:143  ";
+    return Lines{says + "Transport retry count exceeded on mlx5_0:1/RoCE (synd 0x15)",
+                 says + "RC QP 0x3d wqe[9]: SEND s-e [rqpn 0x5f rmac 02:00:00:00:20:63 sgix 3 dgid ::ffff:" + peer +
+                     " tc 106] [inl len 26]"};
+  };
+  CHECK(of_lines(lost("n1", "10.1.0.8")).hosts == Lines{"10.1.0.8"});
+  const auto refused = [](const std::string& peer) {
+    return "n1:4711:4712 [0] NCCL WARN NET/IB : Got completion from peer " + peer + "<4182> with status=12 opcode=0";
+  };
+  CHECK(of_lines({refused("10.1.0.8"), refused("10.1.0.8")}).hosts == Lines{"10.1.0.8"});
+  CHECK(of_lines({refused("10.1.0.8"), refused("10.1.0.9")}).hosts.size() == 3);
+  // What a host reports of its own card is its own fault too.
+  const std::string event = "n1:4711:4712 [0] NCCL WARN NET/IB : mlx5_0:1 Got async event : port error";
+  CHECK(of_lines({event, refused("10.1.0.8")}).hosts == Lines{"n1", "10.1.0.8"});
+  CHECK(of_lines({"n1:4711:4712 [0] misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with error Network is "
+                  "unreachable"})
+            .hosts == Lines{"n1"});
 }
 
 TEST_CASE("Horovod's lists name who did not come, whoever prints them", "[job_log][rules]") {

@@ -153,9 +153,8 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
                                    several ? fmt::format(" and {} more", peers.size() - 1) : "", what);
     for (const std::string& peer : peers) {
       add_once(finding.hosts, host_at(view, peer));
-      if (finding.evidence.size() < 4 && several) {
+      if (several && finding.evidence.size() < 4)
         finding.evidence.push_back("named as the peer: " + name_peer(view, peer));
-      }
     }
     const auto of_bridge = [](const std::string& peer) { return builtin_line_rules().has("bridge-addresses", peer); };
     const auto bridge = std::ranges::find_if(peers, of_bridge);
@@ -171,6 +170,7 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
     finding.ranks.push_back(0);
     finding.missing.emplace_back("the log of rank 0");
   } else {
+    if (record.rule->blame == RuleBlame::speaker) finding.hosts = fault_of(view, record, finding.verdict).hosts;
     finding.missing.emplace_back(
         "the address of the peer: NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,NET; and the other hosts' logs");
   }
@@ -237,23 +237,22 @@ std::set<std::string> hosts_of(const LogView& view, const WarningRecord& record)
 /// A path has two ends, and a completion error does not show which is broken; a local error is the reporter's.
 void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::hardware);
-  // Several hosts lost a peer that none of them names: it is another host.
-  if (peers.empty() && record.rule->blame == RuleBlame::both_ends && hosts_of(view, record).size() > 1) {
-    findings.emplace_back(finding_of(view, record, Verdict::hw_fault));
-    return;
-  }
-  if (peers.empty() || record.rule->blame == RuleBlame::speaker || record.rule->blame == RuleBlame::named) {
-    findings.push_back(fault_of(view, record, Verdict::hw_fault));
+  const std::set<std::string> reporters = hosts_of(view, record);
+  const bool both_ends = record.rule->blame == RuleBlame::both_ends;
+  if (peers.empty() || !both_ends) {
+    // Several hosts lost a peer that none of them names: it is none of them.
+    const bool nameless = both_ends && reporters.size() > 1;
+    findings.push_back((nameless ? finding_of : fault_of)(view, record, Verdict::hw_fault));
     return;
   }
   Finding finding = finding_of(view, record, Verdict::hw_fault);
-  blame_hosts(view, record.actors, finding);
   for (const std::string& peer : peers) {
     add_once(finding.hosts, host_at(view, peer));
-    if (finding.evidence.size() < 3) {
+    if (finding.evidence.size() < 3)
       finding.evidence.push_back("the peer of that connection: " + name_peer(view, peer));
-    }
   }
+  // A host that lost several peers, or is one of them, may be what is broken; others only report.
+  if (finding.hosts.size() > 1 || reporters.contains(finding.hosts.front())) blame_hosts(view, record.actors, finding);
   // InfiniBand's own GIDs are always link-local; those of RoCE are if the interface has no address.
   const std::string low = lower_case(record.example);
   const bool roce = view.book.facts.contains({"link_layer", "RoCE"}) || mentions(low, "roce");
@@ -297,9 +296,8 @@ void find_config(const LogView& view, const WarningRecord& record, Findings& fin
   Finding finding = fault_of(view, record, Verdict::config);
   for (const std::uint32_t actor : record.actors) {
     const std::string* value = setting_of(view, actor, record.rule->shows);
-    if (value != nullptr && !value->empty()) {
+    if (value != nullptr && !value->empty())
       add_once(finding.evidence, fmt::format("{}={} is set there", record.rule->shows, *value));
-    }
   }
   findings.push_back(std::move(finding));
 }

@@ -152,8 +152,6 @@ struct ProgramLine {
     events.push_back(std::move(event));
     return events.back();
   }
-  /// Adds an event without further fields.
-  bool is(What what) { return add(what).what == what; }
 };
 
 /// TORCH_DISTRIBUTED_DEBUG=DETAIL: "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=7,
@@ -302,9 +300,10 @@ Speaker find_speaker(std::string_view line) {
   Speaker speaker;
   speaker.text = without_marks(line);
   LineFacts said = builtin_line_rules().facts_in("speakers", speaker.text);
-  speaker.host = said["host"];
   for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
   }
+  if (said.empty()) said = builtin_line_rules().facts_in("speakers", speaker.text);  // after what a launcher adds
+  if (speaker.host.empty()) speaker.host = said["host"];
   if (speaker.rank < 0) speaker.rank = number_of<int>(said["rank"]).value_or(-1);
   // "node12: [rank3]: ", "trainer-1  | [rank3]: ", whatever else may precede it; but not "ValueError: [rank3]: ".
   const std::size_t at = speaker.own < 0 ? speaker.text.substr(0, 160).find("[rank") : kNotFound;
