@@ -319,7 +319,7 @@ TEST_CASE("Several baselines must be of one plan", "[accept]") {
   AcceptOptions options;
   options.results = folder.file("again.json");
   options.baseline = folder.file("results.json") + "," + other.file("results.json");
-  CHECK_THROWS_WITH(run_acceptance({}, options, plan_of_two(""), again), Contains("another plan"));
+  CHECK_THROWS_WITH(run_acceptance({}, options, plan_of_two(""), again), Contains("its plan"));
   options.baseline = folder.file("results.json") + "," + folder.file("results.json");
   CHECK_NOTHROW(run_acceptance({}, options, plan_of_two(""), again));
 }

@@ -85,8 +85,7 @@ TEST_CASE("rows that fit a cache and are rotated over more are named", "[measure
   // 20 times two of 64 KiB are 2.5 MiB: not in a core's own 512 KiB.
   CHECK_THAT(remark({8, 64 * kKiB, 64 * kMiB}), Contains("64 KiB messages fit in cache"));
   // Two of 4 KiB, 20 times, are 160 KiB and fit; two of 512 KiB do not, but two ranks' four fit what they share.
-  CHECK_THAT(remark({4 * kKiB, 64 * kKiB, 512 * kKiB, 4 * kMiB, 64 * kMiB}),
-             Contains("64 KiB to 4 MiB messages fit"));
+  CHECK_THAT(remark({4 * kKiB, 64 * kKiB, 512 * kKiB, 4 * kMiB, 64 * kMiB}), Contains("64 KiB to 4 MiB messages fit"));
   // Nothing to walk through.
   CHECK(remark({64 * kKiB}).empty());
   CHECK(remark({64 * kMiB, 128 * kMiB}).empty());

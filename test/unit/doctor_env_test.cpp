@@ -118,7 +118,7 @@ TEST_CASE("Values that cannot be meant are told", "[doctor][env]") {
   };
   const Case one = GENERATE(
       Case{"NCCL_IB_TIMEOUT", "1000", Outcome::fail, "5 bits"}, Case{"NCCL_IB_TIMEOUT", "32", Outcome::fail, "5 bits"},
-      Case{"NCCL_IB_TIMEOUT", "0", Outcome::warn, "for ever"},
+      Case{"NCCL_IB_TIMEOUT", "0", Outcome::warn, "forever"},
       Case{"NCCL_IB_TIMEOUT", "23", Outcome::warn, "241 s"},  // 4.096e-6 x 2^23 x 7
       Case{"NCCL_IB_RETRY_CNT", "15", Outcome::fail, "0..7"}, Case{"NCCL_IB_TC", "106x", Outcome::fail, "reads 106"},
       Case{"NCCL_IB_TC", "105", Outcome::warn, "congestion"}, Case{"NCCL_IB_TC", "300", Outcome::fail, "0..255"},

@@ -225,8 +225,9 @@ TEST_CASE("A healthy board is told word by word", "[doctor][gpu]") {
   host.on_bus = 2;
   for (GpuFacts& gpu : host.gpus) gpu.p2p.resize(2);
   host.gpus[1].pages_retired = 0;
-  CHECK(told(rows_of(host)) ==
-        R"(PASS gpu.count [] 2, FAIL if it differs; run nvidia-smi -L and lspci -d 10de: on that host; then dmesg | grep NVRM
+  CHECK(
+      told(rows_of(host)) ==
+      R"(PASS gpu.count [] 2, FAIL if it differs; run nvidia-smi -L and lspci -d 10de: on that host; then dmesg | grep NVRM
 PASS gpu.model [] 2 x NVIDIA H100 80GB HBM3 81559 MiB, WARN if it differs; use hosts of one kind
 PASS gpu.vbios [] 2 x 96.00.89.00.01, WARN if it differs; flash the same VBIOS
 PASS gpu.ecc_mode [] 2 x on, WARN if it differs; run nvidia-smi -e 1, and reboot

@@ -215,8 +215,8 @@ TEST_CASE("What a file cannot hold is refused before anything is measured", "[em
   CHECK_THAT(why_no_tuner_table(names({"ompi.algorithm"})), Catch::Contains("not ompi.algorithm;"));
   CHECK_THAT(why_no_tuner_table(names({"device"})), Catch::Contains("not device;"));
   CHECK(why_no_environment(names({"ompi.algorithm", "NCCL_ALGO", "nccl.ctas", "nccl.numRmaCtx", "UCX_TLS"})).empty());
-  CHECK_THAT(why_no_environment(names({"NCCL_ALGO", "device"})), Catch::Contains("stands for device"));
-  CHECK_THAT(why_no_environment(names({"nccl.hostCftMode"})), Catch::Contains("stands for nccl.hostCftMode"));
+  CHECK_THAT(why_no_environment(names({"NCCL_ALGO", "device"})), Catch::Contains("sets device"));
+  CHECK_THAT(why_no_environment(names({"nccl.hostCftMode"})), Catch::Contains("sets nccl.hostCftMode"));
   CHECK_THAT(why_no_tuner_table(names({"NCCL_BUFFSIZE"})), Catch::Contains("not NCCL_BUFFSIZE;"));
 }
 

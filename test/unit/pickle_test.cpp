@@ -70,7 +70,7 @@ TEST_CASE("What would make or call something is refused by its name", "[pickle]"
   CHECK_THAT(complaint("\x80\x02NNR."sv), Catch::Contains("REDUCE"));
   CHECK_THAT(complaint("\x80\x02NNb."sv), Catch::Contains("BUILD"));
   CHECK_THAT(complaint("\x80\x02N\x82\x01."sv), Catch::Contains("instruction 0x82"));
-  CHECK_THAT(complaint("\x80\x02}K\x01Ns."sv), Catch::Contains("a key that is no text"));
+  CHECK_THAT(complaint("\x80\x02}K\x01Ns."sv), Catch::Contains("a key that is not a string"));
 }
 
 TEST_CASE("A pickle that is cut, damaged or holds itself ends with a sentence", "[pickle]") {

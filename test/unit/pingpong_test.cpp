@@ -111,7 +111,7 @@ TEST_CASE("A plan of pingpong has a row per round, or one of halves", "[measure]
   const Plan odd = plan_of(config, 3);
   CHECK(odd.cases.empty());
   REQUIRE(odd.skipped.size() == 1);
-  CHECK(odd.skipped[0].reason == "pingpong needs an even number of ranks, so that each is in a pair, not 3");
+  CHECK(odd.skipped[0].reason == "pingpong needs an even number of ranks, so that each has a peer, not 3");
 }
 
 TEST_CASE("The options of pingpong are refused for other benchmarks", "[measure][plan][pingpong]") {
