@@ -85,7 +85,7 @@ class OverMpi(Case):
                                      (("-g", "2"), 5, "mpirun -n 4")):
             self.fails(comm(2, *options, env=suite.AT_ONCE), code, words)
         self.fails(comm(2, env={**suite.AT_ONCE, "NCCL_TESTS_SPLIT": "MOD 2"}), 255, "NCCL_TESTS_SPLIT has no meaning")
-        self.assertIn("-n counts life cycles", self.ok(execute([program("comm"), "--help"])).out)
+        self.assertIn("-n is the number of timed life cycles", self.ok(execute([program("comm"), "--help"])).out)
 
     def test_wrong_data_of_an_operation_are_found(self):
         # Operation 1 is the job's own communicator's, 2 and 3 those of the warm-up's.

@@ -94,7 +94,7 @@ for options in "-g 4" "-t 2 -g 2" "-t 4 -m 3" "-g 2 -G 2" "-t 2 -R 2 --stat --ma
   done
 done
 expect 0 pingpong -g 3 -b 4K -e 4K
-expect_text "pingpong needs an even number of ranks, so that each is in a pair, not 3"
+expect_text "pingpong needs an even number of ranks, so that each has a peer, not 3"
 expect 0 compare pingpong -t 2 --sizes 1K -d int32 --max-time 2 --pattern both --window 3 --pairs all --vary nccl.ctas=2
 expect_text "pingpong int32 round 0"
 

@@ -47,7 +47,7 @@ class Files(Case):
         self.fails(suite.report(self.write("y.json", '{"results": []}')), 255, "y.json", "nccl-tests")
         self.fails(suite.report("/nonexistent.json"), 255, "/nonexistent.json")
         self.fails(suite.report(PLAIN, "-o", "/nonexistent/r.html"), 255, "/nonexistent/r.html")
-        self.fails(suite.report(), 255, "which result files")
+        self.fails(suite.report(), 255, "name the result files")
         self.fails(suite.report(PLAIN, "--titel", "x"), 255, "--title")
         self.fails(suite.report(PLAIN, "-n", "3"), 255, "-n")
 

@@ -253,6 +253,9 @@ void JobBook::note(std::string_view key, std::string_view value) {
   ++facts[{std::string(key.substr(0, 100)), std::string(value.substr(0, 300))}];
 }
 
+// Steps of work are searched for in so many lines of a file, then in one of so many.
+constexpr std::uint64_t kSearchedWhole = 10000, kSearchedLater = 7;
+
 // A line that is not NCCL's. One that begins like the prefix of the lines before it is a line of NCCL that was cut.
 void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number) {
   const std::string_view host = last_process_ == kNone ? std::string_view() : processes[last_process_].host;
@@ -278,7 +281,9 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
     LineFacts prompt = builtin_line_rules().facts_in("prompts", begin);
     if (!prompt.empty()) prompted_[file] = prompt["host"];
   }
-  if (!works_ && builtin_line_rules().has("steps-done", text.substr(0, 400))) {
+  // Steps come again and again: late in a long log, a part of the lines is enough.
+  const bool searched = number < kSearchedWhole || number % kSearchedLater == 0;
+  if (!works_ && searched && builtin_line_rules().has("steps-done", text.substr(0, 400))) {
     works_ = true;
     ++understood;
     note("works", "steps are done");
