@@ -49,7 +49,7 @@ class Repeat(Case):
         self.assertEqual(os.listdir(self.folder.name), [])
 
     def test_what_cannot_be_is_refused(self):
-        self.fails(suite.execute([BUSBAR, "repeat", "-n", "3"]), 255, "behind --")
+        self.fails(suite.execute([BUSBAR, "repeat", "-n", "3"]), 255, "after --")
         self.fails(self.repeat("-n", "1"), 255, "--launches", "1")
         self.fails(self.repeat("--spacedd", "1"), 255, "--spaced")
         self.fails(self.repeat("-n", "2", command=[*BENCHMARK, "-J", "mine.json"]), 255, "of its own")
