@@ -113,15 +113,15 @@ TEST_CASE("What programs tell of health makes it OK, and of no failure beside it
 
 TEST_CASE("A help text of Open MPI counts as a whole, and no line beyond it", "[job_log][rules]") {
   const std::string dashes(74, '-'), head = "A messaging module was unable to find any network interfaces:";
-  const auto told = [&](const Lines& more) {
+  const auto judged = [&](const Lines& more) {
     Lines lines{"[1,3]<stderr>:" + dashes, head};
     lines.insert(lines.end(), more.begin(), more.end());
     return after_healthy(lines).verdict;
   };
-  CHECK(told({"Another transport will be used instead", dashes}) == Verdict::ok);
-  CHECK(told({"Another transport will be used instead", dashes, "the loader failed"}) == Verdict::unknown);
-  CHECK(told({"The daemon crashed, which should never happen", dashes}) == Verdict::unknown);
-  CHECK(told({}) == Verdict::config);
+  CHECK(judged({"Another transport will be used instead", dashes}) == Verdict::ok);
+  CHECK(judged({"Another transport will be used instead", dashes, "the loader failed"}) == Verdict::unknown);
+  CHECK(judged({"The daemon crashed, which should never happen", dashes}) == Verdict::unknown);
+  CHECK(judged({}) == Verdict::config);
   CHECK(after_healthy({head, "Another transport will be used instead"}).verdict == Verdict::unknown);
   CHECK(of_lines({dashes, "Remote daemon: [prte-n1-4@0,1] on node n7", dashes}).hosts == Lines{"n7"});
 }
@@ -133,7 +133,7 @@ TEST_CASE("Rows of a benchmark's table that are right are health, and others non
   CHECK(of_lines({head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
   CHECK(of_lines({head, row + "7    30.33    0.27    0.27       0"}).verdict == Verdict::unknown);
   CHECK(of_lines({row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::unknown);
-  // Beside what else is well: a head without a row, wrong results; nccl-tests up to 2.12 prints errors like 2e-07.
+  // Although all else is well: a head without a row, wrong results; nccl-tests up to 2.12 prints errors like 2e-07.
   CHECK(after_healthy({head}).verdict == Verdict::unknown);
   CHECK(after_healthy({head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
   CHECK(after_healthy({head, row + "0  30.3  0.27  0.27  0", row + "7  30.3  0.27  0.27  0"}).verdict ==

@@ -253,7 +253,7 @@ TEST_CASE("a host whose system takes connections has stopped or starved processe
   check(job, Verdict::host_unreachable, {2, 3, 4, 5, 6, 7}, {"node1", "node2", "node3"});
 }
 
-TEST_CASE("beside a host that takes no connection, those that take them and stay unresponsive are only busy",
+TEST_CASE("next to a host that takes no connection, those that take them and stay unresponsive are only busy",
           "[judge]") {
   HangEvidence job = stuck_job(16, 2);
   for (std::size_t h : {1, 4})

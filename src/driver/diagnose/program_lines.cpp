@@ -117,10 +117,10 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
     return true;
   }
   // PALS's "x4310c3s2b0n0.hsn 7: ".
-  const std::size_t blank = colon < 80 ? text.substr(0, colon).rfind(' ') : kNotFound;
-  if (blank != kNotFound && is_host(text.substr(0, blank)) &&
-      whole_number(text.substr(blank + 1, colon - blank - 1), srun)) {
-    speaker.host = text.substr(0, blank);
+  const std::size_t space = colon < 80 ? text.substr(0, colon).rfind(' ') : kNotFound;
+  if (space != kNotFound && is_host(text.substr(0, space)) &&
+      whole_number(text.substr(space + 1, colon - space - 1), srun)) {
+    speaker.host = text.substr(0, space);
     speaker.label = speaker.rank = srun;
     text = without_blanks(text.substr(colon + 2));
     return true;

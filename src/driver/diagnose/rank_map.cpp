@@ -329,18 +329,18 @@ std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> 
   std::vector<int> ranks;
   std::string others;
   std::size_t unnamed = 0;
-  std::set<std::uint32_t> told;
+  std::set<std::uint32_t> shown;
   std::set<std::string> names;  // some lines have no more of a process than the number of its device
   for (const std::uint32_t voice : actors) {
     const std::uint32_t actor = rank_map.owner_of[voice];
-    if (!told.insert(actor).second) continue;
+    if (!shown.insert(actor).second) continue;
     if (rank_map.rank_of[actor] >= 0) {
       ranks.push_back(rank_map.rank_of[actor]);
     } else if (names.insert(rank_map.name_of[actor]).second && ++unnamed <= 4) {
       others += (others.empty() ? "" : "; ") + rank_map.name_of[actor];
     }
   }
-  if (told.size() == 1) return rank_map.name_of[*told.begin()];
+  if (shown.size() == 1) return rank_map.name_of[*shown.begin()];
   if (unnamed > 4) others += fmt::format(" and {} more", unnamed - 4);
   if (ranks.empty()) return others.empty() ? "nobody" : others;
   return list_ranks(ranks) + (others.empty() ? "" : "; " + others);
