@@ -183,10 +183,10 @@ void storm(const std::string& name, Job& job, int from, const std::function<bool
 }
 
 bool end_job(const JobView& view) {
-  if (view.host_index() != 0 && another_host_speaks(view)) return false;
+  if (view.host_index() != 0 && another_host_reports(view)) return false;
   HostObserver own;
   (void)collect(view, own, true);
-  tell_others(view, kForget);
+  notify_others(view, kForget);
   return true;
 }
 
@@ -194,8 +194,8 @@ bool find_hang(const JobView& view) {
   if (view.host_index() != 0 && alarm_others(view, view.rank)) return false;
   HostObserver own;
   const HangEvidence evidence = collect(view, own, false);
-  const bool aloud = speaks_for_job(view, evidence);
-  tell_others(view, aloud ? kStop : kStopAndKeep);
+  const bool aloud = reports_for_job(view, evidence);
+  notify_others(view, aloud ? kStop : kStopAndKeep);
   return true;
 }
 

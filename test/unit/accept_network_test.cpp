@@ -15,7 +15,7 @@ std::string network(const std::string& machine, const std::string& more = "",
   return network_of(probe_recorded(recorded_text(machine) + more, machine), domains);
 }
 
-const std::string kNone(32, '0');
+const std::string kNoIndex(32, '0');
 const std::string kRack = "5c3d0b1f0e9a4d2c8b7a695847362514";
 
 /// Four GPUs that the fabric manager has registered with this cluster.
@@ -59,7 +59,7 @@ TEST_CASE("NVLink between hosts is one where all are in one clique", "[accept][n
 }
 
 TEST_CASE("a host's own NVSwitch joins it with nobody", "[accept][network]") {
-  CHECK(nvlink_domain(joined(kNone)).empty());
+  CHECK(nvlink_domain(joined(kNoIndex)).empty());
   CHECK(nvlink_domain({}).empty());
   HostGpus host = joined(kRack);
   host.gpus[2].fabric->state = 2;

@@ -109,7 +109,7 @@ TEST_CASE("hosts that were never met are neither asked in haste, probed nor told
   CHECK(evidence.hosts[0].ever_reached);
   CHECK_FALSE(evidence.hosts[1].ever_reached);
   CHECK(evidence.hosts[1].silence == Silence::none);
-  tell_others(view, "reported");
+  notify_others(view, "reported");
 }
 
 TEST_CASE("where watchers cannot meet the first host speaks, and every other part says its line", "[meeting]") {
@@ -119,10 +119,10 @@ TEST_CASE("where watchers cannot meet the first host speaks, and every other par
   evidence.reporter = "rank 2 on node1";
   evidence.hosts.resize(3);
   evidence.hosts[0].reached = true;
-  CHECK(speaks_for_job(view, evidence));
+  CHECK(reports_for_job(view, evidence));
   view.rank = 2;
   std::swap(evidence.hosts[0], evidence.hosts[1]);
-  CHECK_FALSE(speaks_for_job(view, evidence));
+  CHECK_FALSE(reports_for_job(view, evidence));
   HangFinding finding;
   finding.verdict = Verdict::process_stopped;
   finding.sentence = "rank 3 is stopped";
@@ -133,7 +133,7 @@ TEST_CASE("where watchers cannot meet the first host speaks, and every other par
 
 TEST_CASE("hosts of one short name are two where they are two machines", "[meeting]") {
   const auto named = [](std::vector<PeerAddress> peers) {
-    tell_hosts_apart(peers);
+    make_hosts_distinct(peers);
     std::vector<std::string> names;
     for (const PeerAddress& peer : peers) names.push_back(peer.host);
     return names;

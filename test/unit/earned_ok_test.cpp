@@ -324,6 +324,6 @@ TEST_CASE("A launcher's label gives way to what the text says", "[job_log][rules
   CHECK(of_lines(killed).verdict == Verdict::process_dead);
   CHECK(of_lines(killed).ranks.empty());
   CHECK(of_lines({"1: bash: line 1: Killed"}).ranks == std::vector<int>{1});
-  CHECK(find_speaker("1: [rank9]: ValueError: no").rank == 9);
-  CHECK(find_speaker("[1,1]<stderr>:[rank9]: ValueError: no").rank == 9);
+  CHECK(find_writer("1: [rank9]: ValueError: no").rank == 9);
+  CHECK(find_writer("[1,1]<stderr>:[rank9]: ValueError: no").rank == 9);
 }

@@ -74,7 +74,7 @@ TEST_CASE("what was written into a flight record is read from its file", "[fligh
   FlightRecord record(kOwner, folder.path());
   REQUIRE(record.path() == folder.file("busbar." + std::to_string(getuid()) + ".77.0.node3.13"));
   count(record, 0, 3);
-  record.begin(Phase::timed_loop, "the timed loop of all_reduce", &kCall, 25, 30);
+  record.begin_step(Phase::timed_loop, "the timed loop of all_reduce", &kCall, 25, 30);
   count(record, 0, 2);
   record.set_error("remote process exited");
 
@@ -109,9 +109,9 @@ TEST_CASE("a record remembers the last sixteen steps, and how the process left",
   const TempDir folder;
   FlightRecord record(kOwner, folder.path());
   for (int step = 1; step <= 40; ++step) {
-    record.begin(step % 2 == 0 ? Phase::checking : Phase::timed_loop, std::to_string(step), &kCall, 1, 0);
+    record.begin_step(step % 2 == 0 ? Phase::checking : Phase::timed_loop, std::to_string(step), &kCall, 1, 0);
     count(record, 0, 1);
-    record.begin(Phase::resting, "rest", nullptr, 0, 0);
+    record.begin_step(Phase::resting, "rest", nullptr, 0, 0);
   }
   record.end(Ending::hung);
   const FlightState state = record.state();
@@ -146,7 +146,7 @@ TEST_CASE("texts that are too long are cut, and nothing in them commands a termi
   const TempDir folder;
   FlightRecord record({std::string(500, 'j') + "/../x", "a/b", 1, 1, std::string(5000, 'c')}, folder.path());
   CHECK(record.path().parent_path() == folder.path());
-  record.begin(Phase::output, "\033[2J" + std::string(5000, 's'), nullptr, 0, 1.0 / 0.0);
+  record.begin_step(Phase::output, "\033[2J" + std::string(5000, 's'), nullptr, 0, 1.0 / 0.0);
   const FlightState state = record.state();
   CHECK(state.host == "a/b");
   CHECK(state.command == std::string(248, 'c'));
@@ -181,7 +181,7 @@ TEST_CASE("idle is the time since the step or a counter changed, as the beats sa
   record.beat();
   const std::int64_t counted = Editable(bytes_of(record.path())).layout().beat.read()->value.changed_ns;
   CHECK(counted > changed);
-  record.begin(Phase::output, "output", nullptr, 0, 0);
+  record.begin_step(Phase::output, "output", nullptr, 0, 0);
   record.beat();
   CHECK(Editable(bytes_of(record.path())).layout().beat.read()->value.changed_ns > counted);
 }
@@ -224,9 +224,9 @@ TEST_CASE("while its watcher itself did not run, a process was suspended and not
 TEST_CASE("a writer that is frozen anywhere in the middle of a write leaves what was before", "[flight_record]") {
   const TempDir folder;
   FlightRecord record(kOwner, folder.path());
-  record.begin(Phase::timed_loop, "first", &kCall, 25, 30);
+  record.begin_step(Phase::timed_loop, "first", &kCall, 25, 30);
   const std::string before = bytes_of(record.path());
-  record.begin(Phase::checking, "second", nullptr, 1, 60);
+  record.begin_step(Phase::checking, "second", nullptr, 1, 60);
   const std::string after = bytes_of(record.path());
   REQUIRE(before.size() == after.size());
   int first = 0, second = 0;
@@ -259,7 +259,7 @@ TEST_CASE("a reader beside a writer never sees halves of two steps", "[flight_re
   std::thread writer([&] {
     for (int step = 0; step < 20000; ++step) {
       const std::string text(1 + step % 250, static_cast<char>('a' + step % 26));
-      record.begin(Phase::timed_loop, text, &kCall, text.size(), 0);
+      record.begin_step(Phase::timed_loop, text, &kCall, text.size(), 0);
     }
     stop = true;
   });
@@ -295,7 +295,7 @@ TEST_CASE("a flipped bit makes a record none, or the one before, or changes a nu
           "[flight_record]") {
   const TempDir folder;
   FlightRecord record(kOwner, folder.path());
-  record.begin(Phase::timed_loop, "second", &kCall, 25, 30);
+  record.begin_step(Phase::timed_loop, "second", &kCall, 25, 30);
   record.beat();
   const std::string whole = bytes_of(record.path());
   for (std::size_t bit = 0; bit < whole.size() * 8; ++bit) {
@@ -351,7 +351,7 @@ TEST_CASE("a killed process's record is read by another and says that it is gone
   const pid_t child = fork();
   if (child == 0) {
     FlightRecord record(kOwner, folder.path());
-    record.begin(Phase::timed_loop, "its last", &kCall, 25, 30);
+    record.begin_step(Phase::timed_loop, "its last", &kCall, 25, 30);
     count(record, 0, 42);
     if (write(ready[1], "x", 1) != 1) _exit(1);
     alarm(600);  // should nobody kill it
@@ -434,7 +434,7 @@ TEST_CASE("a record goes to the temporary folder or private memory where shared 
     FlightRecord record(kOwner, temporary.file("absent"));
     CHECK(record.path().empty());
     count(record, 0, 1);
-    record.begin(Phase::output, "output", nullptr, 0, 0);
+    record.begin_step(Phase::output, "output", nullptr, 0, 0);
     CHECK(record.state().entered == 1);
     CHECK(record.state().step == "output");
   }

@@ -28,7 +28,7 @@ Diagnosis of_lines(const std::vector<std::string>& lines) {
 }
 
 ProgramEvent only_event(std::string_view line) {
-  const std::vector<ProgramEvent> events = read_program_line(find_speaker(line));
+  const std::vector<ProgramEvent> events = read_program_line(find_writer(line));
   INFO(line);
   REQUIRE(events.size() == 1);
   return events.front();
@@ -45,24 +45,24 @@ std::string watchdog(int rank, int seq, std::string_view op = "ALLREDUCE", std::
 }  // namespace
 
 TEST_CASE("Who speaks is told by any launcher's decoration", "[job_log][program]") {
-  CHECK(find_speaker("[rank3]: ValueError: no").rank == 3);
-  CHECK(find_speaker("[rank3]: ValueError: no").text == "ValueError: no");
-  CHECK(find_speaker("[3] About to throw").rank == 3);  // Hydra -l
-  CHECK(find_speaker("[3] 17 done").rank == -1);
-  CHECK(find_speaker("Sun Dec 24 09:52:05 2017[1,3]<stdout>:done").rank == 3);
-  CHECK(find_speaker("x4310c3s2b0n0.hsn 7: Abort(1) on node 7").rank == 7);  // PALS
-  CHECK(find_speaker("[1,12]<stderr>:ValueError: no").rank == 12);
-  CHECK(find_speaker("(Worker[rank=9] pid=77, ip=10.0.0.1) [rank9]: ValueError: no").rank == 9);
-  CHECK(find_speaker("(worker3, rank=3, pid=164, ip=10.0.0.7) ValueError: no").rank == 3);
-  CHECK(find_speaker("7: ValueError: no").rank == 7);
-  CHECK(find_speaker("> | 12  [rank1]: ValueError: no").rank == 1);
-  CHECK(find_speaker("2026-11-21T06:16:47.000000001Z stderr F ValueError: no").text == "ValueError: no");
-  CHECK(find_speaker("10.0.0.1: [rank3]: ValueError: no").rank == 3);
-  CHECK(find_speaker("node12: [rank3]: ValueError: no").text == "ValueError: no");
-  CHECK(find_speaker("ValueError: [rank3]: no").rank == -1);
-  CHECK(find_speaker("ValueError: no").rank == -1);
-  CHECK(find_speaker("trainer-1  | [rank3]: ValueError: no").text == "ValueError: no");
-  CHECK(find_speaker("(RayTrainWorker pid=7, ip=10.0.0.1) no").host == "10.0.0.1");
+  CHECK(find_writer("[rank3]: ValueError: no").rank == 3);
+  CHECK(find_writer("[rank3]: ValueError: no").text == "ValueError: no");
+  CHECK(find_writer("[3] About to throw").rank == 3);  // Hydra -l
+  CHECK(find_writer("[3] 17 done").rank == -1);
+  CHECK(find_writer("Sun Dec 24 09:52:05 2017[1,3]<stdout>:done").rank == 3);
+  CHECK(find_writer("x4310c3s2b0n0.hsn 7: Abort(1) on node 7").rank == 7);  // PALS
+  CHECK(find_writer("[1,12]<stderr>:ValueError: no").rank == 12);
+  CHECK(find_writer("(Worker[rank=9] pid=77, ip=10.0.0.1) [rank9]: ValueError: no").rank == 9);
+  CHECK(find_writer("(worker3, rank=3, pid=164, ip=10.0.0.7) ValueError: no").rank == 3);
+  CHECK(find_writer("7: ValueError: no").rank == 7);
+  CHECK(find_writer("> | 12  [rank1]: ValueError: no").rank == 1);
+  CHECK(find_writer("2026-11-21T06:16:47.000000001Z stderr F ValueError: no").text == "ValueError: no");
+  CHECK(find_writer("10.0.0.1: [rank3]: ValueError: no").rank == 3);
+  CHECK(find_writer("node12: [rank3]: ValueError: no").text == "ValueError: no");
+  CHECK(find_writer("ValueError: [rank3]: no").rank == -1);
+  CHECK(find_writer("ValueError: no").rank == -1);
+  CHECK(find_writer("trainer-1  | [rank3]: ValueError: no").text == "ValueError: no");
+  CHECK(find_writer("(RayTrainWorker pid=7, ip=10.0.0.1) no").host == "10.0.0.1");
 }
 
 TEST_CASE("How a process ended is read from every launcher's words", "[job_log][program]") {
@@ -95,7 +95,7 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
   CHECK(is_out_of_memory(*only_event("python3 invoked oom-killer: gfp_mask=0xcc0").rule));
   CHECK(only_event("slurmstepd: error: Detected 1 oom_kill event in StepId=7.0").rule->kind == RuleKind::resource);
   CHECK(only_event("srun: error: node1: task 3: Killed").host == "node1");
-  CHECK(read_program_line(find_speaker("process 3 exited with exit code 0")).empty());
+  CHECK(read_program_line(find_writer("process 3 exited with exit code 0")).empty());
   const std::string torchrun = "failed (exitcode: 1) local_rank: 2 (pid: 4242) of binary: python";
   CHECK(of_lines({"RuntimeError: CUDA out of memory", torchrun}).ranks == std::vector<int>{2});
   const std::string srun = "srun: error: n1: tasks 2-7: Exited with exit code 1";
@@ -136,10 +136,10 @@ TEST_CASE("Healthy output may pass the first look and tells of no failure", "[jo
         "0 errors, 0 failed: 0", "FutureWarning: this error will be raised in a future version",
         "         SRAM Uncorrectable                    : 0"}) {
     INFO(line);
-    CHECK(read_program_line(find_speaker(line)).empty());
+    CHECK(read_program_line(find_writer(line)).empty());
   }
-  CHECK_FALSE(may_tell_failure("step 100 lr 0.1 grad 0.3"));
-  CHECK(may_tell_failure("RuntimeError: x"));
+  CHECK_FALSE(may_report_failure("step 100 lr 0.1 grad 0.3"));
+  CHECK(may_report_failure("RuntimeError: x"));
 }
 
 TEST_CASE("Fingerprints of collectives: other numbers are another order, other shapes other arguments",
@@ -359,19 +359,21 @@ TEST_CASE("A word of failure is found wherever it stands, and a line that only l
     for (std::size_t before = 0; before < 9; ++before) {
       for (const char filler : {' ', '|', ']', '.'}) {
         INFO(word << " behind " << before << " of " << filler);
-        CHECK(may_tell_failure(std::string(before, filler) + word + " qqq"));
-        CHECK(may_tell_failure(std::string(before, filler) + word));
+        CHECK(may_report_failure(std::string(before, filler) + word + " qqq"));
+        CHECK(may_report_failure(std::string(before, filler) + word));
       }
     }
   }
-  CHECK_FALSE(may_tell_failure(""));
-  CHECK_FALSE(may_tell_failure("err"));
-  CHECK_FALSE(may_tell_failure("step 17 loss 2.17 lr 1e-4"));
-  CHECK_FALSE(may_tell_failure("zzerzrozzfaizzlkizzl"));
+  CHECK_FALSE(may_report_failure(""));
+  CHECK_FALSE(may_report_failure("err"));
+  CHECK_FALSE(may_report_failure("step 17 loss 2.17 lr 1e-4"));
+  CHECK_FALSE(may_report_failure("zzerzrozzfaizzlkizzl"));
   // What trainers write in every line begins like words of failures.
-  CHECK_FALSE(may_tell_failure(" iteration 120/ 500000 | elapsed time per iteration (ms): 4711.3 | loss scale: 1.0 |"));
-  CHECK_FALSE(may_tell_failure("[2026-11-24 08:30:19] [INFO] [logging.py:96:log_dist] [Rank 6] step=9495, skipped=0"));
-  CHECK_FALSE(may_tell_failure("step 7 runtime 12 s max memory 61.2 GiB, compiled, collecting 3 files, 0 gone"));
+  CHECK_FALSE(
+      may_report_failure(" iteration 120/ 500000 | elapsed time per iteration (ms): 4711.3 | loss scale: 1.0 |"));
+  CHECK_FALSE(
+      may_report_failure("[2026-11-24 08:30:19] [INFO] [logging.py:96:log_dist] [Rank 6] step=9495, skipped=0"));
+  CHECK_FALSE(may_report_failure("step 7 runtime 12 s max memory 61.2 GiB, compiled, collecting 3 files, 0 gone"));
 }
 
 TEST_CASE("A completion error without a prefix or a block around it is one", "[job_log]") {

@@ -141,7 +141,7 @@ TEST_CASE("any part of a prefix may have been cut out", "[diagnose][log_line]") 
   CHECK(parse_log_line("").origin.dev == -1);
 }
 
-TEST_CASE("the last prefix of a line is the speaker", "[diagnose][log_line]") {
+TEST_CASE("the last prefix of a line is the writer", "[diagnose][log_line]") {
   const std::string line = "node1:10:11 [2] NCCL INFO node7:4242:4300 [3] NCCL INFO " + kCall;
   const LogLine parsed = parse_log_line(line);
   CHECK(parsed.origin.host == "node7");

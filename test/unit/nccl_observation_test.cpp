@@ -163,14 +163,14 @@ TEST_CASE("A group of broadcasts or reductions shows what they ran, and no predi
 TEST_CASE("Only between begin and end are events wanted and kept", "[nccl][show_algo]") {
   NcclObservation observation;
   observation.add(LaunchedTask{});
-  observation.begin();  // without NCCL: nothing to switch
+  observation.start();  // without NCCL: nothing to switch
   CHECK(observation.end().tasks.empty());
 
   int mask = 77;
   observation.attach(&mask, nullptr, 2 | 4096);
   CHECK(mask == 0);
   observation.add(LaunchedTask{});
-  observation.begin();
+  observation.start();
   CHECK(mask == (2 | 4096));
   observation.add(collective("AllReduce", "RING", "LL", 1));
   observation.add(PredictedTimes{});
@@ -178,7 +178,7 @@ TEST_CASE("Only between begin and end are events wanted and kept", "[nccl][show_
   CHECK(mask == 0);
   CHECK(observed.tasks.size() == 1);
   CHECK(observed.predictions.size() == 1);
-  observation.begin();
+  observation.start();
   CHECK(observation.end().tasks.empty());
   observation.touch_log();
 }

@@ -155,7 +155,7 @@ TEST_CASE("NCCL finds the plugins of the executable, and each tells of rank 0 wh
   REQUIRE(v5.init(&context, 5, &mask, nullptr, 1, 4, 0, nullptr) == kNcclSuccess);
   CHECK(context == nullptr);
   CHECK(mask == 0);
-  nccl_observation().begin();
+  nccl_observation().start();
   CHECK(mask == (2 | 4 | 4096));
 
   for (int rank : {1, 0}) {
@@ -262,7 +262,7 @@ TEST_CASE("Waiting is told from transfer in symmetric kernels, of ranks all of w
     CHECK(v7.record_event_state(handle, 22, &at) == kNcclSuccess);
   };
 
-  nccl_observation().begin();
+  nccl_observation().start();
   CHECK(mask == (2 | 4 | 4096 | 64 | 32768));
   void* const whole = kernel(1, 2);
   void* const plain = kernel(2, 1);    // NCCL told no phases of it
@@ -290,7 +290,7 @@ TEST_CASE("Waiting is told from transfer in symmetric kernels, of ranks all of w
   // What comes later belongs to nobody, neither between observations nor in the next.
   end_channel(open);
   CHECK(kernel(0, 1) == nullptr);
-  nccl_observation().begin();
+  nccl_observation().start();
   void* const next = kernel(3, 1);
   phase(partial, 1, 0, 1000);
   end_channel(partial);
@@ -313,7 +313,7 @@ TEST_CASE("The tuner inside copies the predictions while observed and changes no
   REQUIRE(v4.init(4, 1, nullptr, &context) == kNcclSuccess);
   Costs costs;
   REQUIRE(v5.get_coll_info(nullptr, 4, 64, 1, costs.table(), 7, 3, 0, &costs.channels) == kNcclSuccess);
-  nccl_observation().begin();
+  nccl_observation().start();
   REQUIRE(v4.get_coll_info(nullptr, 4, 64, 1, costs.table(), 7, 3, 0, &costs.channels) == kNcclSuccess);
   const Observed observed = nccl_observation().end();
   CHECK(costs.times == Costs().times);

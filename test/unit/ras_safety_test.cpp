@@ -19,7 +19,7 @@ using Catch::Contains;
 
 namespace {
 
-constexpr RasHazards kNone{.initializing = false, .missing = false};
+constexpr RasHazards kNoIndex{.initializing = false, .missing = false};
 constexpr RasHazards kInitializing{.initializing = true, .missing = false};
 constexpr RasHazards kMissing{.initializing = false, .missing = true};
 
@@ -68,15 +68,15 @@ TEST_CASE("RAS is asked in the format and the state of the job in which it does 
            Row{23203, json, json, json},
        }) {
     INFO(row.version);
-    CHECK(safe_ras_question(row.version, kNone).format == row.quiet);
+    CHECK(safe_ras_question(row.version, kNoIndex).format == row.quiet);
     CHECK(safe_ras_question(row.version, kInitializing).format == row.initializing);
     CHECK(safe_ras_question(row.version, kMissing).format == row.missing);
-    for (const RasHazards& hazards : {kNone, kInitializing, kMissing, RasHazards{}}) {
+    for (const RasHazards& hazards : {kNoIndex, kInitializing, kMissing, RasHazards{}}) {
       const RasQuestion question = safe_ras_question(row.version, hazards);
       CHECK((question.format == none) == !question.why_not.empty());
     }
   }
-  CHECK_THAT(safe_ras_question(0, kNone).why_not, Contains("version is not known"));
+  CHECK_THAT(safe_ras_question(0, kNoIndex).why_not, Contains("version is not known"));
   CHECK_THAT(safe_ras_question(22703, kMissing).why_not, Contains("2.27.3"));
 }
 

@@ -398,7 +398,7 @@ TEST_CASE("RAS may be asked early by one thread while another asks again", "[wat
   const FakeRas ras([](int fd, int) { serve_like_nccl(fd, true, json_report(json_rank(0, 1), "")); });
   for (int round = 0; round < 10; ++round) {
     RasObserver observer;
-    std::thread early([&] { observer.look_early(RasFormat::json); });
+    std::thread early([&] { observer.observe_early(RasFormat::json); });
     const RasEvidence evidence = observer.look_again(RasFormat::json);
     early.join();
     CHECK(evidence.answered);

@@ -151,7 +151,7 @@ TEST_CASE("of a divided job at most one part believes that it is the job", "[wat
   evidence.hosts.resize(4);
   const auto reaches = [&](std::vector<bool> reached) {
     for (std::size_t h = 0; h < 4; ++h) evidence.hosts[h].reached = reached[h];
-    return speaks_for_job(view, evidence);
+    return reports_for_job(view, evidence);
   };
   CHECK(reaches({true, true, true, false}));
   CHECK(reaches({true, true, false, false}));  // half, with the first host
@@ -185,7 +185,7 @@ TEST_CASE("before the watchers know each other, the host that has somebody to na
   }
   // Nor is there anybody to be asked.
   view.rank = 4;
-  CHECK_FALSE(another_host_speaks(view));
+  CHECK_FALSE(another_host_reports(view));
   CHECK_FALSE(alarm_others(view, 4).has_value());
   view.rank = 0;
   // One that has said why it ended is not a culprit to be named.

@@ -146,7 +146,7 @@ class Alone {
   }
   /// Does nothing any more, in a step whose limit will pass.
   [[noreturn]] void hang() {
-    watchdog_.begin(Phase::timed_loop, "a step", kCall, 10, 1);
+    watchdog_.begin_step(Phase::timed_loop, "a step", kCall, 10, 1);
     pause();
     _exit(3);  // not in practice: no signal is handled
   }
@@ -172,7 +172,7 @@ TEST_CASE("a watchdog tells of the process while that works", "[watchdog][slow]"
   std::uint64_t made = 0;
   // Until all was asked, and no longer than until one ought to have asked.
   for (int step = 0; step < 1'000'000 && !over; ++step) {
-    job.watchdog().begin(Phase::timed_loop, "a step", kCall, 10, 1);
+    job.watchdog().begin_step(Phase::timed_loop, "a step", kCall, 10, 1);
     for (int i = 0; i < 10; ++i, ++made) backend.launch(0, {}, buffers);
     job.watchdog().rest();
     std::this_thread::yield();
@@ -199,7 +199,7 @@ TEST_CASE("backends come and go while a watchdog is asked", "[watchdog]") {
   for (int i = 0; i < 500; ++i) {
     NullBackend backend;
     const auto attached = job.watchdog().attach(backend);
-    job.watchdog().begin(Phase::initialization, "opening");
+    job.watchdog().begin_step(Phase::initialization, "opening");
   }
   asks.join();
 }
@@ -278,7 +278,7 @@ TEST_CASE("NCCL's RAS is asked where that cannot crash the job, else the report 
       setenv("NCCL_RAS_ADDR", "127.0.0.1:1", 1);
       Alone job(kBrief);
       job.watchdog().use_ras(22703);
-      job.watchdog().begin(row.hangs_in, "a step", kCall, 10, kBrief / 10);
+      job.watchdog().begin_step(row.hangs_in, "a step", kCall, 10, kBrief / 10);
       pause();
       return 3;
     });
@@ -405,7 +405,7 @@ TEST_CASE("a job for whose watchdog the system has no thread left runs without o
     } catch (const std::system_error&) {
     }
     Alone job;
-    job.watchdog().begin(Phase::initialization, "a step");
+    job.watchdog().begin_step(Phase::initialization, "a step");
     return job.address().ip.empty() && !job.watchdog().warning().empty() ? 0 : 1;
   });
   CHECK(child.code() == 0);
@@ -435,7 +435,7 @@ TEST_CASE("a card whose counters never answer does not stop the watcher's heart"
     const PeerServer server({.handle = {},
                              .tick =
                                  [&] {
-                                   observer.look_early();
+                                   observer.observe_early();
                                    observer.look_closely(view);
                                    ++beats;
                                  },

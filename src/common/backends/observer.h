@@ -70,10 +70,10 @@ class Observer {
   virtual ~Observer() = default;
 
   /// The step under way until the next call; each may take the whole time.
-  virtual void begin(Phase phase, std::string_view step) = 0;
+  virtual void begin_step(Phase phase, std::string_view step) = 0;
   /// A step that calls operations: `calls` of them (0: not known), which should take `expected_s` together.
-  virtual void begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
-                     double expected_s) = 0;
+  virtual void begin_step(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
+                          double expected_s) = 0;
   /// Only process 0 works, on its output: the others, at their next step by then, wait minutes for it, as in
   /// Phase::output.
   virtual void rest() = 0;

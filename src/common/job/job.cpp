@@ -39,9 +39,9 @@ std::vector<std::string> describe_topology(const Comm& world) {
 Job::Job(const Comm& world, std::string oversubscribed, Watchdog& watchdog)
     : world_(world), oversubscribed_(std::move(oversubscribed)), watchdog_(watchdog), injector_(std::nullopt, 0) {}
 
-void Job::begin(Phase phase, std::string step) {
+void Job::begin_step(Phase phase, std::string step) {
   set_step(std::move(step));
-  watchdog_.begin(phase, step_);
+  watchdog_.begin_step(phase, step_);
 }
 
 void Job::set_step(std::string step) {
@@ -51,7 +51,7 @@ void Job::set_step(std::string step) {
 
 void Job::configure(const Config& config) {
   watchdog_.set_timeout(config.timeout_s);
-  begin(Phase::initialization, "initialization");
+  begin_step(Phase::initialization, "initialization");
   injector_ = Injector(config.dry_run ? std::nullopt : config.inject, world_.rank());
 }
 

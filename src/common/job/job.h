@@ -45,7 +45,7 @@ class Job {
   bool is_root() const { return world_.rank() == 0; }
 
   /// Sets the step under way, for the message of a failure and for the watchdog.
-  void begin(Phase phase, std::string step);
+  void begin_step(Phase phase, std::string step);
   /// The same for the message alone, if others inform the watchdog.
   void set_step(std::string step);
   const std::string& step() const { return *under_way_; }
@@ -76,7 +76,7 @@ class Job {
   void guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work);
 
   /// For writers of results: sets what is kept of them if the job is interrupted.
-  std::function<void(std::string)> tell_kept() const {
+  std::function<void(std::string)> report_kept() const {
     return [this](std::string what) { watchdog_.set_kept(std::move(what)); };
   }
 

@@ -138,13 +138,13 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
   (void)repair_reduce(mpi_library_version());
   // Outlives the session: finalizing can hang as well as starting.
   Watchdog watchdog(start.timeout_s, launched_job(launch), command_of(argc, argv), hang_json);
-  watchdog.begin(Phase::mpi_init, "MPI_Init");
+  watchdog.begin_step(Phase::mpi_init, "MPI_Init");
   Session session(&argc, &argv, start.threads);
   const Comm& world = session.world();
-  watchdog.begin(Phase::initialization, "connecting the watchers");
+  watchdog.begin_step(Phase::initialization, "connecting the watchers");
   Job job(world, oversubscribed, watchdog);
   const auto finish = [&](ExitCode code) {
-    watchdog.begin(Phase::mpi_finalize, "MPI_Finalize");
+    watchdog.begin_step(Phase::mpi_finalize, "MPI_Finalize");
     watchdog.set_kept({});
     return code_of(code);
   };

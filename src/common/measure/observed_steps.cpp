@@ -49,7 +49,8 @@ void ExpectedTime::measured(double nbytes, double time_s) {
 ObservedSteps::ObservedSteps(Observer& observer, const Backend& backend)
     : observer_(observer), backend_(backend), expected_(backend.traits().assumed_busbw) {}
 
-void ObservedSteps::begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work) {
+void ObservedSteps::begin_step(const Collective& collective, const Case& row_case, bool in_place,
+                               const StepWork& work) {
   // A slow core compares its slowest type slightly faster than this.
   constexpr double kDataRate = 0.2e9;  // [B/s]
   step_ = fmt::format("{}, {}, {}", describe(collective, row_case), in_place ? "in place" : "out of place", work.what);
@@ -58,8 +59,8 @@ void ObservedSteps::begin(const Collective& collective, const Case& row_case, bo
       backend.as_called({&collective, row_case.problem, row_case.dtype, row_case.op, in_place}, work.calls);
   const double messages = static_cast<double>(work.calls) * messages_per_call(collective, row_case.problem);
   const double calls_s = messages * expected_.operation_s(static_cast<double>(row_case.nbytes));
-  observer_.begin(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
-                  calls_s + work.bytes / kDataRate + work.seconds);
+  observer_.begin_step(work.phase, step_, called_operation(op, row_case.nbytes, work.communicator), work.calls,
+                       calls_s + work.bytes / kDataRate + work.seconds);
 }
 
 CalledOperation called_operation(const Operation& op, std::uint64_t nbytes, int communicator) {

@@ -73,7 +73,7 @@ class ObservedSteps {
  public:
   ObservedSteps(Observer& observer, const Backend& backend);
 
-  void begin(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work);
+  void begin_step(const Collective& collective, const Case& row_case, bool in_place, const StepWork& work);
   /// One operation of the case, or one message if a call is several, takes so long: the next limits are scaled from it.
   void measured(const Case& row_case, double time_s) {
     expected_.measured(static_cast<double>(row_case.nbytes), time_s);

@@ -119,8 +119,8 @@ Row Runner::run(const Case& row_case, int cycle) {
   return row;
 }
 
-void Runner::begin(const Case& row_case, bool in_place, const StepWork& work) {
-  steps_.begin(*plan_.collective, row_case, in_place, work);
+void Runner::begin_step(const Case& row_case, bool in_place, const StepWork& work) {
+  steps_.begin_step(*plan_.collective, row_case, in_place, work);
 }
 
 HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
@@ -133,12 +133,12 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
                                messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
   const double slot_bytes = 2.0 * static_cast<double>(buffer_plan.message_bytes());
   const double all_bytes = slot_bytes * static_cast<double>(buffer_plan.slots());
-  begin(row_case, in_place, {.phase = Phase::preparing, .what = "preparing data", .bytes = all_bytes});
+  begin_step(row_case, in_place, {.phase = Phase::preparing, .what = "preparing data", .bytes = all_bytes});
   verifier_.prepare_timed(buffer_plan);
   compare_calls(world_, config_, backend_, buffer_plan.operation(),
                 operations_of(config_, config_.show_algo && !row.algorithm));
 
-  begin(row_case, in_place, {.phase = Phase::timed_loop, .what = "timed loop", .calls = timed_calls(config_)});
+  begin_step(row_case, in_place, {.phase = Phase::timed_loop, .what = "timed loop", .calls = timed_calls(config_)});
   const LoopTimes times = time_operations(backend_, world_, config_, buffer_plan, fail_);
   half.time_s = combine(config_.average, world_, times.time_s);
   half.cpu_time_s = combine(config_.average, world_, times.cpu_time_s);
@@ -148,15 +148,15 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
 
   if (config_.check > 0) {
     const auto rounds = static_cast<std::uint64_t>(config_.check);
-    begin(row_case, in_place,
-          {.phase = Phase::checking,
-           .what = "check",
-           .calls = rounds,
-           .bytes = all_bytes + 2 * slot_bytes * static_cast<double>(rounds)});
+    begin_step(row_case, in_place,
+               {.phase = Phase::checking,
+                .what = "check",
+                .calls = rounds,
+                .bytes = all_bytes + 2 * slot_bytes * static_cast<double>(rounds)});
     check_half(backend_, world_, config_, verifier_, buffer_plan, fail_, half, row);
   }
   if (config_.show_algo && !row.algorithm) {
-    begin(row_case, in_place, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
+    begin_step(row_case, in_place, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
     row.algorithm = observe_operation(backend_, world_, local_ranks_, buffer_plan, fail_);
   }
   return half;

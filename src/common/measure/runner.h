@@ -45,7 +45,7 @@ class Runner {
  private:
   HalfResult run_half(const Case& row_case, bool in_place, Row& row);
   void gather_iterations(const LoopTimes& times, HalfResult& half) const;
-  void begin(const Case& row_case, bool in_place, const StepWork& work);
+  void begin_step(const Case& row_case, bool in_place, const StepWork& work);
 
   Backend& backend_;
   const Comm& world_;

@@ -145,9 +145,9 @@ BufferPlan StatRunner::buffer_plan_of(const Entry& entry, std::size_t calls) con
   return {backend_, arena_, *plan_.collective, row_case, entry.in_place, config_.unalign, slots};
 }
 
-void StatRunner::begin(const Entry& entry, StepWork work) {
+void StatRunner::begin_step(const Entry& entry, StepWork work) {
   work.communicator = communicator_;
-  steps_.begin(*plan_.collective, plan_.cases[entry.row], entry.in_place, work);
+  steps_.begin_step(*plan_.collective, plan_.cases[entry.row], entry.in_place, work);
 }
 
 HalfResult& StatRunner::half_of(const Entry& entry) {
@@ -158,13 +158,13 @@ void StatRunner::visit(Entry& entry) {
   const TraceRange range(describe(*plan_.collective, plan_.cases[entry.row]));
   const double before_s = now_s_;
   const BufferPlan buffer_plan = buffer_plan_of(entry, std::numeric_limits<std::size_t>::max());
-  begin(entry, {.phase = Phase::preparing, .what = "preparing data", .bytes = data_bytes(buffer_plan)});
+  begin_step(entry, {.phase = Phase::preparing, .what = "preparing data", .bytes = data_bytes(buffer_plan)});
   verifier_.prepare_timed(buffer_plan);
   if (pass_ == 1) begin_cell(entry, buffer_plan);
-  begin(entry, {.phase = Phase::timed_loop,
-                .what = "timed batch",
-                .calls = calls_of(entry.cell.shape),
-                .seconds = batch_time_s(backend_)});
+  begin_step(entry, {.phase = Phase::timed_loop,
+                     .what = "timed batch",
+                     .calls = calls_of(entry.cell.shape),
+                     .seconds = batch_time_s(backend_)});
   const Batch batch = sampler_.measure(backend_, buffer_plan, entry.cell.shape);
   now_s_ = batch.now_s;
   entry.cell.add(batch, now_s_ - before_s, monitor_.canary().spin_s);
@@ -175,7 +175,7 @@ void StatRunner::visit(Entry& entry) {
 void StatRunner::begin_cell(Entry& entry, const BufferPlan& buffer_plan) {
   const double left_s = std::max(0.0, config_.max_time_s - now_s_);
   const double limit_s = std::min(config_.cell_time_s, left_s) / 4;
-  begin(entry, {.phase = Phase::timed_loop, .what = "warm-up", .calls = 10, .seconds = limit_s});
+  begin_step(entry, {.phase = Phase::timed_loop, .what = "warm-up", .calls = 10, .seconds = limit_s});
   entry.cell.messages_per_call = messages_per_call(buffer_plan);
   entry.cell.warm = warm_up(sampler_, backend_, buffer_plan, cadence_, limit_s);
   steps_.measured(plan_.cases[entry.row], entry.cell.warm.call_s / entry.cell.messages_per_call);
@@ -192,14 +192,14 @@ void StatRunner::check(Entry& entry, const BufferPlan& buffer_plan) {
                 static_cast<std::uint64_t>(config_.check) + (observed ? 1 : 0));
   if (config_.check > 0) {
     const auto rounds = static_cast<std::uint64_t>(config_.check);
-    begin(entry, {.phase = Phase::checking,
-                  .what = "check",
-                  .calls = rounds,
-                  .bytes = data_bytes(buffer_plan) * static_cast<double>(rounds + 1)});
+    begin_step(entry, {.phase = Phase::checking,
+                       .what = "check",
+                       .calls = rounds,
+                       .bytes = data_bytes(buffer_plan) * static_cast<double>(rounds + 1)});
     check_half(backend_, world_, config_, verifier_, buffer_plan, fail_, half, row);
   }
   if (observed) {
-    begin(entry, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
+    begin_step(entry, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
     row.algorithm = observe_operation(backend_, world_, local_ranks_, buffer_plan, fail_);
   }
 }
@@ -221,8 +221,8 @@ void StatRunner::finish(Entry& entry, StopReason why) {
 }
 
 void StatRunner::flush_rows() {
-  for (; rows_told_ < rows_.size() && open_halves_[rows_told_] == 0; ++rows_told_) {
-    Row& row = rows_[rows_told_];
+  for (; rows_reported_ < rows_.size() && open_halves_[rows_reported_] == 0; ++rows_reported_) {
+    Row& row = rows_[rows_reported_];
     row.note = row_note(backend_, plan_, row.row_case, config_.placement);
     row.timestamp = local_timestamp();
     events_.row(row);

@@ -58,7 +58,7 @@ class StatRunner {
   void keep_clock();
   /// With at most one slot per call.
   BufferPlan buffer_plan_of(const Entry& entry, std::size_t calls) const;
-  void begin(const Entry& entry, StepWork work);
+  void begin_step(const Entry& entry, StepWork work);
   HalfResult& half_of(const Entry& entry);
   std::vector<RankTime> gather_ranks(const StatCell& cell) const;
   bool out_of_time() const { return now_s_ >= config_.max_time_s; }
@@ -85,7 +85,7 @@ class StatRunner {
   std::vector<std::size_t> active_;  ///< the entries that are not done
   std::vector<Row> rows_;
   std::vector<int> open_halves_;  ///< per row
-  std::size_t rows_told_ = 0;
+  std::size_t rows_reported_ = 0;
   double now_s_ = 0;  ///< agreed
   double clock_checked_s_ = 0;
   int cells_done_ = 0;

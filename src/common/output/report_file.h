@@ -73,7 +73,7 @@ int write_at(int fd, std::string_view text, std::size_t at);
 int try_writing_beside(const std::string& path, std::string_view text);
 
 /// Receives what of a run is in files, whenever that changes: shown if the run is interrupted.
-using TellKept = std::function<void(std::string)>;
+using ReportKept = std::function<void(std::string)>;
 
 /// "kept 14 of 30 rows in r.json, r.csv". `what`: "14 of 30 rows".
 std::string kept_text(std::string_view what, const std::vector<std::string>& files);

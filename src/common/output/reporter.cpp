@@ -32,10 +32,10 @@ std::string skip_text(const Plan& plan) {
 
 }  // namespace
 
-Reporter::Reporter(bool is_root, const RunInfo& info, const Plan& plan, TellKept tell_kept)
-    : is_root_(is_root), info_(info), plan_(plan), tell_kept_(std::move(tell_kept)), notes_(info.config, plan) {}
+Reporter::Reporter(bool is_root, const RunInfo& info, const Plan& plan, ReportKept report_kept)
+    : is_root_(is_root), info_(info), plan_(plan), report_kept_(std::move(report_kept)), notes_(info.config, plan) {}
 
-void Reporter::begin() {
+void Reporter::start() {
   if (!is_root_) return;
   const Config& config = info_.config;
   if (!config.history.empty()) {
@@ -53,12 +53,12 @@ void Reporter::begin() {
   if (const auto warning = plan_warning(plan_, config, traits_of(info_.backend).assumed_busbw)) {
     say("{}", *warning);
   }
-  tell_kept();
+  report_kept();
   to_table(table_header(info_));
 }
 
-void Reporter::tell_kept() {
-  if (!tell_kept_) return;
+void Reporter::report_kept() {
+  if (!report_kept_) return;
   std::vector<std::string> files;
   const auto add = [&](const auto& file) {
     if (file && file->complete()) files.push_back(file->path());
@@ -68,8 +68,8 @@ void Reporter::tell_kept() {
   add(samples_);
   const std::size_t all = plan_.cases.size() * static_cast<std::size_t>(std::max(0, info_.config.run_cycles));
   // With -N 0 there are no others.
-  tell_kept_(all > 0 ? kept_text(fmt::format("{} of {}", rows_, counted(all, "row")), files).append(kStartAgain)
-                     : kept_text(counted(rows_, "row"), files));
+  report_kept_(all > 0 ? kept_text(fmt::format("{} of {}", rows_, counted(all, "row")), files).append(kStartAgain)
+                       : kept_text(counted(rows_, "row"), files));
 }
 
 void Reporter::to_table(const std::string& text) {
@@ -90,7 +90,7 @@ void Reporter::row(const Row& row) {
   if (json_) json_->add(row);
   if (samples_) samples_->flush();
   ++rows_;
-  tell_kept();
+  report_kept();
   to_table(table_row(info_.config, *plan_.collective, row) + traffic_summary(info_.config, *plan_.collective, row) +
            phases_line(row));
   if (!row.wrong.empty()) write_stderr(wrong_text(*plan_.collective, row, json_ != nullptr));

@@ -18,11 +18,11 @@ namespace busbar {
 /// rank.
 class Reporter {
  public:
-  /// `tell_kept` may be empty.
-  Reporter(bool is_root, const RunInfo& info, const Plan& plan, TellKept tell_kept);
+  /// `report_kept` may be empty.
+  Reporter(bool is_root, const RunInfo& info, const Plan& plan, ReportKept report_kept);
 
   /// Opens the files and prints the lines before the first row. Throws Error(bad_config) if a file cannot be created.
-  void begin();
+  void start();
 
   void begin_row(const Case& row_case);
   void row(const Row& row);
@@ -41,13 +41,13 @@ class Reporter {
 
  private:
   void to_table(const std::string& text);
-  void tell_kept();
+  void report_kept();
 
   bool is_root_;
   bool table_complete_ = true;
   const RunInfo& info_;
   const Plan& plan_;
-  TellKept tell_kept_;
+  ReportKept report_kept_;
   std::size_t rows_ = 0;
   std::unique_ptr<JsonFile> json_;
   std::unique_ptr<CsvFile> csv_;

@@ -159,13 +159,13 @@ double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> lo
   return view.host_index() == 0 ? 3 : 8;
 }
 
-bool another_host_speaks(const JobView& view) {
+bool another_host_reports(const JobView& view) {
   if (!can_be_asked(view)) return false;
   const std::vector<PeerReply> replies = ask_peers(those_before(view), view.token, kPing, milliseconds(150));
   return std::ranges::any_of(replies, [](const PeerReply& reply) { return reply.result == PeerProbe::Result::ok; });
 }
 
-bool speaks_for_job(const JobView& view, const HangEvidence& evidence) {
+bool reports_for_job(const JobView& view, const HangEvidence& evidence) {
   if (view.hosts.size() <= 1 || (!view.failed_connections.empty() && view.host_index() == 0)) return true;
   // If a host's system still takes connections, it is in no other part of the network; only its processes are silent.
   // The same holds if the job's own connections to it are open. But that host would say the same of us, so the first
@@ -178,7 +178,7 @@ bool speaks_for_job(const JobView& view, const HangEvidence& evidence) {
   return 2 * ours > view.hosts.size() || (2 * ours == view.hosts.size() && is_ours(evidence.hosts.front()));
 }
 
-void tell_others(const JobView& view, std::string_view what) {
+void notify_others(const JobView& view, std::string_view what) {
   const std::vector<bool> met = hosts_reached_at_start(view);
   std::vector<PeerAddress> others;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {

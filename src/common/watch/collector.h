@@ -30,13 +30,13 @@ double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> lo
 
 /// Whether so many hosts were reached, or are only unresponsive, that no other part of a divided job can believe the
 /// same of itself. If some hosts could never connect, the first host speaks in any case.
-bool speaks_for_job(const JobView& view, const HangEvidence& evidence);
+bool reports_for_job(const JobView& view, const HangEvidence& evidence);
 
 /// Whether a process of a host before this one in the job still listens, and the first host could ask this one. At most
 /// 150 ms.
-bool another_host_speaks(const JobView& view);
+bool another_host_reports(const JobView& view);
 
 /// Sends `what` to every other process of the job whose host was reached at the start.
-void tell_others(const JobView& view, std::string_view what);
+void notify_others(const JobView& view, std::string_view what);
 
 }  // namespace busbar

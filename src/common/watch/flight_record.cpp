@@ -160,8 +160,8 @@ void FlightRecord::set_lanes(int lanes) noexcept {
   layout_->step.write(step);
 }
 
-void FlightRecord::begin(Phase phase, std::string_view text, const CalledOperation* call, std::uint64_t calls,
-                         double limit_s) noexcept {
+void FlightRecord::begin_step(Phase phase, std::string_view text, const CalledOperation* call, std::uint64_t calls,
+                              double limit_s) noexcept {
   FlightStep step = last_step(*layout_);
   const std::int64_t now_ns = flight_clock_ns();
   const std::uint64_t now_entered = counters(*layout_, step.lanes).entered;

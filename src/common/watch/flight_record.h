@@ -89,8 +89,8 @@ class FlightRecord {
   void set_lanes(int lanes) noexcept;
 
   /// The step now under way. `calls`: operations that it makes, 0 if not known; `limit_s` 0: none.
-  void begin(Phase phase, std::string_view step, const CalledOperation* call, std::uint64_t calls,
-             double limit_s) noexcept;
+  void begin_step(Phase phase, std::string_view step, const CalledOperation* call, std::uint64_t calls,
+                  double limit_s) noexcept;
 
   /// From the watcher: the process is alive, and whether step or counters changed since the last beat.
   void beat() noexcept;

@@ -139,7 +139,7 @@ bool left_to_itself(Work work) {
 
 }  // namespace
 
-void HostObserver::look_early() {
+void HostObserver::observe_early() {
   {
     const std::lock_guard lock(seen_->mutex);
     if (std::exchange(seen_->counting, true)) return;

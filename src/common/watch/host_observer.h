@@ -30,7 +30,7 @@ class HostObserver {
   ~HostObserver() = default;
 
   /// Notes the counters with which later observations are compared. Returns at once. Any thread.
-  void look_early();
+  void observe_early();
 
   /// Notes the other hosts to which this process has connections, when only MPI has opened any. Any thread.
   void note_links(const JobView& view);

@@ -31,7 +31,7 @@ std::vector<std::string> JobView::host_of_rank() const {
   return mapped(peers, &PeerAddress::host);
 }
 
-void tell_hosts_apart(std::vector<PeerAddress>& peers) {
+void make_hosts_distinct(std::vector<PeerAddress>& peers) {
   struct Machine {
     std::string id, full_name;
   };

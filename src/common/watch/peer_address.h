@@ -22,7 +22,7 @@ struct PeerAddress {
 
 /// Gives different names to hosts that share a short name (node1.rack2 and node1.rack3; containers, each with its own
 /// /dev/shm): the full names, or else the short name and a number.
-void tell_hosts_apart(std::vector<PeerAddress>& peers);
+void make_hosts_distinct(std::vector<PeerAddress>& peers);
 
 /// This process's `machine`, for PeerAddress.
 std::string this_machine();

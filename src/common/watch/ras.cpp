@@ -231,7 +231,7 @@ std::string ask_ras(std::chrono::milliseconds limit, RasFormat format) {
   return exchange(at, end, format);
 }
 
-void RasObserver::look_early(RasFormat format) {
+void RasObserver::observe_early(RasFormat format) {
   const std::lock_guard lock(mutex_);
   if (earlier_.valid()) earlier_.wait();
   earlier_ = std::async(std::launch::async, [format]() -> std::string {
@@ -330,7 +330,7 @@ class Evidence {
       evidence_.lost_hosts.push_back(p.host);
       say("{} gave RAS no data (stopped, or gone for less than a minute)", described(p));
     }
-    for (RasAnswer::Communicator& c : answer_.communicators) tell_of(c);
+    for (RasAnswer::Communicator& c : answer_.communicators) notice(c);
     report_doubts();
     if (answer_.timeouts > 0) say("{} inside RAS while it gathered data", counted(answer_.timeouts, "timeout"));
     report_movement();
@@ -365,7 +365,7 @@ class Evidence {
                                [&](const RasAnswer::Process& d) { return d.pid == p.pid && d.host == p.host; });
   }
 
-  void tell_of(RasAnswer::Communicator& c) {
+  void notice(RasAnswer::Communicator& c) {
     if (!c.missing.empty()) {
       std::ranges::sort(c.missing);
       if (c.size >= largest_with_missing_) {

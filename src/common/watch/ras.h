@@ -53,7 +53,7 @@ RasEvidence read_ras(std::string_view text, std::string_view earlier);
 class RasObserver {
  public:
   /// Begins to ask. Any thread; blocks only while an earlier question is under way, 3 s at most.
-  void look_early(RasFormat format);
+  void observe_early(RasFormat format);
 
   /// RAS's current state, compared with the early answer if there is one, or why there is none. Any thread; blocks for
   /// 11 s at most.

@@ -167,7 +167,7 @@ void Watchdog::connect(const std::string& jobid, std::vector<PeerAddress> peers)
   const std::string before = std::exchange(job_.jobid, jobid);
   job_.failed_connections.clear();
   job_.nprocs = static_cast<int>(peers.size());
-  tell_hosts_apart(peers);
+  make_hosts_distinct(peers);
   const std::string short_name = std::exchange(job_.host, peers[static_cast<std::size_t>(job_.rank)].host);
   job_.hosts = group_by_host(peers);
   job_.peers = std::move(peers);
@@ -191,22 +191,22 @@ std::shared_ptr<void> Watchdog::attach(Backend& backend) {
           }};
 }
 
-void Watchdog::begin(Phase phase, std::string_view step) {
+void Watchdog::begin_step(Phase phase, std::string_view step) {
   const double asked_s = timeout_s_;
-  record_->begin(phase, step, nullptr, 0,
-                 phase == Phase::output ? output_limit_s(asked_s) : start_limit_s(job_.nprocs, asked_s));
+  record_->begin_step(phase, step, nullptr, 0,
+                      phase == Phase::output ? output_limit_s(asked_s) : start_limit_s(job_.nprocs, asked_s));
 }
 
-void Watchdog::begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
-                     double expected_s) {
+void Watchdog::begin_step(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
+                          double expected_s) {
   const double asked_s = timeout_s_;
   const double limit_s = asked_s == kAutomaticLimit ? step_limit_s(expected_s) : asked_s;
-  record_->begin(phase, step, &call, calls, limit_s);
+  record_->begin_step(phase, step, &call, calls, limit_s);
 }
 
 void Watchdog::rest() {
   const double limit_s = job_.rank == 0 ? output_limit_s(timeout_s_) : 0;
-  record_->begin(Phase::resting, "nothing", nullptr, 0, limit_s);
+  record_->begin_step(Phase::resting, "nothing", nullptr, 0, limit_s);
 }
 
 void Watchdog::failing() {
@@ -223,7 +223,7 @@ void Watchdog::failing() {
 void Watchdog::set_kept(std::string what) {
   const std::lock_guard lock(kept_mutex_);
   kept_ = std::move(what);
-  result_told_ = kept_.empty();
+  result_reported_ = kept_.empty();
 }
 
 void Watchdog::postpone(double seconds) {
@@ -287,19 +287,19 @@ bool Watchdog::look_at(const FlightState& me) {
     stood_.clear();
   } else if (!looked_early_) {
     looked_early_ = true;
-    look_early();
+    observe_early();
   }
   if (me.idle_s >= me.limit_s) return true;
   // One host reports for all that it is slow.
   if (me.step_age_s < me.limit_s || view().host_index() != 0) return false;
-  return !slow_told_ ||
+  return !slow_reported_ ||
          me.step_age_s >= slow_limit_s(me.limit_s, me.step_age_s, static_cast<double>(me.entered - me.step_first),
                                        static_cast<double>(me.step_calls));
 }
 
 /// At half the limit: later observations are compared with this one.
-void Watchdog::look_early() {
-  observer_.look_early();
+void Watchdog::observe_early() {
+  observer_.observe_early();
   const JobView now = view();
   std::string errors;
   {
@@ -313,7 +313,7 @@ void Watchdog::look_early() {
   if (!has_ras_ || !first_of_job) return;
   // The state of the other hosts' ranks is collected at the limit only.
   const RasFormat format = safe_ras_question(nccl_version_, RasHazards{}).format;
-  if (format != RasFormat::none) ras_observer_.look_early(format);
+  if (format != RasFormat::none) ras_observer_.observe_early(format);
 }
 
 std::string Watchdog::handle(std::string_view request) {
@@ -332,7 +332,7 @@ std::string Watchdog::handle(std::string_view request) {
   }
   if (request == kPing) return "here";
   if (request == kReported) {
-    told_ = true;
+    reported_elsewhere_ = true;
     return "noted";
   }
   if (request == kForget) {

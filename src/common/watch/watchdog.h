@@ -71,9 +71,9 @@ class Watchdog : public Observer {
   [[nodiscard]] std::shared_ptr<void> attach(Backend& backend);
 
   // Observer. ----------------------------------------------------------------------------------------------------
-  void begin(Phase phase, std::string_view step) override;
-  void begin(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
-             double expected_s) override;
+  void begin_step(Phase phase, std::string_view step) override;
+  void begin_step(Phase phase, std::string_view step, const CalledOperation& call, std::uint64_t calls,
+                  double expected_s) override;
   void rest() override;
 
   /// Printed if the job is interrupted: what is on disk and how to resume. Empty: the result has been printed. Call on
@@ -89,7 +89,7 @@ class Watchdog : public Observer {
   // The server's thread, which must not block.
   void tick();
   bool look_at(const FlightState& me);
-  void look_early();
+  void observe_early();
   std::string handle(std::string_view request);
 
   // The collector's thread.
@@ -103,7 +103,7 @@ class Watchdog : public Observer {
   void recall_standing(HangEvidence& evidence);
   void ask_ras_again(const JobView& view);
   void report(const JobView& view, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
-              std::string_view tell);
+              std::string_view notice);
 
   // The end.
   void wait_for_signal();
@@ -133,7 +133,7 @@ class Watchdog : public Observer {
 
   std::mutex kept_mutex_;  ///< over the text about kept work, for an interruption
   std::string kept_;       ///< empty: not known here
-  std::atomic<bool> result_told_{false};
+  std::atomic<bool> result_reported_{false};
 
   HostObserver observer_;
   RasObserver ras_observer_;
@@ -143,10 +143,10 @@ class Watchdog : public Observer {
   std::atomic<bool> has_ras_{false};
   std::atomic<int> nccl_version_{0};  ///< 0: not known
   std::atomic<bool> alarmed_{false};
-  std::atomic<bool> slow_told_{false};
+  std::atomic<bool> slow_reported_{false};
   std::atomic<bool> investigating_{false};
   std::atomic<Clock::time_point> last_moved_{Clock::time_point{}};  ///< when this watcher last found the job to move
-  std::atomic<bool> told_{false};                                   ///< another process has reported the job's end
+  std::atomic<bool> reported_elsewhere_{false};                     ///< another process has reported the job's end
   std::atomic<bool> forget_{false};                                 ///< and nobody needs a record of it
   std::atomic<bool> keep_records_{false};
   std::atomic<bool> ending_{false};  ///< the verdict is out: a launcher's SIGTERM only speeds up what is under way

@@ -111,9 +111,9 @@ bool is_first_host_hidden(const JobView& view, const HangEvidence& evidence) {
 /// minutes. They end the job if it hangs; but this host knows what is dead or stopped here. If they no longer answer,
 /// the way to them may be lost: then no process ends this part, and it only lets them report first.
 bool waits_for_first_host(const JobView& view, const FlightState& me, const HangEvidence& evidence) {
-  constexpr double kSpeak = 5;  // [s]
+  constexpr double kSayWithin = 5;  // [s]
   if (!is_first_host_hidden(view, evidence) || !all_can_move(evidence)) return false;
-  return me.idle_s < me.limit_s + (hosts_reached_at_start(view).front() ? kSpeak : kOutputLimit);
+  return me.idle_s < me.limit_s + (hosts_reached_at_start(view).front() ? kSayWithin : kOutputLimit);
 }
 
 /// A launcher may signal other hosts a second later, when the first has ended. A host that cannot ask the others must
@@ -183,7 +183,7 @@ void Watchdog::look_failed(const char* why) {
   write_all(STDERR_FILENO, {line.data(), std::min(line.size() - 1, static_cast<std::size_t>(std::max(length, 0)))});
   keep_records_ = true;
   try {
-    tell_others(view(), kStopAndKeep);
+    notify_others(view(), kStopAndKeep);
   } catch (const std::exception&) {
     // they will find this process gone
   }
@@ -274,16 +274,16 @@ void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& e
     last_moved_ = Clock::now();
     const std::vector<bool> met = hosts_reached_at_start(now);
     const bool first_says_it = now.host_index() != 0 && !met.empty() && met.front();
-    if (held_by != nullptr && !first_says_it && !slow_told_.exchange(true)) say_within(1, held_up_line(*held_by));
+    if (held_by != nullptr && !first_says_it && !slow_reported_.exchange(true)) say_within(1, held_up_line(*held_by));
     // A dead or stopped process is not slow: the hang will be reported with its name. Nor is a job that has stood still
     // for half its limit: it will be reported as hung, or move again.
     const bool advanced = evidence.idle_s < me.limit_s / 2 || network_moves(evidence);
     const bool slow = me.limit_s > 0 && me.step_age_s >= me.limit_s && advanced && all_can_move(evidence);
-    if (slow && !slow_told_) {
+    if (slow && !slow_reported_) {
       evidence.occasion = HangEvidence::Occasion::slow_limit;
       const HangFinding finding = judge(evidence);
       if (finding.verdict == Verdict::slow_not_hung) {
-        slow_told_ = true;
+        slow_reported_ = true;
         say_within(1, hang_report(evidence, finding));
       }
     }
@@ -297,7 +297,7 @@ void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& e
   }
   evidence.occasion = moves ? HangEvidence::Occasion::slow_limit : HangEvidence::Occasion::limit;
   recall_standing(evidence);
-  const bool aloud = speaks_for_job(now, evidence);
+  const bool aloud = reports_for_job(now, evidence);
   if (ending_.exchange(true)) return;  // another host was faster and has reported it
   // A part of the job that is cut off leaves its records for `busbar diagnose --flight`.
   keep_records_ = !aloud;
@@ -308,11 +308,11 @@ void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& e
 /// Reports to the terminal first and writes the file last: it goes where the job's own files may hang. Where the file
 /// is must be printed before the others leave: a launcher shows nothing more once one has.
 void Watchdog::report(const JobView& now, const HangEvidence& evidence, const HangFinding& finding, bool aloud,
-                      std::string_view tell) {
-  constexpr double kSpeak = 1, kAnswer = 0.5, kWrite = 3;  // [s]; a launcher that ends the job gives about as long
-  say_within(kSpeak, aloud ? hang_report(evidence, finding) : part_report(evidence, finding));
+                      std::string_view notice) {
+  constexpr double kSayWithin = 1, kAnswer = 0.5, kWrite = 3;  // [s]; a launcher that ends the job gives about as long
+  say_within(kSayWithin, aloud ? hang_report(evidence, finding) : part_report(evidence, finding));
   if (!json_) {
-    tell_others(now, tell);
+    notify_others(now, notice);
     return;
   }
   const std::string name =
@@ -333,14 +333,15 @@ void Watchdog::report(const JobView& now, const HangEvidence& evidence, const Ha
     if (written.wait_for(std::chrono::duration<double>(seconds)) != std::future_status::ready) return false;
     const std::string at = written.get();
     if (aloud) {
-      say_within(kSpeak, at.empty() ? fmt::format("busbar: {} could not be written\n", name)
-                                    : fmt::format("busbar: all of it: {}\n", at));
+      say_within(kSayWithin, at.empty() ? fmt::format("busbar: {} could not be written\n", name)
+                                        : fmt::format("busbar: all of it: {}\n", at));
     }
     return true;
   };
   const bool said = say_where_within(kAnswer);
-  if (!said) say_within(kSpeak, fmt::format("busbar: {} is not written yet: its file system does not answer\n", name));
-  tell_others(now, tell);
+  if (!said)
+    say_within(kSayWithin, fmt::format("busbar: {} is not written yet: its file system does not answer\n", name));
+  notify_others(now, notice);
   if (!said) (void)say_where_within(kWrite);
 }
 
@@ -387,7 +388,7 @@ void Watchdog::wait_for_signal() {
   }
   terminated(number);
   const std::shared_ptr<FlightRecord> own = current_record();
-  const bool forgotten = forget_ || (result_told_ && is_at_its_end(own->state()));
+  const bool forgotten = forget_ || (result_reported_ && is_at_its_end(own->state()));
   own->end(Ending::signalled);
   own->keep();
   // Its own too: it has just ended. Inside MPI_Init the library ends the others of a host as soon as one has left.
@@ -406,13 +407,13 @@ void Watchdog::terminated(int signal) {
   constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
   const JobView now = view();
   const FlightState me = current_record()->state();
-  const bool is_told = result_told_;
-  if (is_told && is_at_its_end(me) && me.step_age_s < kQuiet) return;
+  const bool was_reported = result_reported_;
+  if (was_reported && is_at_its_end(me) && me.step_age_s < kQuiet) return;
   // In this order: a neighbor that reports may be tidying up just now.
   const bool is_first = is_first_to_end(now) && !was_tidied_up(*current_record());
   // Over its limit: a host that has somebody to blame reports it, which these hosts do not know.
   const bool is_reported_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
-  if (told_ || forget_ || !is_first || (now.host_index() != 0 && another_host_speaks(now))) {
+  if (reported_elsewhere_ || forget_ || !is_first || (now.host_index() != 0 && another_host_reports(now))) {
     if (is_reported_elsewhere) {
       forget_ = true;
     } else {
@@ -432,7 +433,7 @@ void Watchdog::terminated(int signal) {
   const HangFinding finding = judge(evidence);
   if (is_reported_error(evidence, finding)) {
     forget_ = true;
-    tell_others(now, kForget);
+    notify_others(now, kForget);
     return;
   }
   const bool names_nobody = finding.ranks.empty() && finding.hosts.empty();
@@ -447,12 +448,12 @@ void Watchdog::terminated(int signal) {
   const bool is_plain = names_nobody && evidence.idle_s < kQuiet;
   // Never released: no row may be shown any more that the line does not count.
   kept_mutex_.lock();
-  if (!is_told && result_told_) return;  // it has ended meanwhile
+  if (!was_reported && result_reported_) return;  // it has ended meanwhile
   const std::string line = interrupted_line(signal, kept_.empty() ? kNothingKept : kept_);
   // A launcher's signal may reach other hosts much later, when no process here is left to answer them.
   if (!is_plain) {
     const bool hidden = !now.failed_connections.empty() || is_first_host_hidden(now, evidence);
-    report(now, evidence, finding, speaks_for_job(now, evidence) || !hidden, kReported);
+    report(now, evidence, finding, reports_for_job(now, evidence) || !hidden, kReported);
     if (!kept_.empty()) say_within(1, line);
     return;
   }
@@ -462,8 +463,8 @@ void Watchdog::terminated(int signal) {
   // The first host also reports for hosts that nobody could reach.
   const bool first_says_it =
       now.host_index() != 0 && (!now.failed_connections.empty() || is_first_host_hidden(now, evidence));
-  if (!is_told && !first_says_it) say_within(1, line);
-  tell_others(now, kForget);
+  if (!was_reported && !first_says_it) say_within(1, line);
+  notify_others(now, kForget);
 }
 
 }  // namespace busbar

@@ -147,7 +147,7 @@ class AcceptStore {
   bool is_saved() const { return file_.complete(); }
 
   /// The first save: throws Error(bad_config) if the file cannot be written.
-  void begin(const AcceptResult& result) {
+  void start(const AcceptResult& result) {
     if (!is_kept()) return;
     const int error = replace_file(path(), accept_json(result));
     if (error == 0) return;
@@ -309,7 +309,7 @@ class Acceptance {
     runner_.open(result_);
     runner_.on_root([&] {
       store_.emplace(AcceptStore::Part{options_.part_results});
-      store_->begin(result_);
+      store_->start(result_);
       steps_of_part();  // throws here, so that all fail alike
     });
     if (runner_.can_measure(result_)) run_steps(pending_in(options_.repetition, steps_of_part()), options_.repetition);
@@ -331,7 +331,7 @@ class Acceptance {
   /// 0: no bound.
   double left_s() const { return limit_s_ > 0 ? runner_.agree(std::max(0.1, limit_s_ - used_s())) : 0; }
 
-  void tell(const std::string& text) const {
+  void report(const std::string& text) const {
     if (store_) say("{}", text);
   }
 
@@ -363,12 +363,12 @@ class Acceptance {
       if (resumed) take_over(result_, std::move(*earlier));
       earlier_s_ = result_.elapsed_s;
       earlier_later_s_ = located_later_s();
-      runner_.begin(result_, store_->path(), resumed);
-      store_->begin(result_);
+      runner_.start(result_, store_->path(), resumed);
+      store_->start(result_);
       runner_.keep(kept());
-      if (limit_s_ > 0) tell(fmt::format("at most {}{}", format_duration(limit_s_), looks_allowance(result_.plan)));
+      if (limit_s_ > 0) report(fmt::format("at most {}{}", format_duration(limit_s_), looks_allowance(result_.plan)));
       if (store_->is_kept()) {
-        tell(fmt::format("results: {0} (--resume {0} continues after an interruption)", store_->path()));
+        report(fmt::format("results: {0} (--resume {0} continues after an interruption)", store_->path()));
       }
     });
   }
@@ -438,7 +438,7 @@ class Acceptance {
       look = result_.outcome == Outcome::fail && result_.plan.locate_on_fail && !result_.located;
     });
     if (agree(look) && runner_.can_locate(result_)) {
-      tell("a criterion failed: looking for the culprit");
+      report("a criterion failed: looking for the culprit");
       // However much of max-time is left: without it nobody knows what to replace.
       runner_.locate(result_);
       runner_.on_root([&] { end_->judge(result_); });

@@ -130,7 +130,7 @@ class StepRunner {
   /// Says what runs and where; finds all that can be wrong before anything is measured.
   virtual void open(AcceptResult& /*result*/) {}
   /// On the process that writes alone, once its files are open: what an interrupted run left next to `results_file`.
-  virtual void begin(AcceptResult& /*result*/, const std::string& /*results_file*/, bool /*resumed*/) {}
+  virtual void start(AcceptResult& /*result*/, const std::string& /*results_file*/, bool /*resumed*/) {}
 
   /// False if the plan needs what is not here.
   virtual bool can_measure(const AcceptResult& /*result*/) const { return true; }

@@ -154,7 +154,7 @@ class OpenCell {
         repetition_(repetition),
         number_(number),
         config_(config_of(cell, options)),
-        comm_((begin(Phase::initialization, "opening the communicator"),
+        comm_((begin_step(Phase::initialization, "opening the communicator"),
                stage == Stage::per_host ? world().split_by_host() : world().split(0))),
         opened_(job_.adopt(open_for(options, cell, config_, world(), comm_))),
         group_{comm_, scope_of(stage), world_ranks(world(), comm_, static_cast<int>(backend().local_ranks().size())),
@@ -184,7 +184,7 @@ class OpenCell {
   /// Buffers and clocks. `max_time_s`: of the whole rotation. Collective over the world.
   void start(double max_time_s) {
     config_.max_time_s = max_time_s;
-    begin(Phase::allocating, "allocating buffers");
+    begin_step(Phase::allocating, "allocating buffers");
     runner_.emplace(backend(), comm_, config_, plan_, describe_local_ranks(backend(), world(), 0), job_.watchdog(),
                     job_.fail(), agree_on_seed(world(), config_.seed),
                     StatEvents{.row = [this](const Row& row) { add_row(row); },
@@ -201,8 +201,8 @@ class OpenCell {
     return more;
   }
 
-  void begin(Phase phase, std::string_view what) const {
-    job_.begin(phase, fmt::format("{} {}: {}", name(stage_), cell_.name, what));
+  void begin_step(Phase phase, std::string_view what) const {
+    job_.begin_step(phase, fmt::format("{} {}: {}", name(stage_), cell_.name, what));
   }
 
  private:
@@ -252,7 +252,7 @@ CellResults measure_in_turn(const Comm& world, std::vector<std::unique_ptr<OpenC
   for (; begun < cells.size(); ++begun) {
     OpenCell& cell = *cells[begun];
     if (begun > 0 && left_s > 0) {
-      cell.begin(Phase::agreeing, "time left");
+      cell.begin_step(Phase::agreeing, "time left");
       if (world.max(std::chrono::duration<double>(Clock::now() - begin).count()) >= left_s) break;
     }
     if (cell.pass()) active.push_back(&cell);
@@ -260,7 +260,7 @@ CellResults measure_in_turn(const Comm& world, std::vector<std::unique_ptr<OpenC
   while (cells.size() > begun) cells.pop_back();
   while (!active.empty()) std::erase_if(active, [](OpenCell* cell) { return !cell->pass(); });
   const std::optional<double> waited = waiting.share(cells.front()->comm());
-  cells.front()->begin(Phase::finishing, "gathering results");
+  cells.front()->begin_step(Phase::finishing, "gathering results");
   CellResults results;
   for (const auto& cell : cells) {
     for (Cell& m : cell->results().cells) m.core_wait = waited;
@@ -315,7 +315,7 @@ std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend&
 
 /// The first operation of the communicator that was just made, and how long both took. Collective.
 AcceptResult::Init wait_for_init(Job& job, Backend& backend) {
-  job.begin(Phase::initialization, "the first operation of the job's communicator");
+  job.begin_step(Phase::initialization, "the first operation of the job's communicator");
   AcceptResult::Init found;
   Backend* const backends[] = {&backend};
   job.guarded(job.step(), backends, [&] {
@@ -350,7 +350,7 @@ AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options, doubl
   if (on_one_host(world) && shared) {
     return not_located("one host with more ranks than cores: the scheduler decides which rank is slow");
   }
-  job.begin(Phase::initialization, "pairs: opening the communicator");
+  job.begin_step(Phase::initialization, "pairs: opening the communicator");
   Config config;
   for (const Setting& setting : options.line.settings) setting.option->set(config, setting.text);
   const OpenedBackend opened = open_backend(config, world, world);
@@ -371,7 +371,7 @@ class RankSteps : public StepRunner {
 
   double agree(double mine) const override { return world_.max(job_.is_root() ? mine : 0); }
   void on_root(const std::function<void()>& work) const override { on_process0(world_, work); }
-  void enter(const std::string& step) override { job_.begin(Phase::finishing, step); }
+  void enter(const std::string& step) override { job_.begin_step(Phase::finishing, step); }
 
   void keep(std::string what) override { job_.watchdog().set_kept(std::move(what)); }
 
@@ -410,11 +410,11 @@ class RankSteps : public StepRunner {
     const AcceptStep& step = pending.front();
     std::vector<std::string> ids{step.id};
     if (step.stage == Stage::doctor) {
-      tell(step, repetition);
-      job_.begin(Phase::initialization, "doctor");
+      report(step, repetition);
+      job_.begin_step(Phase::initialization, "doctor");
       result.doctor = gather_doctor(world_);
     } else if (step.stage == Stage::pairs) {
-      tell(step, repetition);
+      report(step, repetition);
       locate(result);
     } else {
       ids = measure(result, pending, repetition, left_s);
@@ -463,7 +463,7 @@ class RankSteps : public StepRunner {
       } else {
         measured.skipped.push_back({cell.name, stage, "all", "", "", why});
       }
-      tell(step, repetition);
+      report(step, repetition);
       ids.push_back(step.id);
     }
     if (!cells.empty()) measured.add(measure_in_turn(world_, cells, left_s));
@@ -475,7 +475,7 @@ class RankSteps : public StepRunner {
     return ids;
   }
 
-  void tell(const AcceptStep& step, int repetition) const {
+  void report(const AcceptStep& step, int repetition) const {
     if (!job_.is_root() || is_part()) return;
     say("{}{}", step.id, repetition > 0 ? fmt::format(", repetition {}", repetition) : "");
   }

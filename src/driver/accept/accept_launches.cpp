@@ -233,7 +233,7 @@ class LaunchedSteps : public StepRunner {
   double agree(double mine) const override { return mine; }
   void on_root(const std::function<void()>& work) const override { work(); }
 
-  void begin(AcceptResult& result, const std::string& results_file, bool resumed) override {
+  void start(AcceptResult& result, const std::string& results_file, bool resumed) override {
     if (resumed) take_over_part(result, results_file + ".part");
     if (results_file.empty()) folder_.emplace();
     launcher_.emplace(options_, folder_ ? folder_->file("results") : results_file);

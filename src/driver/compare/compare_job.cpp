@@ -116,7 +116,7 @@ class TargetRuns {
         set.opened.push_back({nullptr, refused_[v]});
         continue;
       }
-      job_.begin(Phase::initialization, fmt::format("opening a communicator for {}", variant.label));
+      job_.begin_step(Phase::initialization, fmt::format("opening a communicator for {}", variant.label));
       OpenedVariant& one = set.opened.emplace_back(open_variant(variant, *target.collective, config_, world, world));
       if (wrap_ && one.backend) one.backend = wrap_(std::move(one.backend), variant);
       JobBackend adopted = job_.adopt(std::move(one.backend));
@@ -156,7 +156,7 @@ class TargetRuns {
         }
         break;
       }
-      job_.begin(Phase::allocating, "allocating buffers");
+      job_.begin_step(Phase::allocating, "allocating buffers");
       rounds_.allocate(set, largest_message(target.plan));
       const double opened_s = rounds_.agree_on_now();
       if (round == 0) most = affordable_rounds(opened_s - begun_s, config_.max_time_s - opened_s);
@@ -271,8 +271,8 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
     info.rotated_bytes = std::max<std::uint64_t>(info.rotated_bytes.value_or(0), widest_rotation(config, target.plan));
   }
 
-  CompareReporter reporter(job.is_root(), info, options.delta, job.tell_kept());
-  on_process0(world, [&] { reporter.begin(); });
+  CompareReporter reporter(job.is_root(), info, options.delta, job.report_kept());
+  on_process0(world, [&] { reporter.start(); });
   if (config.dry_run) {
     for (const Target& target : targets) {
       if (job.is_root()) write_stdout(dry_run_lines(target, settings.where, settings.in_place));

@@ -195,7 +195,7 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
       const RunFile& first = series.variants.front().runs.front();
       info = describe_launches(args, first, series, config);
       reporter.emplace(true, *info, options.delta, nullptr);
-      reporter->begin(header(first, series, options.delta));
+      reporter->start(header(first, series, options.delta));
     }
     for (Comparison& c : tables) {
       for (ComparedCase& at : c.cases) at.out_of_time = series.out_of_time;

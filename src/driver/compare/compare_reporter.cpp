@@ -196,10 +196,10 @@ void add_comparison(HistoryRun& run, const Comparison& comparison) {
   }
 }
 
-CompareReporter::CompareReporter(bool is_root, const RunInfo& info, double delta, TellKept tell_kept)
-    : is_root_(is_root), info_(info), delta_(delta), tell_kept_(std::move(tell_kept)) {}
+CompareReporter::CompareReporter(bool is_root, const RunInfo& info, double delta, ReportKept report_kept)
+    : is_root_(is_root), info_(info), delta_(delta), report_kept_(std::move(report_kept)) {}
 
-void CompareReporter::begin(const std::string& header) {
+void CompareReporter::start(const std::string& header) {
   if (!is_root_) return;
   const Config& config = info_.config;
   if (!config.history.empty()) {
@@ -226,7 +226,7 @@ void CompareReporter::add(const Comparison& comparison) {
   line_.erase();
   if (csv_) csv_->append(compare_csv_lines(comparison));  // files first, as Reporter::row
   write_json(std::nullopt);
-  if (tell_kept_) tell_kept_(kept());
+  if (report_kept_) report_kept_(kept());
   to_stdout(comparison_text(comparison));
 }
 

@@ -30,12 +30,12 @@ std::string comparisons_json(const RunInfo& info, double delta, std::span<const 
 /// terminal. Exists on every process and prints on process 0 only.
 class CompareReporter {
  public:
-  /// The files' names are those of info.config. `tell_kept` may be empty.
-  CompareReporter(bool is_root, const RunInfo& info, double delta, TellKept tell_kept);
+  /// The files' names are those of info.config. `report_kept` may be empty.
+  CompareReporter(bool is_root, const RunInfo& info, double delta, ReportKept report_kept);
 
   /// Opens the files and prints what comes before the first table: `header`, or compare_header() if that is empty.
   /// Throws Error(bad_config) if a file cannot be created.
-  void begin(const std::string& header = {});
+  void start(const std::string& header = {});
 
   void progress(const std::string& text);
   void add(const Comparison& comparison);
@@ -57,7 +57,7 @@ class CompareReporter {
   bool is_root_;
   const RunInfo& info_;
   double delta_;
-  TellKept tell_kept_;
+  ReportKept report_kept_;
   TerminalLine line_;
   std::vector<Comparison> comparisons_;
   RewrittenFile json_;

@@ -164,14 +164,14 @@ double visit_budget_s(double now_s, double max_time_s, double most_s, std::size_
 }
 
 Rounds::Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
-               std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, Tell tell)
+               std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, ReportProgress report)
     : world_(world),
       config_(config),
       settings_(settings),
       local_ranks_(std::move(local_ranks)),
       steps_(observer, like),
       fail_(fail),
-      tell_(std::move(tell)),
+      report_(std::move(report)),
       clock_(world),
       sampler_(world, clock_, std::move(fail)),
       clock_read_s_(clock_read_cost(world)) {
@@ -257,14 +257,14 @@ void Rounds::prepare(ComparedSize& size, std::span<const Variant> variants, Roun
     VariantCell& cell = size.compared.variants[v];
     Backend* const backend = set.opened[v].backend.get();
     const std::string what = fmt::format("checking {}", variants[v].label);
-    steps_.begin(*op.collective, size.compared.row_case, settings_.in_place,
-                 {.phase = Phase::checking,
-                  .what = what,
-                  .calls = 3,
-                  .bytes = 4.0 * static_cast<double>(buffer_plan.message_bytes()),
-                  .communicator = static_cast<int>(v),
-                  .backend = backend});
-    tell_(steps_.current());
+    steps_.begin_step(*op.collective, size.compared.row_case, settings_.in_place,
+                      {.phase = Phase::checking,
+                       .what = what,
+                       .calls = 3,
+                       .bytes = 4.0 * static_cast<double>(buffer_plan.message_bytes()),
+                       .communicator = static_cast<int>(v),
+                       .backend = backend});
+    report_(steps_.current());
     cell.why_not = set.opened[v].why_not;
     if (!cell.why_not.empty()) continue;
     cell.why_not = why_not(variants[v], op, settings_.where).value_or("");
@@ -301,13 +301,13 @@ void Rounds::visit(ComparedSize& size, const Collective& collective, std::span<c
     return;
   }
   auto candidates = mapped(set.opened, [](const OpenedVariant& o) { return Candidate{o.backend.get(), {}}; });
-  steps_.begin(collective, row_case, settings_.in_place,
-               {.phase = Phase::preparing,
-                .what = "preparing data",
-                .bytes = 2.0 * static_cast<double>(buffer_plan.message_bytes() * buffer_plan.slots())});
+  steps_.begin_step(collective, row_case, settings_.in_place,
+                    {.phase = Phase::preparing,
+                     .what = "preparing data",
+                     .bytes = 2.0 * static_cast<double>(buffer_plan.message_bytes() * buffer_plan.slots())});
   set.verifier->prepare_timed(buffer_plan);
   const StepWork work{.phase = Phase::timed_loop, .what = "rounds", .calls = 0, .seconds = budget_s};
-  steps_.begin(collective, row_case, settings_.in_place, work);
+  steps_.begin_step(collective, row_case, settings_.in_place, work);
   shape_batches(candidates, size.active, buffer_plan, budget_s);
   take_turns(size, candidates, buffer_plan, deadline_s);
   steps_.rest();
@@ -380,11 +380,11 @@ void Rounds::take_turns(ComparedSize& size, std::vector<Candidate>& candidates, 
                         double deadline_s) {
   ComparedCase& compared = size.compared;
   const double left_s = std::max(0.0, deadline_s - now_s_);
-  tell_(fmt::format("{}: round {} of at most {}", steps_.current(), compared.rounds + 1, kLooks.back()));
+  report_(fmt::format("{}: round {} of at most {}", steps_.current(), compared.rounds + 1, kLooks.back()));
   std::vector<std::vector<double>> turns_s(candidates.size());
   for (int turn = 0; turn < kTurns; ++turn) {
     for (std::size_t v : turn_order(settings_.seed, size.number, compared.rounds * kTurns + turn, size.active)) {
-      steps_.begin(
+      steps_.begin_step(
           *buffer_plan.operation().collective, compared.row_case, settings_.in_place,
           {.phase = Phase::timed_loop, .what = "rounds", .seconds = left_s, .communicator = static_cast<int>(v)});
       const Batch batch = sampler_.measure(*candidates[v].backend, buffer_plan, candidates[v].shape);

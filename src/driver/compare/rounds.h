@@ -80,11 +80,11 @@ class Rounds {
     Whereabouts where;
   };
   /// What is under way, for people.
-  using Tell = std::function<void(const std::string& text)>;
+  using ReportProgress = std::function<void(const std::string& text)>;
 
   /// `like`: a backend as those of the variants. Collective.
   Rounds(const Backend& like, const Comm& world, const Config& config, const Settings& settings,
-         std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, Tell tell);
+         std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, ReportProgress report);
 
   ComparedSize start(const Case& row_case, std::size_t nvariants);
 
@@ -128,7 +128,7 @@ class Rounds {
   std::vector<RankInfo> local_ranks_;
   ObservedSteps steps_;
   FailJob fail_;
-  Tell tell_;
+  ReportProgress report_;
   GlobalClock clock_;
   Sampler sampler_;
   double clock_read_s_;

@@ -181,13 +181,13 @@ std::string shown_lines(const Comparison& c, Seen& seen) {
     const ShownAlgorithm& without = at.variants[0].ran;
     const ShownAlgorithm& with = at.variants[1].ran;
     if (without.algorithm == kUnknownAlgorithm || with.algorithm == kUnknownAlgorithm) continue;
-    const auto tell = [](const ShownAlgorithm& s) {
+    const auto algorithms = [](const ShownAlgorithm& s) {
       return fmt::format("{}/{}/{}", s.algorithm, s.protocol, s.channels);
     };
-    const bool same = tell(without) == tell(with);
+    const bool same = algorithms(without) == algorithms(with);
     ++(same ? seen.unchanged : seen.changed);
-    text +=
-        fmt::format("# ran at {}: {} without, {} with\n", format_bytes(at.row_case.nbytes), tell(without), tell(with));
+    text += fmt::format("# ran at {}: {} without, {} with\n", format_bytes(at.row_case.nbytes), algorithms(without),
+                        algorithms(with));
   }
   return text;
 }
@@ -215,7 +215,7 @@ Verdict verdict_of(const Seen& seen) {
   return {"undecided: no difference could be shown or excluded", ExitCode::inconclusive};
 }
 
-ExitCode tell_verdict(const Emitted& file, const Seen& seen) {
+ExitCode print_verdict(const Emitted& file, const Seen& seen) {
   const Verdict verdict = verdict_of(seen);
   print(fmt::format("# verdict on {}: {}\n", file.path, verdict.text));
   return verdict.code;
@@ -255,7 +255,7 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
   print(prove(file, settings, seen));
   std::size_t sizes = 0;
   for (const Emitted::Target& target : file.targets) sizes += target.sizes.size();
-  if (static_cast<std::size_t>(seen.unchanged) == sizes) return tell_verdict(file, seen);  // nothing to time
+  if (static_cast<std::size_t>(seen.unchanged) == sizes) return print_verdict(file, seen);  // nothing to time
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(static_cast<int>(60 + 3 * total_s));
   for (LaunchSeries& series : all) {
     series.deadline = deadline;
@@ -266,7 +266,7 @@ ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const 
       if (file.kind == Emitted::Kind::tuner) print(shown_lines(c, seen));
     }
   }
-  return tell_verdict(file, seen);
+  return print_verdict(file, seen);
 }
 
 }  // namespace

@@ -215,14 +215,14 @@ std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int6
 std::string difference(const Call& one, const Call& usual, const Words& words) {
   if (one.op != usual.op) return fmt::format("{} instead of {}", words.text(one.op), words.text(usual.op));
   std::string text;
-  const auto tell = [&](std::string_view what, const auto& got, const auto& others) {
+  const auto differs = [&](std::string_view what, const auto& got, const auto& others) {
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {} instead of {}", what, got, others);
   };
-  if (one.count != usual.count) tell("count", one.count, usual.count);
-  if (one.dtype != usual.dtype) tell("datatype", words.text(one.dtype), words.text(usual.dtype));
-  if (one.redop != usual.redop) tell("op", words.text(one.redop), words.text(usual.redop));
-  if (one.root != usual.root) tell("root", one.root, usual.root);
+  if (one.count != usual.count) differs("count", one.count, usual.count);
+  if (one.dtype != usual.dtype) differs("datatype", words.text(one.dtype), words.text(usual.dtype));
+  if (one.redop != usual.redop) differs("op", words.text(one.redop), words.text(usual.redop));
+  if (one.root != usual.root) differs("root", one.root, usual.root);
   return text;
 }
 
@@ -251,7 +251,7 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
   if (!comm.recorded_as.empty()) return align_recorded(book, comm);
   // Joined by size and order of creation, which missing lines change.
   if (comm.heuristic && lost.any()) return alignment;
-  const auto lossy = [&](const CommMember& member) { return lost.of_actor[member.actor]; };
+  const auto lossy = [&](const CommMember& member) { return lost.of_source[member.source]; };
   if (std::ranges::any_of(comm.members, lossy) && (rule.reliable || rule.unknown)) {
     alignment = align_around_holes(book, comm, rule.unknown);
     if (alignment.how != CallAlignment::How::none) return alignment;
@@ -264,7 +264,7 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
     const CommInstance& instance = book.instances[member.instance];
     // A rank that never called lags only if its log would show its calls.
     const bool would_show =
-        instance.announced && !instance.ended && (most <= kFewCalls || book.actors[member.actor].last_call_line > 0);
+        instance.announced && !instance.ended && (most <= kFewCalls || book.sources[member.source].last_call_line > 0);
     if (instance.calls.size() == 0 && !would_show) continue;
     alignment.streams.push_back({.member = &member, .calls = &instance.calls});
     if (instance.calls.size() == 0) continue;
@@ -354,7 +354,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
   for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
     const PlacedCalls& placed = alignment.streams[i];
     const bool at_front = placed.end() == lag.front;
-    if (!at_front && lost.ends_early[placed.member->actor]) {
+    if (!at_front && lost.ends_early[placed.member->source]) {
       lag.cut_off.push_back(i);
       continue;
     }
@@ -366,7 +366,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
       continue;
     }
     // The missing call may be the line that was cut.
-    if (left || (book.actors[placed.member->actor].cut && placed.end() + 1 == lag.front)) ++cut;
+    if (left || (book.sources[placed.member->source].cut && placed.end() + 1 == lag.front)) ++cut;
   }
   // A rank that destroyed the communicator cleanly waits for nobody: the others only lack lines.
   if (cut == lag.behind.size() || ended == lag.at_front.size()) return lag;

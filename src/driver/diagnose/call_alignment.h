@@ -11,14 +11,14 @@ namespace busbar {
 
 /// Logs that lack lines in their middle (rate limits, torn lines, excerpts): what they do not say may have happened.
 struct LostLines {
-  std::vector<bool> of_actor;
+  std::vector<bool> of_source;
   std::string sign;  ///< what shows it first: "opCount passes over 3 calls of rank 5"; empty: nothing is missing
   /// Ranks whose last lines may be in a missing stretch: in a file of one rank after another, the last before
   /// it. They may have come further than the log says.
   std::vector<bool> ends_early;
 
   bool any() const { return !sign.empty(); }
-  bool may_lack_end(std::uint32_t actor) const { return of_actor[actor] || ends_early[actor]; }
+  bool may_lack_end(std::uint32_t source) const { return of_source[source] || ends_early[source]; }
 };
 
 /// Processes that write into one file lose lines together.
@@ -117,8 +117,8 @@ struct AlignedComm : JoinedComm {
 /// Calls on several communicators that wait for each other.
 struct DeadlockCycle {
   std::string text;  ///< "rank 3 waits in AllReduce #5 of communicator 2 for ranks 0-2, which wait in ..."
-  std::vector<std::uint32_t> actors;  ///< of the smallest party
-  bool inversion = false;             ///< all called everything, in opposite orders
+  std::vector<std::uint32_t> sources;  ///< of the smallest party
+  bool inversion = false;              ///< all called everything, in opposite orders
 };
 
 /// Searches the last calls of each rank: a cycle of ranks that wait for each other, or two communicators whose last

@@ -28,12 +28,12 @@ struct MadeCall {
 /// For every rank, its streams by communicator.
 using StreamsOfActors = std::map<std::uint32_t, std::map<std::size_t, const PlacedCalls*>>;
 
-StreamsOfActors streams_of_actors(const std::vector<AlignedComm>& comms) {
+StreamsOfActors streams_of_sources(const std::vector<AlignedComm>& comms) {
   StreamsOfActors streams;
   for (std::size_t comm = 0; comm < comms.size(); ++comm) {
     const CallAlignment& alignment = comms[comm].alignment;
     if (alignment.how == CallAlignment::How::none || !alignment.certain) continue;
-    for (const PlacedCalls& placed : alignment.streams) streams[placed.member->actor][comm] = &placed;
+    for (const PlacedCalls& placed : alignment.streams) streams[placed.member->source][comm] = &placed;
   }
   return streams;
 }
@@ -59,15 +59,15 @@ struct WaitGraph {
 WaitGraph wait_graph(const StreamsOfActors& streams, const std::vector<AlignedComm>& comms) {
   WaitGraph graph;
   std::map<std::uint32_t, Place> last;  // of each rank, over all communicators
-  for (const auto& [actor, by_comm] : streams) {
+  for (const auto& [source, by_comm] : streams) {
     const std::vector<MadeCall> calls = last_calls(by_comm);
-    if (!calls.empty()) graph.waiting[last[actor] = calls.front().place].push_back(actor);
+    if (!calls.empty()) graph.waiting[last[source] = calls.front().place].push_back(source);
   }
-  for (const auto& [place, actors] : graph.waiting) {
+  for (const auto& [place, sources] : graph.waiting) {
     for (const PlacedCalls& placed : comms[place.first].alignment.streams) {
       // Others wait for a rank that has not made this call yet, wherever it is now.
       if (placed.end() > place.second) continue;
-      const auto other = last.find(placed.member->actor);
+      const auto other = last.find(placed.member->source);
       if (other != last.end() && other->second.first != place.first) graph.edges[place].insert(other->second);
     }
   }
@@ -118,7 +118,7 @@ std::vector<Place> interleaved(const PlacedCalls& a, std::size_t comm_a, const P
 /// Pairs of communicators that some rank called last and last but one.
 std::set<std::pair<std::size_t, std::size_t>> last_pairs(const StreamsOfActors& streams) {
   std::set<std::pair<std::size_t, std::size_t>> pairs;
-  for (const auto& [actor, by_comm] : streams) {
+  for (const auto& [source, by_comm] : streams) {
     const std::vector<MadeCall> calls = last_calls(by_comm);
     if (calls.size() < 2 || pairs.size() >= kMaxPairs) continue;
     pairs.insert(std::minmax(calls[0].place.first, calls[1].place.first));
@@ -141,24 +141,24 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
     // order -> the ranks that have it
     std::map<std::vector<Place>, std::vector<std::uint32_t>> orders;
     for (const PlacedCalls& a : comms[comm_a].alignment.streams) {
-      const std::uint32_t actor = a.member->actor;
-      const auto b = streams.at(actor).find(comm_b);
-      if (streams.at(actor).at(comm_a) != &a || b == streams.at(actor).end()) continue;
+      const std::uint32_t source = a.member->source;
+      const auto b = streams.at(source).find(comm_b);
+      if (streams.at(source).at(comm_a) != &a || b == streams.at(source).end()) continue;
       if (a.calls->size() == 0 || b->second->calls->size() == 0) continue;
-      orders[interleaved(a, comm_a, *b->second, comm_b)].push_back(actor);
+      orders[interleaved(a, comm_a, *b->second, comm_b)].push_back(source);
     }
     if (orders.size() < 2 || cycles.size() >= kMaxCycles) continue;
     const auto usual = std::ranges::max_element(
         orders, [](const auto& x, const auto& y) { return x.second.size() < y.second.size(); });
-    for (const auto& [order, actors] : orders) {
+    for (const auto& [order, sources] : orders) {
       if (order == usual->first || !inverted_at_end(usual->first, order)) continue;
       const auto [first, second] = std::mismatch(usual->first.begin(), usual->first.end(), order.begin());
-      const auto text_of = [&, who = actors.front()](const Place& place) {
+      const auto text_of = [&, who = sources.front()](const Place& place) {
         return call_at(book, comms, *streams.at(who).at(place.first), place);
       };
-      cycles.push_back({fmt::format("{} called {} before {}; {} in the opposite order", list_actors(rank_map, actors),
-                                    text_of(*second), text_of(*first), list_actors(rank_map, usual->second)),
-                        actors, true});
+      cycles.push_back({fmt::format("{} called {} before {}; {} in the opposite order", list_sources(rank_map, sources),
+                                    text_of(*second), text_of(*first), list_sources(rank_map, usual->second)),
+                        sources, true});
       break;
     }
   }
@@ -169,7 +169,7 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
 std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_map,
                                        const std::vector<AlignedComm>& comms) {
   std::vector<DeadlockCycle> cycles;
-  const StreamsOfActors streams = streams_of_actors(comms);
+  const StreamsOfActors streams = streams_of_sources(comms);
   const WaitGraph graph = wait_graph(streams, comms);
   std::vector<std::vector<Place>> found;
   std::vector<Place> path;
@@ -178,11 +178,11 @@ std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_
   for (const std::vector<Place>& places : found) {
     DeadlockCycle cycle;
     for (std::size_t i = 0; i < places.size(); ++i) {
-      const std::vector<std::uint32_t>& actors = graph.waiting.at(places[i]);
-      const PlacedCalls& placed = *streams.at(actors.front()).at(places[i].first);
-      cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_actors(rank_map, actors),
-                                actors.size() == 1 ? "s" : "", call_at(book, comms, placed, places[i]));
-      if (cycle.actors.empty() || actors.size() < cycle.actors.size()) cycle.actors = actors;
+      const std::vector<std::uint32_t>& sources = graph.waiting.at(places[i]);
+      const PlacedCalls& placed = *streams.at(sources.front()).at(places[i].first);
+      cycle.text += fmt::format("{}{} wait{} in {}", i == 0 ? "" : ", for ", list_sources(rank_map, sources),
+                                sources.size() == 1 ? "s" : "", call_at(book, comms, placed, places[i]));
+      if (cycle.sources.empty() || sources.size() < cycle.sources.size()) cycle.sources = sources;
     }
     cycle.text += ", for the first again";
     cycles.push_back(std::move(cycle));

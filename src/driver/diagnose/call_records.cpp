@@ -255,18 +255,18 @@ void JobBook::add(const TorchDump& dump, std::size_t file) {
   LogOrigin origin;
   origin.decoration = who;
   const std::uint32_t process = find_process(origin, file, 1);
-  const std::uint32_t actor = find_actor(process, -1);
-  actors[actor].job_rank = dump.rank;
-  last_process_ = kNone;
+  const std::uint32_t source = find_source(process, -1);
+  sources[source].job_rank = dump.rank;
+  last_process_ = kNoIndex;
   for (const TorchDump::Group& group : dump.groups) {
     const auto place = std::ranges::find(group.ranks, dump.rank);
     if (group.calls.empty() && place == group.ranks.end()) continue;
     const std::uint64_t id = id_of(fmt::format("{}\n{}", group.name, fmt::join(group.ranks, ",")));
-    CommInstance& instance = instances[new_instance(process, actor, id)];
+    CommInstance& instance = instances[new_instance(process, source, id)];
     instance.comm_id = id;
     instance.nranks = group.ranks.empty() ? -1 : static_cast<int>(group.ranks.size());
     if (place != group.ranks.end()) instance.rank = static_cast<int>(place - group.ranks.begin());
-    actors[actor].hint_nranks = std::max(actors[actor].hint_nranks, instance.nranks);
+    sources[source].hint_nranks = std::max(sources[source].hint_nranks, instance.nranks);
     instance.recorded_as =
         fmt::format("process group {}{}", group.name, group.description.empty() ? "" : " (" + group.description + ")");
     instance.announced = instance.used = true;
@@ -288,10 +288,10 @@ void JobBook::note_inspector(const InspectorCall& call, std::size_t file, std::u
   origin.host = call.host;
   origin.pid = call.pid;
   const std::uint32_t process = find_process(origin, file, number);
-  const std::uint32_t actor = find_actor(process, -1);
+  const std::uint32_t source = find_source(process, -1);
   const std::string name = fmt::format("{} of communicator {}", call.op, call.comm);
   const std::uint64_t id = id_of(name);
-  CommInstance& instance = instances[find_instance(process, actor, id)];
+  CommInstance& instance = instances[find_instance(process, source, id)];
   instance.comm_id = id;
   instance.rank = call.rank;
   instance.nranks = call.nranks;

@@ -210,7 +210,7 @@ bool look_for_ras(const LogLine& line, RasBlocks& ras) {
     return ras.add(other->text) && ras_part(trimmed(other->text)) != RasPart::foreign;
   } else if (const auto* version = std::get_if<VersionLine>(&line.fact); version != nullptr && version->cuda.empty() &&
                                                                          line.origin.host.empty() &&
-                                                                         !may_tell_failure(line.origin.decoration)) {
+                                                                         !may_report_failure(line.origin.decoration)) {
     ras.add(fmt::format("NCCL version {} compiled with CUDA 0", version->nccl));  // how an answer begins
   }
   return false;

@@ -62,25 +62,25 @@ std::vector<std::string> signs_of_health(const LogView& view) {
     std::vector<std::uint32_t> complete, ended;
     for (const CommMember& member : comm.members) {
       const CommInstance& instance = view.book.instances[member.instance];
-      if (instance.completed) complete.push_back(member.actor);
-      if (instance.left()) ended.push_back(member.actor);
+      if (instance.completed) complete.push_back(member.source);
+      if (instance.left()) ended.push_back(member.source);
     }
     if (!complete.empty())
-      signs.push_back(fmt::format("{}: Init COMPLETE of {}", comm.name, list_actors(view.rank_map, complete)));
+      signs.push_back(fmt::format("{}: Init COMPLETE of {}", comm.name, list_sources(view.rank_map, complete)));
     if (complete.empty() && std::ranges::any_of(comm.members, [&](const CommMember& member) {
           return view.book.instances[member.instance].stage > InitStage::started;
         })) {
       signs.push_back(comm.name + ": the ranks met (bootstrap)");
     }
     if (!ended.empty())
-      signs.push_back(fmt::format("{}: ended cleanly on {}", comm.name, list_actors(view.rank_map, ended)));
+      signs.push_back(fmt::format("{}: ended cleanly on {}", comm.name, list_sources(view.rank_map, ended)));
   }
   for (const auto& [key, words] : builtin_line_rules().health()) {
     const auto fact = view.book.facts.lower_bound({key, ""});
     if (fact != view.book.facts.end() && fact->first.first == key)
       signs.push_back(fmt::format("{} {}", words, fact->first.second));
   }
-  if (std::ranges::any_of(view.book.actors, [](const Actor& one) { return one.timings.total >= 0; })) {
+  if (std::ranges::any_of(view.book.sources, [](const LogSource& one) { return one.timings.total >= 0; })) {
     signs.emplace_back("initialization completed: its timings are logged");
   }
   const auto is_called = [](const CommInstance& one) { return one.used && one.ncalls() > 0; };
@@ -98,11 +98,11 @@ void note_slowness(const LogView& view, Finding& finding) {
   }
   constexpr double kSlowBootstrap = 5;  // [s]
   double slowest_s = 0, total_s = 0;
-  for (const Actor& actor : view.book.actors) {
-    const double bootstrap_s = std::max(actor.bootstrap.total, actor.timings.bootstrap);
+  for (const LogSource& source : view.book.sources) {
+    const double bootstrap_s = std::max(source.bootstrap.total, source.timings.bootstrap);
     if (bootstrap_s <= slowest_s) continue;
     slowest_s = bootstrap_s;
-    total_s = actor.timings.total;
+    total_s = source.timings.total;
   }
   if (slowest_s < kSlowBootstrap) return;
   finding.evidence.push_back(
@@ -165,7 +165,7 @@ Finding nothing_wrong(const LogView& view) {
   note_slowness(view, finding);
   note_settings(view, finding);
   const int nranks = view.rank_map.nranks;
-  std::size_t seen = view.rank_map.rank_actors.size();
+  std::size_t seen = view.rank_map.rank_sources.size();
   // A rank that a torn line named is one more.
   if (nranks > 0) seen = std::min(seen, static_cast<std::size_t>(nranks));
   finding.sentence = seen == 0 ? "nothing wrong, in lines that name no rank"
@@ -182,7 +182,7 @@ Finding nothing_wrong(const LogView& view) {
     if (!comm.lag || comm.lag->behind.empty()) continue;
     finding.evidence.push_back(
         fmt::format("{}: {} {} ahead by up to {} calls, as is usual where calls are enqueued", comm.name,
-                    list_actors(view.rank_map, actors_of(comm.alignment, comm.lag->at_front)),
+                    list_sources(view.rank_map, sources_of(comm.alignment, comm.lag->at_front)),
                     comm.lag->at_front.size() == 1 ? "is" : "are", comm.lag->front - comm.lag->least));
   }
   if (compared > 0) {
@@ -197,15 +197,15 @@ Finding nothing_wrong(const LogView& view) {
 }
 
 void note_missing(const LogView& view, Diagnosis& diagnosis) {
-  const int seen = static_cast<int>(view.rank_map.rank_actors.size());
+  const int seen = static_cast<int>(view.rank_map.rank_sources.size());
   if (view.rank_map.nranks > seen && seen > 0) {
     diagnosis.missing.push_back(fmt::format("{} of {} ranks log nothing in {}", view.rank_map.nranks - seen,
                                             view.rank_map.nranks, name_files(view.files)));
   }
   const bool calls = std::ranges::any_of(view.book.instances, [](const CommInstance& one) { return one.ncalls() > 0; });
   // Of no use if something else is known to be broken.
-  const bool would_tell = diagnosis.verdict > Verdict::config;
-  if (!calls && view.book.nccl_lines > 0 && would_tell) {
+  const bool needs_calls = diagnosis.verdict > Verdict::config;
+  if (!calls && view.book.nccl_lines > 0 && needs_calls) {
     diagnosis.missing.emplace_back("calls: the subsystem COLL was not on (NCCL_DEBUG_SUBSYS=INIT,NET,COLL)");
   }
   if (view.lost.any()) {
@@ -213,10 +213,10 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
         fmt::format("lines in the middle of the logs ({}): more may have happened there", view.lost.sign));
   }
   const std::vector<std::uint32_t> cut_off =
-      ranks_that(view, [&](std::uint32_t actor) { return view.lost.ends_early[actor]; });
+      ranks_that(view, [&](std::uint32_t source) { return view.lost.ends_early[source]; });
   if (!cut_off.empty()) {
     diagnosis.missing.push_back(fmt::format("a stretch of the log after {}: it may have come further than logged",
-                                            list_actors(view.rank_map, cut_off)));
+                                            list_sources(view.rank_map, cut_off)));
   }
   for (const JoinedComm& comm : view.comms) {
     if (!comm.ambiguous) continue;
@@ -257,10 +257,10 @@ void name_who_ended(const Findings& findings, Diagnosis& diagnosis) {
 
 }  // namespace
 
-std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams) {
-  std::vector<std::uint32_t> actors;
-  for (const std::uint32_t stream : streams) actors.push_back(alignment.streams[stream].member->actor);
-  return actors;
+std::vector<std::uint32_t> sources_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams) {
+  std::vector<std::uint32_t> sources;
+  for (const std::uint32_t stream : streams) sources.push_back(alignment.streams[stream].member->source);
+  return sources;
 }
 
 std::string name_files(std::span<const LogFile> files) {

@@ -22,9 +22,9 @@ std::vector<std::string> slow_phases(const LogView& view, const JoinedComm& comm
   for (const auto& [phase, seconds] : kInitPhases) {
     std::vector<std::pair<double, std::uint32_t>> times;
     for (const CommMember& member : comm.members) {
-      const Actor& actor = view.book.actors[member.actor];
-      if (actor.timings.nranks != comm.nranks || actor.timings.*seconds < 0) continue;
-      times.emplace_back(actor.timings.*seconds, member.actor);
+      const LogSource& source = view.book.sources[member.source];
+      if (source.timings.nranks != comm.nranks || source.timings.*seconds < 0) continue;
+      times.emplace_back(source.timings.*seconds, member.source);
     }
     if (times.empty()) continue;
     std::ranges::sort(times);
@@ -69,8 +69,8 @@ void fill_lags(const LogView& view, Diagnosis& diagnosis) {
       const CommInstance& instance = view.book.instances[member.instance];
       if (instance.calls.size() == 0) continue;
       Diagnosis::Lag lag;
-      lag.rank = view.rank_map.rank_of[member.actor];
-      lag.who = view.rank_map.name_of[member.actor];
+      lag.rank = view.rank_map.rank_of[member.source];
+      lag.who = view.rank_map.name_of[member.source];
       lag.communicator = comm.name;
       lag.ordinal = instance.calls.size();
       const Call& last = instance.calls.at(instance.calls.size() - 1);
@@ -93,12 +93,12 @@ void fill_transports(const LogView& view, Diagnosis& diagnosis) {
     if (view.comms[i].nranks > view.comms[largest].nranks) largest = i;
     for (const CommMember& member : view.comms[i].members) {
       comm_of[member.instance] = i;
-      if (member.rank >= 0) hosts[i].emplace(member.rank, host_of(view.book, member.actor));
+      if (member.rank >= 0) hosts[i].emplace(member.rank, host_of(view.book, member.source));
     }
   }
   std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> pairs;
-  for (std::uint32_t index = 0; index < view.book.actors.size(); ++index) {
-    for (const auto& [key, channels] : view.book.actors[index].connections) {
+  for (std::uint32_t index = 0; index < view.book.sources.size(); ++index) {
+    for (const auto& [key, channels] : view.book.sources[index].connections) {
       const auto& [instance, src, dst, via] = key;
       const auto comm = comm_of.find(instance);
       const std::size_t i = comm == comm_of.end() ? largest : comm->second;
@@ -140,7 +140,7 @@ void fill_algorithms(const LogView& view, Diagnosis& diagnosis) {
 
 void fill_warnings(const LogView& view, Diagnosis& diagnosis) {
   for (const WarningRecord* record : causes_first(view.book.warnings)) {
-    const std::string who = voice_of(view, *record);
+    const std::string who = writer_of(view, *record);
     diagnosis.warnings.push_back({.shape = record->shape,
                                   .example = record->example,
                                   .who = who.empty() ? "unknown" : who,
@@ -169,7 +169,7 @@ int nodes_of_job(const LogView& view) {
   for (const JoinedComm& comm : view.comms) {
     if (comm.nranks == view.rank_map.nranks && comm.nnodes > 0) return comm.nnodes;
   }
-  const bool all_heard = view.rank_map.nranks <= static_cast<int>(view.rank_map.rank_actors.size());
+  const bool all_heard = view.rank_map.nranks <= static_cast<int>(view.rank_map.rank_sources.size());
   return all_heard && !view.rank_map.hosts.empty() ? static_cast<int>(view.rank_map.hosts.size()) : -1;
 }
 
@@ -178,7 +178,7 @@ void fill_counts(const LogView& view, Diagnosis& diagnosis) {
     diagnosis.facts.emplace_back(std::move(key), std::move(value));
   };
   fact("processes_seen", std::to_string(view.book.processes.size()));
-  fact("ranks_seen", std::to_string(view.rank_map.rank_actors.size()));
+  fact("ranks_seen", std::to_string(view.rank_map.rank_sources.size()));
   if (view.rank_map.nranks > 0) fact("nranks", std::to_string(view.rank_map.nranks));
   if (!view.rank_map.hosts.empty()) fact("hosts_seen", std::to_string(view.rank_map.hosts.size()));
   const int nnodes = nodes_of_job(view);
@@ -195,7 +195,7 @@ void fill_counts(const LogView& view, Diagnosis& diagnosis) {
   if (!shrink.empty()) fact("comm_shrink", "yes");
   if (calls > 0) fact("collective_calls", std::to_string(calls));
   if (sends + receives > 0) fact("send_recv_calls", fmt::format("{} sent, {} received", sends, receives));
-  if (view.rank_map.rank_actors.size() > view.book.processes.size()) fact("threads_share_pid", "yes");
+  if (view.rank_map.rank_sources.size() > view.book.processes.size()) fact("threads_share_pid", "yes");
 }
 
 void fill_gdr(const LogView& view, Diagnosis& diagnosis) {
@@ -217,9 +217,9 @@ void fill_gdr(const LogView& view, Diagnosis& diagnosis) {
 
 void fill_times(const LogView& view, Diagnosis& diagnosis) {
   double total = -1, bootstrap = -1;
-  for (const Actor& actor : view.book.actors) {
-    total = std::max(total, actor.timings.total);
-    bootstrap = std::max({bootstrap, actor.timings.bootstrap, actor.bootstrap.total});
+  for (const LogSource& source : view.book.sources) {
+    total = std::max(total, source.timings.total);
+    bootstrap = std::max({bootstrap, source.timings.bootstrap, source.bootstrap.total});
   }
   if (total >= 0) diagnosis.facts.emplace_back("timings_total", fmt::format("{:.2f}", total));
   if (bootstrap >= 0) diagnosis.facts.emplace_back("bootstrap_seconds", fmt::format("{:.2f}", bootstrap));

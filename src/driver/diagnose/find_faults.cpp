@@ -15,37 +15,37 @@ Finding make_finding(Verdict verdict, std::string sentence, std::vector<std::str
   return {verdict, std::move(sentence), {}, {}, std::move(evidence), std::move(missing), std::move(next), {}, {}};
 }
 
-void blame(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
-  blame_ranks(view, actors, finding);
-  blame_hosts(view, actors, finding);
+void blame(const LogView& view, std::span<const std::uint32_t> sources, Finding& finding) {
+  blame_ranks(view, sources, finding);
+  blame_hosts(view, sources, finding);
 }
 
-void blame_ranks(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
+void blame_ranks(const LogView& view, std::span<const std::uint32_t> sources, Finding& finding) {
   std::set<int> ranks(finding.ranks.begin(), finding.ranks.end());
-  for (const std::uint32_t actor : actors) {
-    const int rank = view.rank_map.rank_of[actor];
+  for (const std::uint32_t source : sources) {
+    const int rank = view.rank_map.rank_of[source];
     if (rank >= 0 && !view.rank_map.guessed) ranks.insert(rank);
   }
   finding.ranks.assign(ranks.begin(), ranks.end());
 }
 
-void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding) {
+void blame_hosts(const LogView& view, std::span<const std::uint32_t> sources, Finding& finding) {
   std::set<std::string> known(finding.hosts.begin(), finding.hosts.end());
-  for (const std::uint32_t actor : actors) {
-    const std::string& host = host_of(view.book, actor);
+  for (const std::uint32_t source : sources) {
+    const std::string& host = host_of(view.book, source);
     if (!host.empty() && known.insert(host).second) finding.hosts.push_back(host);
   }
 }
 
-std::string voice_of(const LogView& view, const WarningRecord& record) {
-  std::vector<std::string> voices;
-  if (!record.actors.empty()) voices.push_back(list_actors(view.rank_map, record.actors));
+std::string writer_of(const LogView& view, const WarningRecord& record) {
+  std::vector<std::string> writers;
+  if (!record.sources.empty()) writers.push_back(list_sources(view.rank_map, record.sources));
   std::set<int> others = record.ranks;
-  for (const std::uint32_t actor : record.actors) others.erase(view.rank_map.rank_of[actor]);
-  if (!others.empty()) voices.push_back(list_ranks(others));
-  for (const std::string& device : record.devices) add_once(voices, device);
-  for (const std::string& host : record.hosts) add_once(voices, host);
-  return joined_words(voices, "; ");
+  for (const std::uint32_t source : record.sources) others.erase(view.rank_map.rank_of[source]);
+  if (!others.empty()) writers.push_back(list_ranks(others));
+  for (const std::string& device : record.devices) add_once(writers, device);
+  for (const std::string& host : record.hosts) add_once(writers, host);
+  return joined_words(writers, "; ");
 }
 
 namespace {
@@ -64,13 +64,13 @@ std::string name_peer(const LogView& view, const std::string& address) {
 
 std::string quoted_warning(const LogView& view, const WarningRecord& record) {
   const std::string times = record.times > 1 ? fmt::format(" ({} times)", record.times) : "";
-  const std::string who = record.actor != kNone ? view.rank_map.name_of[record.actor] : voice_of(view, record);
+  const std::string who = record.source != kNoIndex ? view.rank_map.name_of[record.source] : writer_of(view, record);
   return fmt::format("{}{}\"{}\"{}", who, who.empty() ? "" : ": ", record.example, times);
 }
 
 /// "rank 4 (kolyoz2, pid 25146): InfiniBand completion error 4: local protection error".
 std::string meaning_of(const LogView& view, const WarningRecord& record) {
-  const std::string who = voice_of(view, record);
+  const std::string who = writer_of(view, record);
   const std::string what = record.rule->means.empty() ? record.example : record.rule->means;
   return who.empty() ? what : who + ": " + what;
 }
@@ -99,7 +99,7 @@ Finding fault_of(const LogView& view, const WarningRecord& record, Verdict verdi
   if (record.rule->blame == RuleBlame::nobody) return finding;
   if (record.rule->blame != RuleBlame::named) finding.ranks = ranks_in(record.example);
   if (!finding.ranks.empty()) return finding;
-  blame(view, record.actors, finding);
+  blame(view, record.sources, finding);
   for (const int rank : record.ranks) {
     if (!contains(finding.ranks, rank)) finding.ranks.push_back(rank);
   }
@@ -119,9 +119,9 @@ std::vector<std::string> peers_of(const LogView& view, RuleKind kind) {
 /// If all ranks but 0 log it, rank 0 is the root that they try to reach.
 bool only_root_is_missing(const LogView& view, const WarningRecord& record) {
   std::set<int> spoke = record.ranks;
-  for (const std::uint32_t actor : record.actors) spoke.insert(view.rank_map.rank_of[actor]);
+  for (const std::uint32_t source : record.sources) spoke.insert(view.rank_map.rank_of[source]);
   return spoke.size() > 1 && *spoke.begin() == 1 && *spoke.rbegin() == static_cast<int>(spoke.size()) &&
-         !view.rank_map.actor_of.contains(0);
+         !view.rank_map.source_of.contains(0);
 }
 
 /// The ranks that gave up on a peer that refused although all had met: it has gone since.
@@ -129,10 +129,10 @@ std::vector<std::uint32_t> refused_after_init(const LogView& view) {
   std::vector<std::uint32_t> refused;
   for (const WarningRecord& record : view.book.warnings.records()) {
     if (record.rule->kind != RuleKind::refused) continue;
-    for (const std::uint32_t actor : record.actors) {
-      const Actor& one = view.book.actors[actor];
-      const bool met = one.instance != kNone && view.book.instances[one.instance].completed;
-      const std::uint32_t owner = view.rank_map.owner_of[actor];
+    for (const std::uint32_t source : record.sources) {
+      const LogSource& one = view.book.sources[source];
+      const bool met = one.instance != kNoIndex && view.book.instances[one.instance].completed;
+      const std::uint32_t owner = view.rank_map.owner_of[source];
       if (met && one.failures > 0 && !contains(refused, owner)) refused.push_back(owner);
     }
   }
@@ -146,7 +146,7 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
   if (record.rule->blame == RuleBlame::named) peers.assign(record.hosts.begin(), record.hosts.end());
   if (!peers.empty()) {
     const bool several = peers.size() > 1;
-    const std::string who = record.rule->blame == RuleBlame::named ? "" : voice_of(view, record);
+    const std::string who = record.rule->blame == RuleBlame::named ? "" : writer_of(view, record);
     std::string what = !refused ? "cannot be reached" : several ? "refuse connections" : "refuses connections";
     if (!who.empty()) what += (refused ? " of " : " by ") + who;
     finding.sentence = fmt::format("{}{} {}", name_peer(view, peers.front()),
@@ -166,11 +166,11 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
     }
   } else if (only_root_is_missing(view, record)) {
     finding.sentence = fmt::format("rank 0, which logged nothing, {} {}", refused ? "refuses" : "does not answer",
-                                   voice_of(view, record));
+                                   writer_of(view, record));
     finding.ranks.push_back(0);
     finding.missing.emplace_back("the log of rank 0");
   } else {
-    if (record.rule->blame == RuleBlame::speaker) finding.hosts = fault_of(view, record, finding.verdict).hosts;
+    if (record.rule->blame == RuleBlame::writer) finding.hosts = fault_of(view, record, finding.verdict).hosts;
     finding.missing.emplace_back(
         "the address of the peer: NCCL_DEBUG_SUBSYS=INIT,BOOTSTRAP,NET; and the other hosts' logs");
   }
@@ -182,7 +182,7 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
     // It has reached its own host.
     finding.verdict = Verdict::process_dead;
     finding.sentence = fmt::format("a process on the host of {} has gone since they met: it refuses connections",
-                                   list_actors(view.rank_map, gave_up));
+                                   list_sources(view.rank_map, gave_up));
   }
   const bool one_host = view.rank_map.hosts.size() < 2;  // a job on it may well meet at a loopback address
   const auto is_local = [](const std::string& peer) { return builtin_line_rules().has("local-addresses", peer); };
@@ -191,7 +191,7 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
     finding.hosts.clear();
     finding.sentence =
         fmt::format("{} is an address that only its own host can reach, but was taken for a peer's{}", peers.front(),
-                    voice_of(view, record).empty() ? "" : " by " + voice_of(view, record));
+                    writer_of(view, record).empty() ? "" : " by " + writer_of(view, record));
     finding.next = {remedy("bridge-address")};
   }
   // A process that has gone refuses, whatever made it go.
@@ -217,7 +217,7 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
     finding.verdict = Verdict::config;
     finding.sentence =
         fmt::format("the transport of {} received another size than it expected, although {}",
-                    list_actors(view.rank_map, record.actors),
+                    list_sources(view.rank_map, record.sources),
                     unequal.empty() ? "the calls agree: NCCL chose differently there (environment, version, topology)"
                                     : "a setting is not the same everywhere: " + unequal);
     if (!unequal.empty()) finding.evidence.push_back(unequal);
@@ -230,7 +230,7 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
 
 std::set<std::string> hosts_of(const LogView& view, const WarningRecord& record) {
   std::set<std::string> hosts = record.hosts;
-  for (const std::uint32_t actor : record.actors) hosts.insert(host_of(view.book, actor));
+  for (const std::uint32_t source : record.sources) hosts.insert(host_of(view.book, source));
   return hosts;
 }
 
@@ -252,7 +252,7 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
       finding.evidence.push_back("the peer of that connection: " + name_peer(view, peer));
   }
   // A host that lost several peers, or is one of them, may be what is broken; others only report.
-  if (finding.hosts.size() > 1 || reporters.contains(finding.hosts.front())) blame_hosts(view, record.actors, finding);
+  if (finding.hosts.size() > 1 || reporters.contains(finding.hosts.front())) blame_hosts(view, record.sources, finding);
   // InfiniBand's own GIDs are always link-local; those of RoCE are if the interface has no address.
   const std::string low = lower_case(record.example);
   const bool roce = view.book.facts.contains({"link_layer", "RoCE"}) || mentions(low, "roce");
@@ -267,26 +267,26 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
 }
 
 /// What the environment of a process sets a variable to; null: not set, or not in the log.
-const std::string* setting_of(const LogView& view, std::uint32_t actor, const std::string& name) {
-  const auto& env = process_of(view.book, actor).env;
+const std::string* setting_of(const LogView& view, std::uint32_t source, const std::string& name) {
+  const auto& env = process_of(view.book, source).env;
   const auto set = env.find(name);
   return set == env.end() ? nullptr : &set->second;
 }
 
 /// Whether all ranks that log it have the setting with which it means nothing, or started all the same.
 bool is_unwanted(const LogView& view, const WarningRecord& record) {
-  const auto has_begun = [&](std::uint32_t actor) {
-    const std::uint32_t instance = view.book.actors[actor].instance;
-    return instance != kNone && view.book.instances[instance].completed;
+  const auto has_begun = [&](std::uint32_t source) {
+    const std::uint32_t instance = view.book.sources[source].instance;
+    return instance != kNoIndex && view.book.instances[instance].completed;
   };
   const auto& facts = view.book.facts;
   const bool works = facts.contains({"rows", "none of them wrong"}) || facts.contains({"works", "steps are done"});
-  const bool begun = !record.actors.empty() && std::ranges::all_of(record.actors, has_begun);
+  const bool begun = !record.sources.empty() && std::ranges::all_of(record.sources, has_begun);
   if (record.rule->where == RuleWhere::start && (works || begun)) return true;
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());
-  return !unless.empty() && !record.actors.empty() && std::ranges::all_of(record.actors, [&](std::uint32_t actor) {
-    const std::string* value = setting_of(view, actor, unless.substr(0, equals));
+  return !unless.empty() && !record.sources.empty() && std::ranges::all_of(record.sources, [&](std::uint32_t source) {
+    const std::string* value = setting_of(view, source, unless.substr(0, equals));
     return value != nullptr && *value == unless.substr(equals + 1);
   });
 }
@@ -294,8 +294,8 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
 void find_config(const LogView& view, const WarningRecord& record, Findings& findings) {
   if (is_unwanted(view, record)) return;
   Finding finding = fault_of(view, record, Verdict::config);
-  for (const std::uint32_t actor : record.actors) {
-    const std::string* value = setting_of(view, actor, record.rule->shows);
+  for (const std::uint32_t source : record.sources) {
+    const std::string* value = setting_of(view, source, record.rule->shows);
     if (value != nullptr && !value->empty())
       add_once(finding.evidence, fmt::format("{}={} is set there", record.rule->shows, *value));
   }
@@ -303,16 +303,16 @@ void find_config(const LogView& view, const WarningRecord& record, Findings& fin
 }
 
 /// Members of communicators whose logs end without a complaint and without destroying the communicator.
-std::vector<std::uint32_t> silent_actors(const LogView& view) {
+std::vector<std::uint32_t> silent_sources(const LogView& view) {
   std::set<std::uint32_t> members, spoke;
-  for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
-    const Actor& one = view.book.actors[actor];
-    if (one.warnings + one.failures > 0) spoke.insert(view.rank_map.owner_of[actor]);
+  for (std::uint32_t source = 0; source < view.book.sources.size(); ++source) {
+    const LogSource& one = view.book.sources[source];
+    if (one.warnings + one.failures > 0) spoke.insert(view.rank_map.owner_of[source]);
   }
   for (const JoinedComm& comm : view.comms) {
     for (const CommMember& member : comm.members) {
-      members.insert(member.actor);
-      if (view.book.instances[member.instance].ended) spoke.insert(member.actor);
+      members.insert(member.source);
+      if (view.book.instances[member.instance].ended) spoke.insert(member.source);
     }
   }
   std::vector<std::uint32_t> silent;
@@ -323,35 +323,35 @@ std::vector<std::uint32_t> silent_actors(const LogView& view) {
 /// The ranks that complain that a peer went away.
 std::vector<std::uint32_t> victims_of(const LogView& view) {
   std::set<std::uint32_t> complaining;
-  for (std::uint32_t actor = 0; actor < view.book.actors.size(); ++actor) {
-    if (view.book.actors[actor].victim_warnings > 0) complaining.insert(view.rank_map.owner_of[actor]);
+  for (std::uint32_t source = 0; source < view.book.sources.size(); ++source) {
+    if (view.book.sources[source].victim_warnings > 0) complaining.insert(view.rank_map.owner_of[source]);
   }
-  return ranks_that(view, [&](std::uint32_t actor) { return complaining.contains(actor); });
+  return ranks_that(view, [&](std::uint32_t source) { return complaining.contains(source); });
 }
 
-/// Those of `actors` on a host that is named as a lost peer.
-std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> actors,
+/// Those of `sources` on a host that is named as a lost peer.
+std::vector<std::uint32_t> on_named_hosts(const LogView& view, std::vector<std::uint32_t> sources,
                                           const std::vector<std::string>& named) {
   std::set<std::string> hosts;
   for (const std::string& address : named) hosts.insert(host_at(view, address));
-  std::erase_if(actors, [&](std::uint32_t actor) {
-    const std::string& host = host_of(view.book, actor);
+  std::erase_if(sources, [&](std::uint32_t source) {
+    const std::string& host = host_of(view.book, source);
     const auto longer = hosts.lower_bound(host + ".");  // with its domain
     return host.empty() || !(hosts.contains(host) || (longer != hosts.end() && longer->starts_with(host + ".")));
   });
-  return actors;
+  return sources;
 }
 
-/// Those that stopped first, if calls show it; else all of `actors`.
-std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vector<std::uint32_t>& actors) {
-  const std::set<std::uint32_t> asked(actors.begin(), actors.end());
+/// Those that stopped first, if calls show it; else all of `sources`.
+std::vector<std::uint32_t> furthest_behind(const LogView& view, const std::vector<std::uint32_t>& sources) {
+  const std::set<std::uint32_t> asked(sources.begin(), sources.end());
   for (const AlignedComm& comm : view.comms) {
     if (!comm.lag) continue;
-    std::vector<std::uint32_t> behind = actors_of(comm.alignment, comm.lag->behind);
-    std::erase_if(behind, [&](std::uint32_t actor) { return !asked.contains(actor); });
+    std::vector<std::uint32_t> behind = sources_of(comm.alignment, comm.lag->behind);
+    std::erase_if(behind, [&](std::uint32_t source) { return !asked.contains(source); });
     if (!behind.empty()) return behind;
   }
-  return actors;
+  return sources;
 }
 
 /// Whether some line says what went wrong: then a silent rank is one more victim.
@@ -415,13 +415,13 @@ void find_in_warnings(const LogView& view, Findings& findings) {
     if (kind != RuleKind::fallout && kind != RuleKind::other) continue;
     Finding finding = finding_of(view, record, Verdict::unknown);
     if (kind == RuleKind::fallout) {
-      if (record.actors.size() + record.ranks.size() == 1)
+      if (record.sources.size() + record.ranks.size() == 1)
         finding.ranks = fault_of(view, record, Verdict::unknown).ranks;
       finding.missing.emplace_back(
           "what broke the GPU's context: the first CUDA error, dmesg (XID), the program's output");
     } else {
       finding.sentence =
-          fmt::format("{}: a warning that busbar does not know: \"{}\"", voice_of(view, record), record.example);
+          fmt::format("{}: a warning that busbar does not know: \"{}\"", writer_of(view, record), record.example);
       finding.next.push_back(remedy("unknown-warning"));
     }
     findings.emplace_back(std::move(finding));
@@ -438,12 +438,12 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
     return;
   }
   const std::vector<std::string> named = peers_of(view, refused ? RuleKind::refused : RuleKind::victim);
-  const std::vector<std::uint32_t> all_silent = silent_actors(view);
+  const std::vector<std::uint32_t> all_silent = silent_sources(view);
   std::vector<std::uint32_t> silent = on_named_hosts(view, all_silent, named);
   if (silent.empty()) silent = all_silent;
-  std::erase_if(silent, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });
+  std::erase_if(silent, [&](std::uint32_t source) { return view.lost.may_lack_end(source); });
   if (silent.size() > 1) silent = furthest_behind(view, silent);
-  const std::string complaining = list_actors(view.rank_map, victims);
+  const std::string complaining = list_sources(view.rank_map, victims);
   std::vector<std::string> evidence{fmt::format("{} lost {}: \"{}\" and its like", complaining,
                                                 victims.size() == 1 ? "a peer" : "peers",
                                                 refused ? "connection refused" : "closed by remote peer")};
@@ -458,11 +458,11 @@ void find_silent_ranks(const LogView& view, Findings& findings) {
     return;
   }
   std::set<std::string> hosts;
-  for (const std::uint32_t actor : silent) hosts.insert(host_of(view.book, actor));
-  const auto on_these = [&](std::uint32_t actor) { return hosts.contains(host_of(view.book, actor)); };
+  for (const std::uint32_t source : silent) hosts.insert(host_of(view.book, source));
+  const auto on_these = [&](std::uint32_t source) { return hosts.contains(host_of(view.book, source)); };
   const bool whole_host = hosts.size() == 1 && silent.size() > 1 && view.rank_map.hosts.size() > 1 &&
                           ranks_that(view, on_these).size() == silent.size();
-  const std::string who = list_actors(view.rank_map, silent);
+  const std::string who = list_sources(view.rank_map, silent);
   Finding finding = make_finding(Verdict::process_dead, "", std::move(evidence), {remedy("silent-rank")});
   if (whole_host) {
     finding.verdict = Verdict::host_unreachable;

@@ -16,7 +16,7 @@ namespace {
 
 /// Some of an alignment's streams, by the names of their ranks.
 std::string list_streams(const LogView& view, const CallAlignment& alignment, std::span<const std::uint32_t> streams) {
-  return list_actors(view.rank_map, actors_of(alignment, streams));
+  return list_sources(view.rank_map, sources_of(alignment, streams));
 }
 
 /// How calls were matched, in the order of CallAlignment::How.
@@ -55,8 +55,8 @@ Finding divergence_finding(const LogView& view, const AlignedComm& comm) {
   } else {
     finding.sentence = fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, comm.name);
   }
-  blame_ranks(view, actors_of(alignment, divergence.deviating), finding);
-  if (divergence.tie) blame_ranks(view, actors_of(alignment, divergence.majority), finding);
+  blame_ranks(view, sources_of(alignment, divergence.deviating), finding);
+  if (divergence.tie) blame_ranks(view, sources_of(alignment, divergence.majority), finding);
   if (!divergence.not_before) {
     finding.evidence.push_back(fmt::format("{}: {}", who, divergence.deviating_call));
     finding.evidence.push_back(fmt::format("{}: {}", others, divergence.majority_call));
@@ -75,7 +75,7 @@ Finding divergence_finding(const LogView& view, const AlignedComm& comm) {
   return finding;
 }
 
-/// By actor, the communicators in whose calls it waits for others.
+/// By source, the communicators in whose calls it waits for others.
 using WaitsIn = std::map<std::uint32_t, std::set<const AlignedComm*>>;
 
 WaitsIn who_waits(const LogView& view) {
@@ -84,7 +84,7 @@ WaitsIn who_waits(const LogView& view) {
     if (!comm.lag || !comm.lag->waited_for) continue;
     for (const std::uint32_t stream : comm.lag->at_front) {
       const PlacedCalls& placed = comm.alignment.streams[stream];
-      if (is_open(view.book, placed, comm.lag->front - 1)) waiting[placed.member->actor].insert(&comm);
+      if (is_open(view.book, placed, comm.lag->front - 1)) waiting[placed.member->source].insert(&comm);
     }
   }
   return waiting;
@@ -97,7 +97,7 @@ CallLag without_victims(const WaitsIn& waiting, const AlignedComm& comm) {
   CallLag lag = *comm.lag;
   std::vector<std::uint32_t> others = lag.behind;
   std::erase_if(others, [&](std::uint32_t stream) {
-    const auto known = waiting.find(streams[stream].member->actor);
+    const auto known = waiting.find(streams[stream].member->source);
     return known != waiting.end() && known->second != std::set{&comm};
   });
   if (others.empty() || others.size() == lag.behind.size()) return lag;
@@ -114,7 +114,7 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, const AlignedCo
   for (const std::uint32_t stream : lag.behind) {
     if (alignment.streams[stream].end() == lag.least) last.push_back(stream);
   }
-  const std::vector<std::uint32_t> behind = actors_of(alignment, lag.behind);
+  const std::vector<std::uint32_t> behind = sources_of(alignment, lag.behind);
   Finding finding;
   finding.verdict = Verdict::rank_lagging;
   blame_ranks(view, behind, finding);
@@ -124,7 +124,7 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, const AlignedCo
   const std::string front_number = call_number(alignment, lag.front - 1);
   const std::string last_number = call_number(alignment, lag.least - 1);
   const CommInstance& instance = view.book.instances[slowest.member->instance];
-  const std::string who = list_actors(view.rank_map, behind);
+  const std::string who = list_sources(view.rank_map, behind);
   const std::string others = list_streams(view, alignment, lag.at_front);
   const std::string call = fmt::format("call {} of {} ({})", front_number, comm.name,
                                        describe_call(*front.find(lag.front - 1), view.book.words));
@@ -224,9 +224,9 @@ std::string call_of(const TorchState& state) {
 /// Whether a rank continued after its watchdog's message.
 bool went_on(const LogView& view, const TorchRank& one) {
   if (one.state->last_completed >= one.state->timed_out_seq) return true;
-  const auto actor = view.rank_map.actor_of.find(one.rank);
-  if (actor == view.rank_map.actor_of.end()) return false;
-  const Actor& known = view.book.actors[actor->second];
+  const auto source = view.rank_map.source_of.find(one.rank);
+  if (source == view.rank_map.source_of.end()) return false;
+  const LogSource& known = view.book.sources[source->second];
   return known.last_call_file == one.state->file && known.last_call_line > one.state->line;
 }
 
@@ -425,8 +425,8 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
   // A group smaller than the job need not have all ranks.
   const bool all_of_group = size > 0 && static_cast<int>(spoke.size()) >= size;
   if (!all_of_group && (static_cast<int>(spoke.size()) * 2 > nranks || (of_all && !name.empty()))) {
-    for (const auto& [rank, actor] : view.rank_map.actor_of) {
-      if (rank < nranks && !spoke.contains(rank) && !view.lost.may_lack_end(actor)) silent.insert(rank);
+    for (const auto& [rank, source] : view.rank_map.source_of) {
+      if (rank < nranks && !spoke.contains(rank) && !view.lost.may_lack_end(source)) silent.insert(rank);
     }
     absent = missing_ranks(std::vector<int>(spoke.begin(), spoke.end()), nranks);
   }
@@ -467,7 +467,7 @@ void find_in_calls(const LogView& view, Findings& findings) {
                                    {cycle.inversion ? "all made the calls, in opposite orders"
                                                     : "each waits for a call that the other makes only afterwards"},
                                    {remedy("same-order")});
-    blame_ranks(view, cycle.actors, finding);
+    blame_ranks(view, cycle.sources, finding);
     findings.emplace_back(std::move(finding));
   }
   const WaitsIn waiting = who_waits(view);

@@ -36,25 +36,25 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
   for (const CommMember& member : comm.members) {
     const CommInstance& instance = view.book.instances[member.instance];
     const bool complete = instance.completed || instance.used;
-    if (instance.started || complete || instance.stage != InitStage::none) progress.started.push_back(member.actor);
-    if (complete) progress.completed.push_back(member.actor);
+    if (instance.started || complete || instance.stage != InitStage::none) progress.started.push_back(member.source);
+    if (complete) progress.completed.push_back(member.source);
     progress.complete_seen = progress.complete_seen || instance.completed;
-    if (instance.started && !complete) progress.pending.push_back(member.actor);
+    if (instance.started && !complete) progress.pending.push_back(member.source);
   }
   // If others completed, a COMPLETE that is missing with other lines is likelier than a stuck rank.
   if (progress.complete_seen)
-    std::erase_if(progress.pending, [&](std::uint32_t actor) { return view.lost.may_lack_end(actor); });
+    std::erase_if(progress.pending, [&](std::uint32_t source) { return view.lost.may_lack_end(source); });
   return progress;
 }
 
 /// Which rank logged what, in any communicator: gathered once, because there are many.
-struct Speakers {
-  std::vector<bool> is_rank;           ///< by actor: logged something as a rank
+struct Coverage {
+  std::vector<bool> is_rank;           ///< by source: logged something as a rank
   std::size_t files_without_nccl = 0;  ///< of ranks that did not come that far
   std::string their_names;
 
-  explicit Speakers(const LogView& view) : is_rank(view.book.actors.size(), false) {
-    for (const std::uint32_t actor : view.rank_map.rank_actors) is_rank[actor] = true;
+  explicit Coverage(const LogView& view) : is_rank(view.book.sources.size(), false) {
+    for (const std::uint32_t source : view.rank_map.rank_sources) is_rank[source] = true;
     for (const LogFile& file : view.files) {
       if (file.nccl_lines > 0 || ++files_without_nccl > 4) continue;
       their_names += (their_names.empty() ? "" : ", ") + file.path.filename().string();
@@ -62,23 +62,23 @@ struct Speakers {
   }
 };
 
-std::set<std::uint32_t> actors_in(const JoinedComm& comm) {
+std::set<std::uint32_t> sources_in(const JoinedComm& comm) {
   std::set<std::uint32_t> members;
-  for (const CommMember& member : comm.members) members.insert(member.actor);
+  for (const CommMember& member : comm.members) members.insert(member.source);
   return members;
 }
 
 /// Ranks that logged something, but nothing about this communicator.
-std::size_t count_outside(const LogView& view, const JoinedComm& comm, const Speakers& speakers) {
-  const std::set<std::uint32_t> members = actors_in(comm);
-  const auto is_rank = [&](std::uint32_t actor) { return speakers.is_rank[actor]; };
-  return view.rank_map.rank_actors.size() - static_cast<std::size_t>(std::ranges::count_if(members, is_rank));
+std::size_t count_outside(const LogView& view, const JoinedComm& comm, const Coverage& coverage) {
+  const std::set<std::uint32_t> members = sources_in(comm);
+  const auto is_rank = [&](std::uint32_t source) { return coverage.is_rank[source]; };
+  return view.rank_map.rank_sources.size() - static_cast<std::size_t>(std::ranges::count_if(members, is_rank));
 }
 
 std::string list_outside(const LogView& view, const JoinedComm& comm) {
-  const std::set<std::uint32_t> members = actors_in(comm);
-  const auto is_outside = [&](std::uint32_t actor) { return !members.contains(actor); };
-  return list_actors(view.rank_map, ranks_that(view, is_outside));
+  const std::set<std::uint32_t> members = sources_in(comm);
+  const auto is_outside = [&](std::uint32_t source) { return !members.contains(source); };
+  return list_sources(view.rank_map, ranks_that(view, is_outside));
 }
 
 InitStage least_stage(const LogView& view, const JoinedComm& comm, std::vector<std::uint32_t>& there) {
@@ -90,7 +90,7 @@ InitStage least_stage(const LogView& view, const JoinedComm& comm, std::vector<s
       least = instance.stage;
       there.clear();
     }
-    if (instance.stage == least) there.push_back(member.actor);
+    if (instance.stage == least) there.push_back(member.source);
   }
   return least;
 }
@@ -102,31 +102,31 @@ Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& p
   Finding finding =
       make_finding(Verdict::init_stuck,
                    fmt::format("initialization of {}: {} began but did not complete; {}stuck {}", comm.name,
-                               list_actors(view.rank_map, progress.pending),
-                               all_there ? "" : list_actors(view.rank_map, there) + " ", word(kStages, stage)),
-                   {fmt::format("Init START of {}, Init COMPLETE of {}", list_actors(view.rank_map, progress.started),
-                                list_actors(view.rank_map, progress.completed))},
+                               list_sources(view.rank_map, progress.pending),
+                               all_there ? "" : list_sources(view.rank_map, there) + " ", word(kStages, stage)),
+                   {fmt::format("Init START of {}, Init COMPLETE of {}", list_sources(view.rank_map, progress.started),
+                                list_sources(view.rank_map, progress.completed))},
                    {advice(stage)});
   std::map<std::string, std::vector<std::uint32_t>> connections;
   for (const CommMember& member : comm.members) {
     const CommInstance& instance = view.book.instances[member.instance];
     if (!instance.last_connection.empty() && !instance.completed && !instance.used) {
-      connections[instance.last_connection].push_back(member.actor);
+      connections[instance.last_connection].push_back(member.source);
     }
   }
-  for (const auto& [connection, actors] : connections) {
+  for (const auto& [connection, sources] : connections) {
     if (finding.evidence.size() >= 4) break;
     finding.evidence.push_back(
-        fmt::format("last connection of {}: {}", list_actors(view.rank_map, actors), connection));
+        fmt::format("last connection of {}: {}", list_sources(view.rank_map, sources), connection));
   }
   return finding;
 }
 
 Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgress& progress,
-                   const Speakers& speakers) {
+                   const Coverage& coverage) {
   const auto nranks = static_cast<std::size_t>(comm.nranks);
-  const std::size_t outside = count_outside(view, comm, speakers);
-  const std::size_t wordless = speakers.files_without_nccl;
+  const std::size_t outside = count_outside(view, comm, coverage);
+  const std::size_t wordless = coverage.files_without_nccl;
   const std::size_t absent = nranks - progress.started.size();
   // A log that many ranks share is the output of the whole job; one per rank says nothing about files that were not
   // given.
@@ -140,7 +140,7 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   const RankList absent_ranks = missing_ranks(std::vector<int>(seen.begin(), seen.end()), comm.nranks);
   // A damaged name makes one process too many, not one rank too few.
   if (absent_ranks.empty()) return stuck(view, comm, progress);
-  const std::string began = list_actors(view.rank_map, progress.started), given = name_files(view.files);
+  const std::string began = list_sources(view.rank_map, progress.started), given = name_files(view.files);
   std::vector<std::string> evidence{
       fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks, given, began)};
   // If most did not begin, the log ends too early to show which never would.
@@ -154,7 +154,7 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
     if (outside > 0 && outside <= absent) {  // so that listing them takes no longer than reading the others did
       finding.sentence += fmt::format(": {} logged lines, but none about it", list_outside(view, comm));
     } else if (wordless > 0) {
-      finding.sentence += ": no line of NCCL is in " + speakers.their_names;
+      finding.sentence += ": no line of NCCL is in " + coverage.their_names;
     } else {
       finding.sentence += fmt::format(" in {}, which holds the other {}", given, progress.started.size());
     }
@@ -167,14 +167,14 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
                       {fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks)});
 }
 
-void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& speakers, Findings& findings) {
+void judge_init(const LogView& view, const JoinedComm& comm, const Coverage& coverage, Findings& findings) {
   const InitProgress progress = progress_of(view, comm);
   if (progress.pending.empty() || comm.nranks < 1) return;
   const auto nranks = static_cast<std::size_t>(comm.nranks);
   if (nranks == 1) {
     findings.emplace_back(make_finding(Verdict::unknown,
                                        fmt::format("{} began to initialize {} and the log ends: it waits for nobody",
-                                                   list_actors(view.rank_map, progress.pending), comm.name),
+                                                   list_sources(view.rank_map, progress.pending), comm.name),
                                        {"Init START is the last line, and no line reports an error"},
                                        {remedy("log-goes-on")}, {"the rest of the log"}));
     return;
@@ -185,15 +185,15 @@ void judge_init(const LogView& view, const JoinedComm& comm, const Speakers& spe
   if (progress.started.size() >= nranks || !progress.completed.empty()) {
     findings.push_back(stuck(view, comm, progress));
   } else {
-    findings.push_back(not_joined(view, comm, progress, speakers));
+    findings.push_back(not_joined(view, comm, progress, coverage));
   }
 }
 
 }  // namespace
 
 void find_in_init(const LogView& view, Findings& findings) {
-  const Speakers speakers(view);
-  for (const JoinedComm& comm : view.comms) judge_init(view, comm, speakers, findings);
+  const Coverage coverage(view);
+  for (const JoinedComm& comm : view.comms) judge_init(view, comm, coverage, findings);
 }
 
 }  // namespace busbar

@@ -20,11 +20,11 @@ Finding finding_of(const LogView& view, const KernelGroup& group) {
   const std::string device = group.device.empty() ? "a device" : group.device;
   const std::string times = group.times > 1 ? fmt::format(" ({} times)", group.times) : "";
   std::vector<std::string> evidence{fmt::format("kernel of {}{}: {}", host, times, group.text)};
-  const auto is_there = [&](std::uint32_t actor) {
-    return !group.host.empty() && host_of(view.book, actor) == group.host;
+  const auto is_there = [&](std::uint32_t source) {
+    return !group.host.empty() && host_of(view.book, source) == group.host;
   };
   if (const std::vector<std::uint32_t> there = ranks_that(view, is_there); !there.empty()) {
-    evidence.push_back(fmt::format("on {}: {}", group.host, list_actors(view.rank_map, there)));
+    evidence.push_back(fmt::format("on {}: {}", group.host, list_sources(view.rank_map, there)));
   }
   const auto found = [&](Verdict verdict, std::string sentence, const std::string& next) {
     Finding finding = make_finding(verdict, std::move(sentence), std::move(evidence), {next});
@@ -75,10 +75,10 @@ Finding gone_finding(const LogView& view, const RasEvidence& ras, const std::vec
                                gone.size() == 1 ? "" : "es", fmt::join(gone, ", ")),
                    lines_of(ras));
   const std::vector<std::uint32_t> known =
-      ranks_that(view, [&](std::uint32_t actor) { return contains(gone, process_of(view.book, actor).pid); });
+      ranks_that(view, [&](std::uint32_t source) { return contains(gone, process_of(view.book, source).pid); });
   finding.ranks = ras.missing_ranks;
   if (!known.empty()) {
-    finding.sentence += ": " + list_actors(view.rank_map, known);
+    finding.sentence += ": " + list_sources(view.rank_map, known);
   } else if (!ras.missing_ranks.empty()) {
     finding.sentence += ": " + list_ranks(ras.missing_ranks);
   }

@@ -132,7 +132,7 @@ void find_absent(const LogView& view, const Waiting& waiting, What what, Finding
     for (const int rank : note.event.ranks) {
       if (!waiting.ranks.contains(rank)) absent.insert(rank);
     }
-    for (const auto& [rank, actor] : view.rank_map.actor_of) {
+    for (const auto& [rank, source] : view.rank_map.source_of) {
       if (!note.event.came.empty() && !contains(note.event.came, rank)) absent.insert(rank);
     }
   }
@@ -234,11 +234,11 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   Finding finding = make_finding(oom ? Verdict::resource : Verdict::process_dead, "", {quoted(note)},
                                  {remedy_of(event, oom ? "job-memory" : ending.remedy)});
   add_named(event, finding);
-  const auto is_its = [&](std::uint32_t actor) {
-    return event.pid >= 0 && process_of(view.book, actor).pid == event.pid;
+  const auto is_its = [&](std::uint32_t source) {
+    return event.pid >= 0 && process_of(view.book, source).pid == event.pid;
   };
-  for (const std::uint32_t actor : ranks_that(view, is_its)) {
-    if (finding.ranks.empty()) blame(view, std::span(&actor, 1), finding);
+  for (const std::uint32_t source : ranks_that(view, is_its)) {
+    if (finding.ranks.empty()) blame(view, std::span(&source, 1), finding);
   }
   if (finding.ranks.empty() && event.local_rank >= 0 && view.rank_map.hosts.size() < 2) {
     finding.ranks.push_back(event.local_rank);
@@ -250,9 +250,9 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const std::string how = number < 0   ? std::string(ending.name)
                           : number > 0 ? fmt::format("exit code {}", number)
                                        : std::string("an error");
-  const bool unsaid = number == 0 && event.rule != nullptr && !event.rule->means.empty();
+  const bool unnumbered = number == 0 && event.rule != nullptr && !event.rule->means.empty();
   finding.sentence = oom ? who + " was killed for lack of memory"
-                     : unsaid
+                     : unnumbered
                          ? explained(event, "")
                          : fmt::format("{}{} ended by {}", who, event.host.empty() ? "" : " on " + event.host, how);
   return finding;
@@ -396,7 +396,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
 /// Unwinding and aborts of NCCL whose warning is not in the log.
 void find_unwinding(const LogView& view, Findings& findings) {
   const std::vector<std::uint32_t> failed =
-      ranks_that(view, [&](std::uint32_t actor) { return view.book.actors[actor].failures > 0; });
+      ranks_that(view, [&](std::uint32_t source) { return view.book.sources[source].failures > 0; });
   if (failed.empty() || !findings.empty()) return;
   std::vector<std::string> evidence;
   for (const auto& [code, times] : view.book.return_codes) {
@@ -406,7 +406,7 @@ void find_unwinding(const LogView& view, Findings& findings) {
   findings.emplace_back(
       make_finding(Verdict::unknown,
                    fmt::format("{} failed or aborted in NCCL, but the warning that says why is not in {}",
-                               list_actors(view.rank_map, failed), name_files(view.files)),
+                               list_sources(view.rank_map, failed), name_files(view.files)),
                    std::move(evidence), {remedy("first-warning")}, {"the lines with NCCL WARN"}));
 }
 

@@ -15,7 +15,7 @@
 namespace busbar {
 namespace {
 
-/// value -> the actors whose processes have it
+/// value -> the sources whose processes have it
 using Values = std::map<std::string, std::vector<std::uint32_t>>;
 
 constexpr std::size_t kMaxValues = 6;
@@ -26,27 +26,27 @@ std::string describe(const RankMap& rank_map, std::string_view name, const Value
   std::string text = fmt::format("{}: ", name);
   for (std::size_t i = 0; i < sorted.size() && i < kMaxValues; ++i) {
     text += fmt::format("{}{} on {}", i == 0 ? "" : "; ", sorted[i].first.empty() ? "(empty)" : sorted[i].first,
-                        list_actors(rank_map, sorted[i].second));
+                        list_sources(rank_map, sorted[i].second));
   }
   if (sorted.size() > kMaxValues) text += fmt::format("; and {} more values", sorted.size() - kMaxValues);
   return text;
 }
 
-/// Processes with their ranks' actors, except processes with only a bare version line.
+/// Processes with their ranks' sources, except processes with only a bare version line.
 using ProcessRanks = std::map<const Process*, std::vector<std::uint32_t>>;
 
 ProcessRanks processes_of(const LogView& view) {
   ProcessRanks ranks;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) ranks[&process_of(view.book, actor)].push_back(actor);
+  for (const std::uint32_t source : view.rank_map.rank_sources) ranks[&process_of(view.book, source)].push_back(source);
   return ranks;
 }
 
 /// `value_of`: a member of Process, or what a function makes of one.
 Values gather(const ProcessRanks& processes, auto value_of) {
   Values values;
-  for (const auto& [process, actors] : processes) {
+  for (const auto& [process, sources] : processes) {
     const std::string& value = std::invoke(value_of, *process);
-    if (!value.empty()) values[value].insert(values[value].end(), actors.begin(), actors.end());
+    if (!value.empty()) values[value].insert(values[value].end(), sources.begin(), sources.end());
   }
   return values;
 }
@@ -57,18 +57,18 @@ void add_presence_skew(const LogView& view, const ProcessRanks& processes, const
   std::vector<std::uint32_t> with, without;
   std::string value;
   std::set<std::string> hosts_with, hosts_without;
-  for (const auto& [process, actors] : processes) {
+  for (const auto& [process, sources] : processes) {
     const auto setting = process->env.find(name);
     const bool has = setting != process->env.end();
     if (has) value = setting->second;
-    (has ? with : without).insert((has ? with : without).end(), actors.begin(), actors.end());
+    (has ? with : without).insert((has ? with : without).end(), sources.begin(), sources.end());
     (has ? hosts_with : hosts_without).insert(process->host);
   }
   // Not every process prints every setting; but if all of one host do and none of another, it is no coincidence.
   const bool mixed = std::ranges::any_of(hosts_with, [&](const auto& host) { return hosts_without.contains(host); });
   if (with.empty() || without.empty() || mixed) return;
-  skews.push_back({fmt::format("{}: {} on {}; not printed by {}", name, value, list_actors(view.rank_map, with),
-                               list_actors(view.rank_map, without)),
+  skews.push_back({fmt::format("{}: {} on {}; not printed by {}", name, value, list_sources(view.rank_map, with),
+                               list_sources(view.rank_map, without)),
                    must_agree(name), true});
 }
 
@@ -98,14 +98,14 @@ void add_device_skews(const LogView& view, std::vector<SettingSkew>& skews) {
 
 void find_ranges(const LogView& view, Findings& findings) {
   std::map<std::string, std::vector<std::uint32_t>> wrong;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    for (const auto& [name, value] : process_of(view.book, actor).env) {
-      if (const auto why = wrong_setting(name, value)) wrong[*why].push_back(actor);
+  for (const std::uint32_t source : view.rank_map.rank_sources) {
+    for (const auto& [name, value] : process_of(view.book, source).env) {
+      if (const auto why = wrong_setting(name, value)) wrong[*why].push_back(source);
     }
   }
-  for (const auto& [why, actors] : wrong) {
+  for (const auto& [why, sources] : wrong) {
     findings.emplace_back(
-        make_finding(Verdict::config, why, {"set by " + list_actors(view.rank_map, actors)},
+        make_finding(Verdict::config, why, {"set by " + list_sources(view.rank_map, sources)},
                      {fmt::format("unset {} there, or give a value inside the range", why.substr(0, why.find('=')))}));
   }
 }
@@ -144,8 +144,8 @@ bool is_absent(const std::string& text, std::string_view setting, const std::str
 /// What was requested by name but is missing, although NCCL may have continued with another.
 void find_absent_networks(const LogView& view, Findings& findings) {
   std::map<std::pair<std::string, std::string>, std::vector<std::uint32_t>> lacking;  // setting, NCCL's message
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    const Process& process = process_of(view.book, actor);
+  for (const std::uint32_t source : view.rank_map.rank_sources) {
+    const Process& process = process_of(view.book, source);
     for (const char* setting : {"NCCL_NET", "NCCL_NET_PLUGIN"}) {
       const auto set = process.env.find(setting);
       // "none" wants none, and of a list one is enough.
@@ -153,14 +153,14 @@ void find_absent_networks(const LogView& view, Findings& findings) {
           lower_case(set->second).find("none") != kNotFound)
         continue;
       for (const std::string& text : process.absent_networks) {
-        if (is_absent(text, setting, set->second)) lacking[{setting + ("=" + set->second), text}].push_back(actor);
+        if (is_absent(text, setting, set->second)) lacking[{setting + ("=" + set->second), text}].push_back(source);
       }
     }
   }
-  for (const auto& [what, actors] : lacking) {
+  for (const auto& [what, sources] : lacking) {
     findings.emplace_back(make_finding(
         Verdict::config,
-        fmt::format("{} is requested, but is not there: {}", what.first, list_actors(view.rank_map, actors)),
+        fmt::format("{} is requested, but is not there: {}", what.first, list_sources(view.rank_map, sources)),
         {fmt::format("\"{}\"", what.second)},
         {fmt::format("run ldconfig -p | grep nccl-net and ibv_devinfo in the job there: find the missing library or "
                      "device; or unset {}",
@@ -180,7 +180,7 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) 
   add_skew("CUDA version of NCCL", gather(processes, &Process::cuda), false);
   add_skew("network", gather(processes, &Process::network), true);
   std::set<std::string> names;
-  for (const auto& [process, actors] : processes) {
+  for (const auto& [process, sources] : processes) {
     for (const auto& [name, value] : process->env) names.insert(name);
   }
   for (const std::string& name : names) {

@@ -85,8 +85,8 @@ void merge_process(Process& ours, Process& later) {
   ours.absent_networks.merge(later.absent_networks);
 }
 
-void merge_actor(Actor& ours, const Actor& later) {
-  fill_unset<&Actor::job_rank>(ours, later);
+void merge_source(LogSource& ours, const LogSource& later) {
+  fill_unset<&LogSource::job_rank>(ours, later);
   if (ours.hint_rank < 0) {
     ours.hint_rank = later.hint_rank;
     ours.hint_nranks = later.hint_nranks;
@@ -157,7 +157,7 @@ void JobBook::count(ProgramNote&& note) {
 
 std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line) {
   const auto is = [&](std::uint32_t process) {
-    if (process == kNone) return false;
+    if (process == kNoIndex) return false;
     const Process& one = processes[process];
     return !one.anonymous && one.pid == origin.pid && one.host == origin.host;
   };
@@ -183,25 +183,25 @@ std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, s
   return last_process_;
 }
 
-std::uint32_t JobBook::find_actor(std::uint32_t process, int dev) {
-  std::vector<std::uint32_t>& its = processes[process].actors;
-  for (const std::uint32_t actor : its) {
-    if (actors[actor].dev == dev) return actor;
+std::uint32_t JobBook::find_source(std::uint32_t process, int dev) {
+  std::vector<std::uint32_t>& its = processes[process].sources;
+  for (const std::uint32_t source : its) {
+    if (sources[source].dev == dev) return source;
   }
   // A line without a device is of the process's only one.
-  if (its.size() == 1 && (dev < 0 || actors[its.front()].dev < 0)) {
-    if (dev >= 0) actors[its.front()].dev = dev;
+  if (its.size() == 1 && (dev < 0 || sources[its.front()].dev < 0)) {
+    if (dev >= 0) sources[its.front()].dev = dev;
     return its.front();
   }
-  if (its.size() >= kMaxActorsOfProcess) return its.back();
-  its.push_back(static_cast<std::uint32_t>(actors.size()));
-  Actor& made = actors.emplace_back();
+  if (its.size() >= kMaxSourcesOfProcess) return its.back();
+  its.push_back(static_cast<std::uint32_t>(sources.size()));
+  LogSource& made = sources.emplace_back();
   made.process = process;
   made.dev = dev;
   return its.back();
 }
 
-std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer) {
+std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t source, std::uint64_t pointer) {
   Process& owner = processes[process];
   auto made = static_cast<std::uint32_t>(instances.size());
   const bool full = instances.size() >= kMaxInstances || owner.instances.size() >= kMaxInstancesOfProcess;
@@ -216,7 +216,7 @@ std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, 
     instances.emplace_back();
   }
   instances[made].process = process;
-  instances[made].actor = actor;
+  instances[made].source = source;
   instances[made].pointer = pointer;
   owner.instances.push_back(made);
   if (full || last_with_pointer.size() < kMaxInstances) last_with_pointer[pointer] = made;
@@ -226,26 +226,26 @@ std::uint32_t JobBook::new_instance(std::uint32_t process, std::uint32_t actor, 
 std::uint32_t JobBook::live_instance(std::uint32_t process, std::uint64_t pointer) {
   Process& owner = processes[process];
   for (auto one = owner.instances.rbegin(); one != owner.instances.rend(); ++one) {
-    if (instances[*one].pointer == pointer) return instances[*one].ended ? kNone : *one;
+    if (instances[*one].pointer == pointer) return instances[*one].ended ? kNoIndex : *one;
   }
   // Lines without their prefix, in a log whose other lines have one, belong to the process with the same pointer.
   const auto known = last_with_pointer.find(pointer);
-  if (known == last_with_pointer.end() || instances[known->second].ended) return kNone;
+  if (known == last_with_pointer.end() || instances[known->second].ended) return kNoIndex;
   CommInstance& instance = instances[known->second];
   Process& other = processes[instance.process];
-  if (instance.process == process || other.file != owner.file) return kNone;
+  if (instance.process == process || other.file != owner.file) return kNoIndex;
   if (has_no_origin(owner) && !has_no_origin(other)) return known->second;
-  if (has_no_origin(owner) || !has_no_origin(other)) return kNone;
+  if (has_no_origin(owner) || !has_no_origin(other)) return kNoIndex;
   std::erase(other.instances, known->second);
   owner.instances.push_back(known->second);
   instance.process = process;
-  instance.actor = owner.actors.front();
+  instance.source = owner.sources.front();
   return known->second;
 }
 
-std::uint32_t JobBook::find_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer) {
+std::uint32_t JobBook::find_instance(std::uint32_t process, std::uint32_t source, std::uint64_t pointer) {
   const std::uint32_t known = live_instance(process, pointer);
-  return known != kNone ? known : new_instance(process, actor, pointer);
+  return known != kNoIndex ? known : new_instance(process, source, pointer);
 }
 
 void JobBook::note(std::string_view key, std::string_view value) {
@@ -258,11 +258,11 @@ constexpr std::uint64_t kSearchedWhole = 10000, kSearchedLater = 7;
 
 // A line that is not NCCL's. One that begins like the prefix of the lines before it is a line of NCCL that was cut.
 void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number) {
-  const std::string_view host = last_process_ == kNone ? std::string_view() : processes[last_process_].host;
+  const std::string_view host = last_process_ == kNoIndex ? std::string_view() : processes[last_process_].host;
   if (!host.empty() && !text.empty() && text.front() == host.front()) {
     const std::string prefix = fmt::format("{}:{}:", host, processes[last_process_].pid);
     if (text.starts_with(prefix) || prefix.starts_with(text)) {
-      for (const std::uint32_t actor : processes[last_process_].actors) actors[actor].cut = true;
+      for (const std::uint32_t source : processes[last_process_].sources) sources[source].cut = true;
     }
   }
   const std::string_view own = undecorated(text), begin = own.substr(0, 200);
@@ -302,7 +302,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
     }
   }
   const bool in_error = error_line_ > 0 && number == error_line_ + 1 && file == error_file_;
-  if (in_error || may_tell_failure(own)) note_program(text, file, number);
+  if (in_error || may_report_failure(own)) note_program(text, file, number);
 }
 
 // "node1:7:7 [0] NCCL INFO node2:8:8 [1] NCCL INFO ...": what the first was about to say comes without a prefix.
@@ -310,7 +310,7 @@ void JobBook::remember_torn(std::string_view prefix, std::size_t file, std::uint
   const LogLine beginning = parse_log_line(prefix);
   if (beginning.origin.pid < 0) return;
   const std::uint32_t process = find_process(beginning.origin, file, number);
-  torn_ = {process, find_actor(process, beginning.origin.dev), file, number};
+  torn_ = {process, find_source(process, beginning.origin.dev), file, number};
 }
 
 bool JobBook::add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number) {
@@ -328,9 +328,9 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
     if (add_to_held(line, file, number)) return;
     flush();
   }
-  Place from{kNone, kNone, file, number};
+  Place from{kNoIndex, kNoIndex, file, number};
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
-    if (torn_.process == kNone || !add_rest_of_torn(other->text, file, number)) ingest(*other, from);
+    if (torn_.process == kNoIndex || !add_rest_of_torn(other->text, file, number)) ingest(*other, from);
     return;
   }
   ++understood;
@@ -347,8 +347,8 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   }
   // "..., NCCL version 2.21.5" is how PyTorch's errors end.
   if (const auto* version = std::get_if<VersionLine>(&line.fact);
-      version != nullptr && line.origin.host.empty() && may_tell_failure(line.origin.decoration) &&
-      !read_program_line(find_speaker(line.origin.decoration.substr(0, 4096))).empty()) {
+      version != nullptr && line.origin.host.empty() && may_report_failure(line.origin.decoration) &&
+      !read_program_line(find_writer(line.origin.decoration.substr(0, 4096))).empty()) {
     note("nccl_version", version->nccl);
     note_program(line.origin.decoration, file, number);
     return;
@@ -356,21 +356,21 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   ++nccl_lines;
   if (!line.origin.torn.empty()) remember_torn(line.origin.torn, file, number);
   const bool nameless = line.origin.host.empty() && line.origin.pid < 0 && line.origin.dev < 0;
-  if (nameless && torn_.process != kNone && torn_.file == file && number - torn_.line <= kTornReach) {
+  if (nameless && torn_.process != kNoIndex && torn_.file == file && number - torn_.line <= kTornReach) {
     from.process = torn_.process;
-    from.actor = torn_.actor;
-    torn_.process = kNone;
+    from.source = torn_.source;
+    torn_.process = kNoIndex;
   } else {
     from.process = find_process(line.origin, file, number);
-    from.actor = find_actor(from.process, line.origin.dev);
+    from.source = find_source(from.process, line.origin.dev);
   }
-  actors[from.actor].cut = false;
+  sources[from.source].cut = false;
   Process& process = processes[from.process];
   ++process.lines;
   process.last_line = process.file == file ? std::max(process.last_line, number) : UINT64_MAX;
   if (std::holds_alternative<Warning>(line.fact) && hold(line, from)) return;
   if (const auto* event = std::get_if<InitEvent>(&line.fact); event != nullptr && line.origin.dev < 0) {
-    if (event->cuda_dev >= 0) from.actor = find_actor(from.process, event->cuda_dev);
+    if (event->cuda_dev >= 0) from.source = find_source(from.process, event->cuda_dev);
   }
   const auto take = [&](const auto& fact) {
     if constexpr (requires { ingest(fact, from); }) ingest(fact, from);  // the others are done
@@ -382,7 +382,7 @@ bool JobBook::hold(const LogLine& line, const Place& from) {
   held_ = {};
   if (const auto* warning = std::get_if<Warning>(&line.fact)) {
     held_.text = std::string(warning->text.substr(0, 2000));
-    held_.source = std::string(warning->file.substr(0, 200));
+    held_.file = std::string(warning->file.substr(0, 200));
     held_.function = std::string(warning->function.substr(0, 100));
   } else {
     const TorchWork& work = std::get<TorchWork>(line.fact);
@@ -422,7 +422,7 @@ void JobBook::flush() {
   if (held_.lines == 0) return;
   const Held held = std::exchange(held_, {});
   if (!held.torch) {
-    count_warning({.file = held.source, .function = held.function, .text = held.text}, held.timestamp, held.from);
+    count_warning({.file = held.file, .function = held.function, .text = held.text}, held.timestamp, held.from);
     return;
   }
   const LogLine line = parse_log_line(held.text);
@@ -431,7 +431,7 @@ void JobBook::flush() {
 
 /// The other book's numbers in this one.
 struct JobBook::Renumbered {
-  std::vector<std::uint32_t> processes, actors, instances;
+  std::vector<std::uint32_t> processes, sources, instances;
   std::vector<std::uint32_t> calls_before;  ///< that a process made before the other book begins, by its number there
 };
 
@@ -453,12 +453,12 @@ void JobBook::merge_processes(JobBook& other, Renumbered& to) {
     to.processes.push_back(static_cast<std::uint32_t>(processes.size()));
     process_of.emplace(later.key, to.processes.back());
     Process& made = processes.emplace_back(std::move(later));
-    made.actors.clear();
+    made.sources.clear();
     made.instances.clear();
   }
-  for (const Actor& later : other.actors) {
-    to.actors.push_back(find_actor(to.processes[later.process], later.dev));
-    merge_actor(actors[to.actors.back()], later);
+  for (const LogSource& later : other.sources) {
+    to.sources.push_back(find_source(to.processes[later.process], later.dev));
+    merge_source(sources[to.sources.back()], later);
   }
 }
 
@@ -470,33 +470,33 @@ void JobBook::merge_instances(JobBook& other, Renumbered& to) {
   for (CommInstance& later : other.instances) {
     later.calls.translate(ids);
     const std::uint32_t process = to.processes[later.process];
-    const std::uint32_t actor = to.actors[later.actor];
+    const std::uint32_t source = to.sources[later.source];
     std::uint32_t index = live_instance(process, later.pointer);
-    if (index == kNone || !continues(instances[index], later)) index = new_instance(process, actor, later.pointer);
+    if (index == kNoIndex || !continues(instances[index], later)) index = new_instance(process, source, later.pointer);
     to.instances.push_back(index);
-    later.parent_instance = later.parent_instance == kNone                ? kNone
+    later.parent_instance = later.parent_instance == kNoIndex             ? kNoIndex
                             : later.parent_instance < to.instances.size() ? to.instances[later.parent_instance]
-                                                                          : kNone;
-    if (later.parent != 0 && later.parent_instance == kNone) {
+                                                                          : kNoIndex;
+    if (later.parent != 0 && later.parent_instance == kNoIndex) {
       later.parent_instance = live_instance(process, later.parent);
-      if (later.parent_instance != kNone) instances[later.parent_instance].used = true;
+      if (later.parent_instance != kNoIndex) instances[later.parent_instance].used = true;
     }
     merge_instance(instances[index], later, to.calls_before[later.process], words);
   }
 }
 
 void JobBook::merge_connections(const JobBook& other, const Renumbered& to) {
-  for (std::size_t i = 0; i < other.actors.size(); ++i) {
-    Actor& ours = actors[to.actors[i]];
-    const Actor& later = other.actors[i];
+  for (std::size_t i = 0; i < other.sources.size(); ++i) {
+    LogSource& ours = sources[to.sources[i]];
+    const LogSource& later = other.sources[i];
     for (const auto& [key, channels] : later.connections) {
       auto moved = key;
       const std::uint32_t instance = std::get<0>(key);
       // A connection made before the other half's first line of a communicator belongs to the one that was there.
-      std::get<0>(moved) = instance == kNone ? ours.instance : to.instances[instance];
+      std::get<0>(moved) = instance == kNoIndex ? ours.instance : to.instances[instance];
       if (ours.connections.size() < kMaxConnections) ours.connections[moved] += channels;
     }
-    if (later.instance != kNone) ours.instance = to.instances[later.instance];
+    if (later.instance != kNoIndex) ours.instance = to.instances[later.instance];
   }
 }
 
@@ -507,7 +507,7 @@ void JobBook::merge(JobBook&& other) {
   merge_processes(other, to);
   merge_instances(other, to);
   merge_connections(other, to);
-  warnings.merge(std::move(other.warnings), to.actors);
+  warnings.merge(std::move(other.warnings), to.sources);
   for (const auto& [key, state] : other.torch.states) torch.add(key, state);
   for (KernelGroup& group : other.kernel) count(std::move(group));
   for (ProgramNote& one : other.program) count(std::move(one));
@@ -517,9 +517,9 @@ void JobBook::merge(JobBook&& other) {
   add_counts(return_codes, other.return_codes, kMaxFacts);
   understood += other.understood;
   nccl_lines += other.nccl_lines;
-  last_process_ = kNone;
-  torn_.process = kNone;
-  last_instance_ = kNone;
+  last_process_ = kNoIndex;
+  torn_.process = kNoIndex;
+  last_instance_ = kNoIndex;
 }
 
 }  // namespace busbar

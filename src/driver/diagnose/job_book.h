@@ -27,22 +27,22 @@ namespace busbar {
 // has a bound; what exceeds it is left out, never a reason to stop. Not for several threads: one per file or group of
 // files, then merge.
 
-inline constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
 
 /// How far the initialization of a rank came, according to its lines.
 enum class InitStage : std::uint8_t { none, started, bootstrap, connect, rings, trees, complete };
 
 /// One communicator of one rank, from its creation to its end, because pointers are reused.
 struct CommInstance {
-  std::uint32_t process = kNone;
-  std::uint32_t actor = kNone;
+  std::uint32_t process = kNoIndex;
+  std::uint32_t source = kNoIndex;
   std::uint64_t pointer = 0;
   int rank = -1;
   int nranks = -1;
   int nnodes = -1;
   std::uint64_t comm_id = 0;
   std::uint64_t parent = 0;  ///< pointer
-  std::uint32_t parent_instance = kNone;
+  std::uint32_t parent_instance = kNoIndex;
   std::int64_t color = -1;
   std::string function;
   bool announced = false;  ///< a line of its initialization was seen before its first call
@@ -67,10 +67,10 @@ struct CommInstance {
 };
 
 /// The source of a line: a device of a process, that is a rank.
-struct Actor {
-  std::uint32_t process = kNone;
+struct LogSource {
+  std::uint32_t process = kNoIndex;
   int dev = -1;
-  std::uint32_t instance = kNone;        ///< the communicator that its lines without a pointer are about
+  std::uint32_t instance = kNoIndex;     ///< the communicator that its lines without a pointer are about
   int hint_rank = -1, hint_nranks = -1;  ///< of lines without a pointer
   int job_rank = -1;                     ///< if logged, rather than that in the largest communicator
   std::size_t last_call_file = 0;
@@ -110,7 +110,7 @@ struct Process {
   std::map<std::string, std::string> devices;  ///< by network
   std::set<std::string> addresses;             ///< of its out-of-band interfaces
   std::set<std::string> absent_networks;       ///< what NCCL says of missing networks and plugins
-  std::vector<std::uint32_t> actors;
+  std::vector<std::uint32_t> sources;
   std::vector<std::uint32_t> instances;
 };
 
@@ -146,16 +146,16 @@ struct JobBook {
   static constexpr std::size_t kMaxProcesses = 1 << 17;
   static constexpr std::size_t kMaxInstances = 1 << 20;
   static constexpr std::size_t kMaxInstancesOfProcess = 4096;
-  static constexpr std::size_t kMaxActorsOfProcess = 1024;
+  static constexpr std::size_t kMaxSourcesOfProcess = 1024;
   static constexpr std::size_t kMaxFacts = 8192;
   static constexpr std::size_t kMaxKernelGroups = 512;
   static constexpr std::size_t kMaxProgramNotes = 1024;
-  static constexpr std::size_t kMaxConnections = 4096;  ///< of an actor
+  static constexpr std::size_t kMaxConnections = 4096;  ///< of a source
   static constexpr std::size_t kMaxSettings = 512;      ///< of a process
 
   Words words;
   std::vector<Process> processes;
-  std::vector<Actor> actors;
+  std::vector<LogSource> sources;
   std::vector<CommInstance> instances;
   std::unordered_map<std::string, std::uint32_t> process_of;  ///< by key
   std::unordered_map<std::uint64_t, std::uint32_t> last_with_pointer;
@@ -173,12 +173,12 @@ struct JobBook {
   std::uint64_t nccl_lines = 0;
 
   std::uint32_t find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line);
-  std::uint32_t find_actor(std::uint32_t process, int dev);
+  std::uint32_t find_source(std::uint32_t process, int dev);
   /// The live communicator with this pointer in a process; a new one if there is none.
-  std::uint32_t find_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
-  /// kNone if there is none.
+  std::uint32_t find_instance(std::uint32_t process, std::uint32_t source, std::uint64_t pointer);
+  /// kNoIndex if there is none.
   std::uint32_t live_instance(std::uint32_t process, std::uint64_t pointer);
-  std::uint32_t new_instance(std::uint32_t process, std::uint32_t actor, std::uint64_t pointer);
+  std::uint32_t new_instance(std::uint32_t process, std::uint32_t source, std::uint64_t pointer);
   void note(std::string_view key, std::string_view value);
 
   /// `file`: index of the file; lines of a file come in order.
@@ -190,13 +190,13 @@ struct JobBook {
 
  private:
   std::string key_;  ///< scratch
-  std::uint32_t last_process_ = kNone;
-  std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(kRecent, kNone);  ///< processes, by their pid
-  std::uint32_t last_instance_ = kNone;
+  std::uint32_t last_process_ = kNoIndex;
+  std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(kRecent, kNoIndex);  ///< processes, by their pid
+  std::uint32_t last_instance_ = kNoIndex;
 
   /// Where a line is, and who wrote it.
   struct Place {
-    std::uint32_t process = kNone, actor = kNone;
+    std::uint32_t process = kNoIndex, source = kNoIndex;
     std::size_t file = 0;
     std::uint64_t line = 0;
   };
@@ -206,7 +206,7 @@ struct JobBook {
   struct Held {
     int lines = 0;  ///< 0: nothing is held
     bool torch = false;
-    std::string text, source, function, timestamp;
+    std::string text, file, function, timestamp;
     Place from;
   } held_;
   std::map<std::string_view, Place, std::less<>> heads_;  ///< the last line of each rule, by its id

@@ -42,9 +42,9 @@ bool starts_another(const CommInstance& instance, const InitEvent& event) {
 
 void JobBook::ingest(const CollCall& call, const Place& from) {
   std::uint32_t index = last_instance_;
-  if (index == kNone || instances[index].pointer != call.comm || instances[index].process != from.process ||
+  if (index == kNoIndex || instances[index].pointer != call.comm || instances[index].process != from.process ||
       instances[index].ended) {
-    index = find_instance(from.process, from.actor, call.comm);
+    index = find_instance(from.process, from.source, call.comm);
     last_instance_ = index;
   }
   CommInstance& instance = instances[index];
@@ -52,9 +52,9 @@ void JobBook::ingest(const CollCall& call, const Place& from) {
   if (instance.nranks < 0) instance.nranks = call.nranks;
   Process& process = processes[instance.process];
   const std::uint32_t when = process.calls++;
-  Actor& actor = actors[instance.actor];
-  actor.last_call_file = from.file;
-  actor.last_call_line = from.line;
+  LogSource& source = sources[instance.source];
+  source.last_call_file = from.file;
+  source.last_call_line = from.line;
   instance.op_counts.see(call.op_count);
   if (call.op == "Send") {
     ++instance.sends;
@@ -75,13 +75,13 @@ void JobBook::ingest(const CollCall& call, const Place& from) {
 }
 
 void JobBook::ingest(const InitEvent& event, const Place& from) {
-  std::uint32_t index = event.comm != 0 ? live_instance(from.process, event.comm) : kNone;
-  if (index == kNone || starts_another(instances[index], event)) {
-    index = new_instance(from.process, from.actor, event.comm);
+  std::uint32_t index = event.comm != 0 ? live_instance(from.process, event.comm) : kNoIndex;
+  if (index == kNoIndex || starts_another(instances[index], event)) {
+    index = new_instance(from.process, from.source, event.comm);
   }
   CommInstance& instance = instances[index];
   if (instance.ncalls() == 0) instance.announced = true;
-  instance.actor = from.actor;
+  instance.source = from.source;
   if (event.rank >= 0) instance.rank = event.rank;
   if (event.nranks >= 0) instance.nranks = event.nranks;
   if (event.comm_id != 0) instance.comm_id = event.comm_id;
@@ -90,15 +90,15 @@ void JobBook::ingest(const InitEvent& event, const Place& from) {
   if (event.parent != 0 && instance.parent == 0) {
     instance.parent = event.parent;
     instance.parent_instance = live_instance(from.process, event.parent);
-    if (instance.parent_instance != kNone) instances[instance.parent_instance].used = true;
+    if (instance.parent_instance != kNoIndex) instances[instance.parent_instance].used = true;
   }
-  actors[from.actor].instance = index;
+  sources[from.source].instance = index;
   // 2.3 and 2.4 announce a communicator without an end; START is printed from 2.18.3 on, with all its fields.
   const bool oldest = event.function.empty() && event.comm_id == 0 && event.bus_id.empty();
   if (event.function == "bootstrapSplit") instance.reach(InitStage::bootstrap);
   if (event.function == "bootstrapSplit" || (oldest && !event.complete)) return;
   if (event.complete) {
-    actors[from.actor].forgive_tries();
+    sources[from.source].forgive_tries();
     instance.completed = true;
     instance.stage = InitStage::complete;
   } else {
@@ -108,34 +108,34 @@ void JobBook::ingest(const InitEvent& event, const Place& from) {
 }
 
 void JobBook::ingest(const CommShape& shape, const Place& from) {
-  const std::uint32_t index = find_instance(from.process, from.actor, shape.comm);
+  const std::uint32_t index = find_instance(from.process, from.source, shape.comm);
   CommInstance& instance = instances[index];
   if (instance.calls.size() == 0) instance.announced = true;
   if (shape.rank >= 0) instance.rank = shape.rank;
   if (shape.nranks >= 0) instance.nranks = shape.nranks;
   if (shape.nnodes >= 0) instance.nnodes = shape.nnodes;
   instance.reach(InitStage::bootstrap);
-  actors[from.actor].instance = index;
+  sources[from.source].instance = index;
 }
 
 void JobBook::ingest(const Connection& connection, const Place& from) {
-  Actor& actor = actors[from.actor];
+  LogSource& source = sources[from.source];
   const std::string via = transport_name(connection);
   note("transport", via);
-  if (actor.instance != kNone) {
-    CommInstance& instance = instances[actor.instance];
+  if (source.instance != kNoIndex) {
+    CommInstance& instance = instances[source.instance];
     instance.reach(InitStage::connect);
     instance.last_connection = std::to_string(connection.src) + " -> " + std::to_string(connection.dst) + " via " + via;
   }
-  const std::tuple key{actor.instance, connection.src, connection.dst, via};
-  add_count(actor.connections, key, 1, kMaxConnections);
+  const std::tuple key{source.instance, connection.src, connection.dst, via};
+  add_count(source.connections, key, 1, kMaxConnections);
 }
 
 void JobBook::ingest(const Connected& connected, const Place& from) {
-  const Actor& actor = actors[from.actor];
-  if (actor.instance != kNone) {
+  const LogSource& source = sources[from.source];
+  if (source.instance != kNoIndex) {
     const bool rings = connected.what == Connected::What::rings;
-    instances[actor.instance].reach(rings ? InitStage::rings : InitStage::trees);
+    instances[source.instance].reach(rings ? InitStage::rings : InitStage::trees);
   }
   static constexpr std::string_view kWords[] = {"rings", "trees", "nvls"};
   note("connected", kWords[static_cast<std::size_t>(connected.what)]);
@@ -145,28 +145,28 @@ void JobBook::ingest(const Connected& connected, const Place& from) {
 }
 
 void JobBook::ingest(const InitTimings& timings, const Place& from) {
-  Actor& actor = actors[from.actor];
-  if (actor.hint_rank < 0) {
-    actor.hint_rank = timings.rank;
-    actor.hint_nranks = timings.nranks;
+  LogSource& source = sources[from.source];
+  if (source.hint_rank < 0) {
+    source.hint_rank = timings.rank;
+    source.hint_nranks = timings.nranks;
   }
-  if (timings.total > actor.timings.total) actor.timings = timings;
+  if (timings.total > source.timings.total) source.timings = timings;
 }
 
 void JobBook::ingest(const BootstrapTimings& timings, const Place& from) {
-  Actor& actor = actors[from.actor];
-  if (timings.total > actor.bootstrap.total) actor.bootstrap = timings;
-  if (actor.instance != kNone) instances[actor.instance].reach(InitStage::bootstrap);
+  LogSource& source = sources[from.source];
+  if (timings.total > source.bootstrap.total) source.bootstrap = timings;
+  if (source.instance != kNoIndex) instances[source.instance].reach(InitStage::bootstrap);
 }
 
 void JobBook::count_warning(const Warning& warning, std::string_view timestamp, const Place& from) {
   note_absent_network(warning.text, from.process);
-  const WarningVoice voice{.actor = from.actor, .ranks = {}, .host = {}, .device = {}};
+  const WarningWriter writer{.source = from.source, .ranks = {}, .host = {}, .device = {}};
   const LineRule& rule = classify_warning(warning.file, warning.text);
-  warnings.add(rule, warning, timestamp, voice, from.file, from.line);
+  warnings.add(rule, warning, timestamp, writer, from.file, from.line);
   if (rule.kind == RuleKind::harmless) return;
-  ++actors[from.actor].warnings;
-  if (rule.kind == RuleKind::victim) ++actors[from.actor].victim_warnings;
+  ++sources[from.source].warnings;
+  if (rule.kind == RuleKind::victim) ++sources[from.source].victim_warnings;
   note_peers(rule.kind, warning.text);
 }
 
@@ -242,25 +242,25 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     const auto head = heads_.find(id);
     return head != heads_.end() && head->second.file == file && number - head->second.line <= kReachOfRule;
   };
-  const Speaker speaker = find_speaker(text.substr(0, 4096));
-  if (speaker.label >= 0 && speaker.own >= 0 && speaker.label != speaker.own) labels_lie_ = true;
-  std::vector<ProgramEvent> events = read_program_line(speaker, {in_error, labels_lie_, help, follows});
+  const LineWriter writer = find_writer(text.substr(0, 4096));
+  if (writer.label >= 0 && writer.own >= 0 && writer.label != writer.own) labels_lie_ = true;
+  std::vector<ProgramEvent> events = read_program_line(writer, {in_error, labels_lie_, help, follows});
   if (events.empty() && in_error && number == error_line_ + 1) {
     events.emplace_back();
-    events.back().text = std::string(speaker.text.substr(0, 500));
+    events.back().text = std::string(writer.text.substr(0, 500));
   }
   for (ProgramEvent& event : events) {
     ++understood;
     // A traceback without decorations after a line of one rank is that rank's: SGLang decorates the head alone.
     if (event.what == ProgramEvent::What::traceback) {
-      if (speaker.rank >= 0 || !follows("traceback")) traced_rank_ = speaker.rank;
-      bare_trace_ = speaker.rank < 0;
+      if (writer.rank >= 0 || !follows("traceback")) traced_rank_ = writer.rank;
+      bare_trace_ = writer.rank < 0;
     } else if (bare_trace_ && traced_rank_ >= 0 && event.ranks.empty() && follows("traceback") &&
                (event.rule == nullptr || event.rule->blame != RuleBlame::nobody)) {
       event.ranks = {traced_rank_};
     }
     event.time = builtin_line_rules().facts_in("times", text.substr(0, 200))["time"];
-    if (event.rule != nullptr) heads_[event.rule->id] = {kNone, kNone, file, number};
+    if (event.rule != nullptr) heads_[event.rule->id] = {kNoIndex, kNoIndex, file, number};
     const bool of_host = event.rule != nullptr && event.rule->blame != RuleBlame::nobody &&
                          (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel");
     if (of_host && event.host.empty()) event.host = prompted_[file];
@@ -279,8 +279,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     }
     if (event.what == ProgramEvent::What::message) {
       const Warning warning{.file = {}, .function = {}, .text = event.text};
-      const WarningVoice voice{.actor = kNone, .ranks = event.ranks, .host = event.host, .device = event.device};
-      warnings.add(*event.rule, warning, find_iso_timestamp(text.substr(0, 120)), voice, file, number);
+      const WarningWriter writer{.source = kNoIndex, .ranks = event.ranks, .host = event.host, .device = event.device};
+      warnings.add(*event.rule, warning, find_iso_timestamp(text.substr(0, 120)), writer, file, number);
       note_peers(event.rule->kind, event.text);
       continue;
     }
@@ -293,20 +293,20 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
 }
 
 void JobBook::ingest(const ReturnCode& code, const Place& from) {
-  Actor& actor = actors[from.actor];
-  ++actor.failures;
-  if (actor.instance == kNone || !instances[actor.instance].completed) ++actor.tries;
+  LogSource& source = sources[from.source];
+  ++source.failures;
+  if (source.instance == kNoIndex || !instances[source.instance].completed) ++source.tries;
   if (return_codes.size() < kMaxFacts) ++return_codes[{code.code, std::string(code.thread.substr(0, 64))}];
 }
 
 void JobBook::ingest(const CommEnd& end, const Place& from) {
-  const std::uint32_t index = find_instance(from.process, from.actor, end.comm);
+  const std::uint32_t index = find_instance(from.process, from.source, end.comm);
   CommInstance& instance = instances[index];
   if (instance.rank < 0) instance.rank = end.rank;
   instance.used = instance.used || !end.abort;
   instance.ended = true;
   instance.aborted = end.abort;
-  if (end.abort) ++actors[instance.actor].failures;
+  if (end.abort) ++sources[instance.source].failures;
   note("communicators_ended", end.abort ? "abort" : "destroy");
 }
 
@@ -353,7 +353,7 @@ void JobBook::ingest(const EnvSetting& setting, const Place& from) {
 }
 
 void JobBook::ingest(const NetworkInUse& network, const Place& from) {
-  actors[from.actor].forgive_tries();
+  sources[from.source].forgive_tries();
   processes[from.process].network = without_blanks(network.network).substr(0, 64);
   note("network", processes[from.process].network);
 }
@@ -393,7 +393,7 @@ void JobBook::ingest(const OtherLine& other, const Place& from) {
   }
   note_absent_network(text, from.process);
   // Only the last line of a log is cut; any line that follows takes this back.
-  actors[from.actor].cut = !other.chatter && mentions(text, ": opCount");
+  sources[from.source].cut = !other.chatter && mentions(text, ": opCount");
   for (const auto& [key, value] : builtin_line_rules().facts_in("facts", text)) note(key, value);
 }
 

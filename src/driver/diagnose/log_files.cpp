@@ -197,7 +197,7 @@ LogFile read_log_file(const fs::path& path,
   LineReader reader(descriptor.fd(), limit);
   file.trouble = why_not_text(reader.beginning());
   std::string plain;
-  const auto tell = [&](std::string_view text) {
+  const auto emit = [&](std::string_view text) {
     if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
     if (reader.may_have_colours() && (mentions(text, "\x1b") || mentions(text, "[0m")))
       text = plain = builtin_line_rules().without("colours", text);
@@ -207,10 +207,10 @@ LogFile read_log_file(const fs::path& path,
   };
   PartJoiner parts;
   for (std::string_view text; file.trouble.empty() && reader.next(text);) {
-    if (parts.is_whole(text)) tell(text);
+    if (parts.is_whole(text)) emit(text);
   }
   for (const std::string& begun : parts.begun) {
-    if (!begun.empty()) tell(begun);
+    if (!begun.empty()) emit(begun);
   }
   file.lines = reader.number();
   file.bytes = reader.bytes();

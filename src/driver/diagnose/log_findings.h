@@ -27,8 +27,8 @@ struct LogView {
   std::vector<DeadlockCycle> cycles;
 };
 
-/// The actors of some of an alignment's streams.
-std::vector<std::uint32_t> actors_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams);
+/// The sources of some of an alignment's streams.
+std::vector<std::uint32_t> sources_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams);
 
 /// "4 files", "the file x.log".
 std::string name_files(std::span<const LogFile> files);
@@ -61,17 +61,17 @@ using Findings = std::vector<LogFinding>;
 Finding make_finding(Verdict verdict, std::string sentence, std::vector<std::string> evidence,
                      std::vector<std::string> next = {}, std::vector<std::string> missing = {});
 
-/// The ranks' actors for which something is true, by rank.
+/// The ranks' sources for which something is true, by rank.
 std::vector<std::uint32_t> ranks_that(const LogView& view, auto is_true) {
-  std::vector<std::uint32_t> actors;
-  std::ranges::copy_if(view.rank_map.rank_actors, std::back_inserter(actors), is_true);
-  return actors;
+  std::vector<std::uint32_t> sources;
+  std::ranges::copy_if(view.rank_map.rank_sources, std::back_inserter(sources), is_true);
+  return sources;
 }
 
 /// Puts them, their hosts or both among those to blame.
-void blame(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding);
-void blame_ranks(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding);
-void blame_hosts(const LogView& view, std::span<const std::uint32_t> actors, Finding& finding);
+void blame(const LogView& view, std::span<const std::uint32_t> sources, Finding& finding);
+void blame_ranks(const LogView& view, std::span<const std::uint32_t> sources, Finding& finding);
+void blame_hosts(const LogView& view, std::span<const std::uint32_t> sources, Finding& finding);
 
 // What is wrong, each kind from its own evidence.
 
@@ -101,7 +101,7 @@ void find_in_stacks(const LogView& view, Findings& findings);
 void find_doubts_of_ras(const LogView& view, Findings& findings);
 
 /// The process that warned; empty if unknown.
-std::string voice_of(const LogView& view, const WarningRecord& record);
+std::string writer_of(const LogView& view, const WarningRecord& record);
 
 /// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only if there is a divergence.
 std::string describe_divergence(const LogView& view, const AlignedComm& comm);

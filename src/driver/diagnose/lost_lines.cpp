@@ -12,7 +12,7 @@ namespace busbar {
 namespace {
 
 /// The first lines of a log that begins in the middle are no loss.
-bool tells_beginning(const Process& process) {
+bool shows_beginning(const Process& process) {
   return !process.network.empty() || !process.devices.empty() || !process.env.empty();
 }
 
@@ -28,8 +28,8 @@ struct Losses {
   std::set<std::size_t> files;
   std::string sign;  ///< the first
 
-  void add(std::uint32_t actor, std::string shows) {
-    files.insert(process_of(book, actor).file);
+  void add(std::uint32_t source, std::string shows) {
+    files.insert(process_of(book, source).file);
     if (sign.empty()) sign = std::move(shows);
   }
 };
@@ -56,8 +56,8 @@ void find_passed_over(const JoinedComm& comm, Losses& losses) {
     const std::uint64_t lacking =
         std::max(uncounted(instance) - std::min(least, uncounted(instance)), first - std::min(least_first, first));
     if (lacking == 0) continue;
-    losses.add(member.actor, fmt::format("opCount passes over {} of {}", counted(lacking, "call"),
-                                         losses.rank_map.name_of[member.actor]));
+    losses.add(member.source, fmt::format("opCount passes over {} of {}", counted(lacking, "call"),
+                                          losses.rank_map.name_of[member.source]));
   }
 }
 
@@ -71,12 +71,12 @@ void find_missing_stages(const JoinedComm& comm, Losses& losses) {
   for (const CommMember& member : comm.members) {
     const CommInstance& instance = losses.book.instances[member.instance];
     const Process& process = losses.book.processes[instance.process];
-    const bool from_start = tells_beginning(process);
-    const std::string& name = losses.rank_map.name_of[member.actor];
+    const bool from_start = shows_beginning(process);
+    const std::string& name = losses.rank_map.name_of[member.source];
     if (complete_seen && !instance.completed && (from_start || instance.started) && instance.ncalls() > 0) {
-      losses.add(member.actor, name + " calls, and its Init COMPLETE is missing");
+      losses.add(member.source, name + " calls, and its Init COMPLETE is missing");
     } else if (start_seen && !instance.started && from_start && (instance.completed || instance.ncalls() > 0)) {
-      losses.add(member.actor, name + " completed, and its Init START is missing");
+      losses.add(member.source, name + " completed, and its Init START is missing");
     }
   }
 }
@@ -84,15 +84,15 @@ void find_missing_stages(const JoinedComm& comm, Losses& losses) {
 /// The first rank of each row of ranks that no line names.
 std::set<int> first_absent(const RankMap& rank_map) {
   std::set<int> absent;
-  for (const auto& [rank, actor] : rank_map.actor_of) {
-    if (rank < rank_map.nranks - 1 && !rank_map.actor_of.contains(rank + 1)) absent.insert(rank + 1);
+  for (const auto& [rank, source] : rank_map.source_of) {
+    if (rank < rank_map.nranks - 1 && !rank_map.source_of.contains(rank + 1)) absent.insert(rank + 1);
   }
   return absent;
 }
 
 int highest_rank(const RankMap& rank_map, const Process& process) {
   int rank = -1;
-  for (const std::uint32_t actor : process.actors) rank = std::max(rank, rank_map.rank_of[actor]);
+  for (const std::uint32_t source : process.sources) rank = std::max(rank, rank_map.rank_of[source]);
   return rank;
 }
 
@@ -113,7 +113,7 @@ void mark_early_ends(const JobBook& book, const RankMap& rank_map, std::vector<b
   for (auto& [file, stack] : by_file) {
     std::ranges::sort(stack, {}, &Process::first_line);
     if (!is_stacked(stack)) continue;
-    const auto begins = [](const Process* process) { return tells_beginning(*process); };
+    const auto begins = [](const Process* process) { return shows_beginning(*process); };
     const bool some_begin = std::ranges::any_of(stack, begins);
     for (std::size_t i = 0; i < stack.size(); ++i) {
       const bool last = i + 1 == stack.size();
@@ -121,7 +121,7 @@ void mark_early_ends(const JobBook& book, const RankMap& rank_map, std::vector<b
       const auto gap = own < 0 ? absent.end() : absent.upper_bound(own);
       const bool gap_follows = gap != absent.end() && (last || *gap < highest_rank(rank_map, *stack[i + 1]));
       if (!gap_follows && (last || !some_begin || begins(stack[i + 1]))) continue;
-      for (const std::uint32_t actor : stack[i]->actors) ends_early[actor] = true;
+      for (const std::uint32_t source : stack[i]->sources) ends_early[source] = true;
     }
   }
 }
@@ -134,9 +134,9 @@ LostLines find_lost_lines(const JobBook& book, const RankMap& rank_map, const st
     find_passed_over(comm, losses);
     if (!comm.child) find_missing_stages(comm, losses);
   }
-  LostLines lost{{}, losses.sign, std::vector<bool>(book.actors.size(), false)};
-  for (const Actor& actor : book.actors) {
-    lost.of_actor.push_back(losses.files.contains(book.processes[actor.process].file));
+  LostLines lost{{}, losses.sign, std::vector<bool>(book.sources.size(), false)};
+  for (const LogSource& source : book.sources) {
+    lost.of_source.push_back(losses.files.contains(book.processes[source.process].file));
   }
   mark_early_ends(book, rank_map, lost.ends_early);
   return lost;

@@ -45,20 +45,20 @@ std::string warning_shape(std::string_view text) {
 
 namespace {
 
-void note_actor(WarningRecord& record, std::uint32_t actor) {
-  const auto place = std::lower_bound(record.actors.begin(), record.actors.end(), actor);
-  if (place != record.actors.end() && *place == actor) return;
-  if (record.actors.size() < WarningBook::kActors) {
-    record.actors.insert(place, actor);
+void note_source(WarningRecord& record, std::uint32_t source) {
+  const auto place = std::lower_bound(record.sources.begin(), record.sources.end(), source);
+  if (place != record.sources.end() && *place == source) return;
+  if (record.sources.size() < WarningBook::kSources) {
+    record.sources.insert(place, source);
   } else {
-    ++record.actors_more;
+    ++record.sources_more;
   }
 }
 
 }  // namespace
 
 void WarningBook::add(const LineRule& rule, const Warning& warning, std::string_view timestamp,
-                      const WarningVoice& voice, std::size_t file, std::uint64_t line) {
+                      const WarningWriter& writer, std::size_t file, std::uint64_t line) {
   std::string where(warning.file.substr(0, 200));
   if (!warning.function.empty()) where += " (" + std::string(warning.function.substr(0, 100)) + ")";
   WarningRecord added{.rule = &rule,
@@ -66,18 +66,18 @@ void WarningBook::add(const LineRule& rule, const Warning& warning, std::string_
                       .example = std::string(warning.text.substr(0, 500)),
                       .where = std::move(where),
                       .timestamp = std::string(timestamp.substr(0, 64)),
-                      .actor = voice.actor,
+                      .source = writer.source,
                       .ranks = {},
                       .hosts = {},
                       .devices = {},
-                      .actors = {},
+                      .sources = {},
                       .times = 1,
                       .file = file,
                       .line = line};
-  if (voice.actor != WarningVoice::kNobody) added.actors.push_back(voice.actor);
-  added.ranks.insert(voice.ranks.begin(), voice.ranks.end());
-  if (!voice.host.empty()) added.hosts.emplace(voice.host);
-  if (!voice.device.empty()) added.devices.emplace(voice.device);
+  if (writer.source != WarningWriter::kNobody) added.sources.push_back(writer.source);
+  added.ranks.insert(writer.ranks.begin(), writer.ranks.end());
+  if (!writer.host.empty()) added.hosts.emplace(writer.host);
+  if (!writer.device.empty()) added.devices.emplace(writer.device);
   take(std::move(added));
 }
 
@@ -95,27 +95,27 @@ WarningRecord* WarningBook::take(WarningRecord&& added) {
   if (!added.timestamp.empty() && added.timestamp < record->timestamp) {
     record->timestamp = added.timestamp;
     record->example = added.example;
-    record->actor = added.actor;
+    record->source = added.source;
   }
   record->times += added.times;
-  record->actors_more += added.actors_more;
+  record->sources_more += added.sources_more;
   constexpr std::size_t kMost = 4096;
   if (record->ranks.size() < kMost) record->ranks.merge(added.ranks);
   if (record->hosts.size() < kMost) record->hosts.merge(added.hosts);
   if (record->devices.size() < kMost) record->devices.merge(added.devices);
-  for (const std::uint32_t actor : added.actors) note_actor(*record, actor);
+  for (const std::uint32_t source : added.sources) note_source(*record, source);
   return &*record;
 }
 
-void WarningBook::merge(WarningBook&& other, const std::vector<std::uint32_t>& actors) {
+void WarningBook::merge(WarningBook&& other, const std::vector<std::uint32_t>& sources) {
   not_kept_ += other.not_kept_;
   for (WarningRecord& later : other.records_) {
-    for (std::uint32_t& actor : later.actors) actor = actors[actor];
-    std::ranges::sort(later.actors);
-    const std::uint32_t first = later.actor != WarningVoice::kNobody ? actors[later.actor] : later.actor;
-    later.actor = first;
+    for (std::uint32_t& source : later.sources) source = sources[source];
+    std::ranges::sort(later.sources);
+    const std::uint32_t first = later.source != WarningWriter::kNobody ? sources[later.source] : later.source;
+    later.source = first;
     WarningRecord* const record = take(std::move(later));
-    if (record != nullptr && record->actor == WarningVoice::kNobody) record->actor = first;
+    if (record != nullptr && record->source == WarningWriter::kNobody) record->source = first;
   }
 }
 

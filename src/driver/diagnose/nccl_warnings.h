@@ -20,10 +20,10 @@ const LineRule& classify_warning(std::string_view file, std::string_view text);
 std::string warning_shape(std::string_view text);
 
 /// The writer of a warning: a process that NCCL names, or what else is known of it.
-struct WarningVoice {
+struct WarningWriter {
   static constexpr std::uint32_t kNobody = ~std::uint32_t{0};
-  std::uint32_t actor = kNobody;
-  std::span<const int> ranks;  ///< if there is no actor
+  std::uint32_t source = kNobody;
+  std::span<const int> ranks;  ///< if there is no source
   std::string_view host;
   std::string_view device;
 };
@@ -31,12 +31,12 @@ struct WarningVoice {
 /// Warnings of one shape.
 struct WarningRecord {
   const LineRule* rule = nullptr;
-  std::string shape, example, where, timestamp;  ///< of the first
-  std::uint32_t actor = WarningVoice::kNobody;   ///< the first that logged it
-  std::set<int> ranks;                           ///< that logged it without an actor
-  std::set<std::string> hosts, devices;          ///< the same
-  std::vector<std::uint32_t> actors;             ///< the first kActors that logged it
-  std::uint64_t actors_more = 0;                 ///< lines of others
+  std::string shape, example, where, timestamp;   ///< of the first
+  std::uint32_t source = WarningWriter::kNobody;  ///< the first that logged it
+  std::set<int> ranks;                            ///< that logged it without a source
+  std::set<std::string> hosts, devices;           ///< the same
+  std::vector<std::uint32_t> sources;             ///< the first kSources that logged it
+  std::uint64_t sources_more = 0;                 ///< lines of others
   std::uint64_t times = 0;
   std::size_t file = 0;
   std::uint64_t line = 0;
@@ -46,13 +46,13 @@ struct WarningRecord {
 class WarningBook {
  public:
   static constexpr std::size_t kRecords = 512;
-  static constexpr std::size_t kActors = 8192;
+  static constexpr std::size_t kSources = 8192;
 
   /// `rule`: what it is, as classify_warning() or read_program_line() found.
-  void add(const LineRule& rule, const Warning& warning, std::string_view timestamp, const WarningVoice& voice,
+  void add(const LineRule& rule, const Warning& warning, std::string_view timestamp, const WarningWriter& writer,
            std::size_t file, std::uint64_t line);
-  /// `actors`: this book's number of each actor of the other.
-  void merge(WarningBook&& other, const std::vector<std::uint32_t>& actors);
+  /// `sources`: this book's number of each source of the other.
+  void merge(WarningBook&& other, const std::vector<std::uint32_t>& sources);
 
   const std::vector<WarningRecord>& records() const { return records_; }
   std::uint64_t not_kept() const { return not_kept_; }

@@ -78,7 +78,7 @@ bool is_host(std::string_view word) {
 }
 
 /// Takes a decoration off the front of `text`; false if there is none.
-bool take_decoration(std::string_view& text, Speaker& speaker) {
+bool take_decoration(std::string_view& text, LineWriter& writer) {
   // mpirun --timestamp-output: "Sun Dec 24 09:52:05 2017[1,0]<stdout>:".
   const std::size_t tag = std::min(text.substr(0, 64).find("]<std"), text.size());
   if (const std::size_t at = text.substr(0, tag).rfind('['); tag < text.size() && at != kNotFound)
@@ -95,24 +95,24 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
     const bool mpirun = open == '[' && (rest.starts_with("<stdout>:") || rest.starts_with("<stderr>:")) &&
                         whole_number(inside.substr(inside.find(',') + 1), of_mpirun);
     // Hydra's and Intel MPI's "[3] ", but not a list's "[3] 17".
-    const bool hydra = open == '[' && speaker.label < 0 && rest.size() > 1 && rest[0] == ' ' && is_name(rest[1]) &&
+    const bool hydra = open == '[' && writer.label < 0 && rest.size() > 1 && rest[0] == ' ' && is_name(rest[1]) &&
                        !is_digit(rest[1]) && whole_number(inside, of_mpirun);
     if (!ray && rank < 0 && !mpirun && !hydra && !inside.starts_with("default")) return false;
     if (mpirun) rest.remove_prefix(9);
     if (rest.starts_with(':')) rest.remove_prefix(1);
     // If there are several, the outer one is the launcher's, and "[Rank 1]" after it counts within a group. But
     // PyTorch's own "[rank9]" is surer than both: a launcher may have started one torchrun per host.
-    if (mpirun || hydra) speaker.label = of_mpirun;
-    if (inside.starts_with("rank")) speaker.own = rank;
-    if (speaker.rank < 0 || inside.starts_with("rank")) speaker.rank = mpirun || hydra ? of_mpirun : rank;
+    if (mpirun || hydra) writer.label = of_mpirun;
+    if (inside.starts_with("rank")) writer.own = rank;
+    if (writer.rank < 0 || inside.starts_with("rank")) writer.rank = mpirun || hydra ? of_mpirun : rank;
     text = without_blanks(rest);
     return true;
   }
   int srun = -1;
   const std::size_t colon = text.find(": ");
-  if (speaker.label < 0 && colon < 7 && whole_number(text.substr(0, colon), srun)) {
-    speaker.label = srun;
-    if (speaker.rank < 0) speaker.rank = srun;
+  if (writer.label < 0 && colon < 7 && whole_number(text.substr(0, colon), srun)) {
+    writer.label = srun;
+    if (writer.rank < 0) writer.rank = srun;
     text = without_blanks(text.substr(colon + 2));
     return true;
   }
@@ -120,8 +120,8 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
   const std::size_t space = colon < 80 ? text.substr(0, colon).rfind(' ') : kNotFound;
   if (space != kNotFound && is_host(text.substr(0, space)) &&
       whole_number(text.substr(space + 1, colon - space - 1), srun)) {
-    speaker.host = text.substr(0, space);
-    speaker.label = speaker.rank = srun;
+    writer.host = text.substr(0, space);
+    writer.label = writer.rank = srun;
     text = without_blanks(text.substr(colon + 2));
     return true;
   }
@@ -139,16 +139,16 @@ bool take_decoration(std::string_view& text, Speaker& speaker) {
 
 /// A line without its decorations, in lower case too, and the events found in it so far.
 struct ProgramLine {
-  const Speaker& speaker;
+  const LineWriter& writer;
   std::string low;
   std::vector<ProgramEvent>& events;
 
   ProgramEvent& add(What what) {
     ProgramEvent event;
     event.what = what;
-    event.text = std::string(speaker.text.substr(0, 500));
-    if (speaker.rank >= 0) event.ranks.push_back(speaker.rank);
-    event.host = speaker.host;
+    event.text = std::string(writer.text.substr(0, 500));
+    if (writer.rank >= 0) event.ranks.push_back(writer.rank);
+    event.host = writer.host;
     events.push_back(std::move(event));
     return events.back();
   }
@@ -158,7 +158,7 @@ struct ProgramLine {
 /// OpType=BARRIER), but Rank 1 is running collective: ...".
 bool read_fingerprints(ProgramLine& line) {
   constexpr std::string_view kRunning = " is running collective: ";
-  const std::string_view text = line.speaker.text;
+  const std::string_view text = line.writer.text;
   for (std::size_t at = text.find(kRunning); at != kNotFound; at = text.find(kRunning, at + 1)) {
     const std::size_t word = text.substr(0, at).rfind(' ');
     int rank = -1;
@@ -201,12 +201,12 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
 /// Ranks that others wait for before anything else: barriers, stores.
 bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named) {
   ProgramEvent& event = line.add(rule.kind == RuleKind::late ? What::late : What::absent);
-  if (rule.blame != RuleBlame::speaker) event.ranks.clear();
+  if (rule.blame != RuleBlame::writer) event.ranks.clear();
   set_named(event, rule, named);
   const auto count = named.find("count");
   event.name = count == named.end() ? rule.means : fmt::format("{} ({})", rule.means, count->second);
   // Lists of those that came, one per tensor: the longest decides.
-  std::string_view rest = line.speaker.text;
+  std::string_view rest = line.writer.text;
   for (std::size_t end = rest.find(']'); !event.came.empty() && end != kNotFound; end = rest.find(']')) {
     LineFacts more = builtin_line_rules().captures(rule, rest.substr(0, end + 1));
     std::vector<int> came = number_list(more["came"]);
@@ -230,7 +230,7 @@ bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
   const std::optional<std::int64_t> said = number_of<std::int64_t>(named["code"]);
   std::int64_t code = said.value_or(0);
   if (said && code == 0) return false;
-  LineFacts facts = builtin_line_rules().facts_in("endings", line.speaker.text);
+  LineFacts facts = builtin_line_rules().facts_in("endings", line.writer.text);
   // Ray lists what it may have been.
   if (!said && rule.program != "ray")
     code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
@@ -241,7 +241,7 @@ bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
   if (event.ranks.empty()) event.ranks = number_list(facts["ranks"]);
   if (facts.contains("local")) {
     event.ranks.clear();  // what srun puts before torchrun's lines is the host's number
-    if (line.speaker.label < 0) event.local_rank = number_of<int>(facts["local"]).value_or(-1);
+    if (line.writer.label < 0) event.local_rank = number_of<int>(facts["local"]).value_or(-1);
   }
   if (facts.contains("host")) event.host = facts["host"];
   set_named(event, rule, std::move(named));
@@ -251,7 +251,7 @@ bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
 /// Whether general words of NCCL, CUDA, Gloo or a plugin mean that here, in a line of some program.
 bool is_meant(const ProgramLine& line, const LineRule& rule, bool in_error) {
   const LineRules& rules = builtin_line_rules();
-  const std::string_view text = line.speaker.text;
+  const std::string_view text = line.writer.text;
   const bool of_peer =
       rule.kind == RuleKind::unreachable || rule.kind == RuleKind::refused || rule.kind == RuleKind::victim;
   if (rule.where == RuleWhere::nccl) return false;
@@ -266,7 +266,7 @@ bool is_meant(const ProgramLine& line, const LineRule& rule, bool in_error) {
 bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& named, bool in_error) {
   if (!is_meant(line, rule, in_error)) return false;
   if (rule.kind == RuleKind::harmless) return true;
-  const std::string_view text = line.speaker.text;
+  const std::string_view text = line.writer.text;
   ProgramEvent& event = line.add(What::message);
   // nccl-tests: "node1: Test CUDA failure ...".
   const std::size_t test = text.find(": Test ");
@@ -285,7 +285,7 @@ constexpr std::pair<RuleKind, What> kPlainKinds[] = {
 /// Whether the rule says all about a line.
 bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {
   if (rule.kind == RuleKind::no_error) return true;
-  LineFacts named = builtin_line_rules().captures(rule, line.speaker.text);
+  LineFacts named = builtin_line_rules().captures(rule, line.writer.text);
   if (rule.kind == RuleKind::absent || rule.kind == RuleKind::late) return read_absent(line, rule, named);
   if (rule.kind == RuleKind::ended) return read_end(line, rule, std::move(named));
   const auto* plain = std::ranges::find(kPlainKinds, rule.kind, &std::pair<RuleKind, What>::first);
@@ -296,33 +296,33 @@ bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {
 
 }  // namespace
 
-Speaker find_speaker(std::string_view line) {
-  Speaker speaker;
-  speaker.text = without_marks(line);
-  LineFacts said = builtin_line_rules().facts_in("speakers", speaker.text);
-  for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
+LineWriter find_writer(std::string_view line) {
+  LineWriter writer;
+  writer.text = without_marks(line);
+  LineFacts said = builtin_line_rules().facts_in("writers", writer.text);
+  for (int i = 0; i < 4 && take_decoration(writer.text, writer); ++i) {
   }
-  if (said.empty()) said = builtin_line_rules().facts_in("speakers", speaker.text);  // after what a launcher adds
-  if (speaker.host.empty()) speaker.host = said["host"];
-  if (speaker.rank < 0) speaker.rank = number_of<int>(said["rank"]).value_or(-1);
+  if (said.empty()) said = builtin_line_rules().facts_in("writers", writer.text);  // after what a launcher adds
+  if (writer.host.empty()) writer.host = said["host"];
+  if (writer.rank < 0) writer.rank = number_of<int>(said["rank"]).value_or(-1);
   // "node12: [rank3]: ", "trainer-1  | [rank3]: ", whatever else may precede it; but not "ValueError: [rank3]: ".
-  const std::size_t at = speaker.own < 0 ? speaker.text.substr(0, 160).find("[rank") : kNotFound;
-  if (at == kNotFound || mentions(speaker.text.substr(0, at), "Error")) return speaker;
-  std::string_view rest = speaker.text.substr(at);
-  if (take_decoration(rest, speaker)) speaker.text = rest;
-  return speaker;
+  const std::size_t at = writer.own < 0 ? writer.text.substr(0, 160).find("[rank") : kNotFound;
+  if (at == kNotFound || mentions(writer.text.substr(0, at), "Error")) return writer;
+  std::string_view rest = writer.text.substr(at);
+  if (take_decoration(rest, writer)) writer.text = rest;
+  return writer;
 }
 
 std::string_view undecorated(std::string_view line) {
-  Speaker speaker;
-  speaker.text = without_blanks(line);
-  while (speaker.text.starts_with('>')) speaker.text = without_blanks(speaker.text.substr(1));
-  for (int i = 0; i < 4 && take_decoration(speaker.text, speaker); ++i) {
+  LineWriter writer;
+  writer.text = without_blanks(line);
+  while (writer.text.starts_with('>')) writer.text = without_blanks(writer.text.substr(1));
+  for (int i = 0; i < 4 && take_decoration(writer.text, writer); ++i) {
   }
-  return speaker.text;
+  return writer.text;
 }
 
-bool may_tell_failure(std::string_view line) { return builtin_line_rules().may_match(line); }
+bool may_report_failure(std::string_view line) { return builtin_line_rules().may_match(line); }
 
 std::optional<std::string> SmiReader::read(std::string_view line) {
   if (line.starts_with("GPU 0")) {
@@ -342,14 +342,14 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
 
 bool opens_error(std::string_view line) { return builtin_line_rules().has("error-heads", without_marks(line)); }
 
-std::vector<ProgramEvent> read_program_line(Speaker speaker, const LineContext& before) {
+std::vector<ProgramEvent> read_program_line(LineWriter writer, const LineContext& before) {
   std::vector<ProgramEvent> events;
-  if (before.labels_lie && speaker.own < 0 && speaker.rank == speaker.label) speaker.rank = -1;
-  if (speaker.text.size() < 4) return events;
-  ProgramLine line{speaker, lower_case(speaker.text), events};
+  if (before.labels_lie && writer.own < 0 && writer.rank == writer.label) writer.rank = -1;
+  if (writer.text.size() < 4) return events;
+  ProgramLine line{writer, lower_case(writer.text), events};
   if (read_fingerprints(line)) return events;
   bool message = false;  // the first that fits is the only one that counts
-  for (const LineRule* rule : builtin_line_rules().matches(speaker.text, before.help)) {
+  for (const LineRule* rule : builtin_line_rules().matches(writer.text, before.help)) {
     if (!rule->after.empty() && (!before.follows || !before.follows(rule->after))) continue;
     const bool is_message = rule->kind < RuleKind::traceback;
     if ((!is_message || !message) && read_by_rule(line, *rule, before.in_error)) break;

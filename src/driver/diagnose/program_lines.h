@@ -13,7 +13,7 @@ namespace busbar {
 
 /// The writer of a line that is not NCCL's, as launchers and PyTorch put it in front: "[rank3]:", "[1,3]<stderr>:",
 /// "(Worker[rank=9] pid=77, ip=10.0.0.1)", "(worker3, rank=3, ...)", "node1: ".
-struct Speaker {
+struct LineWriter {
   int rank = -1;
   int label = -1;         ///< the number that srun or mpirun put in front
   int own = -1;           ///< what PyTorch says of itself, "[rank9]"
@@ -21,13 +21,13 @@ struct Speaker {
   std::string_view text;  ///< the line without quote marks, line numbers and all of the above
 };
 
-Speaker find_speaker(std::string_view line);
+LineWriter find_writer(std::string_view line);
 
 /// A line without what a launcher or a container put in front of it.
 std::string_view undecorated(std::string_view line);
 
 /// Whether a line of no known shape may report a failure: reads each byte once, and few healthy lines pass.
-bool may_tell_failure(std::string_view line);
+bool may_report_failure(std::string_view line);
 
 /// What a program, a framework, a launcher or a tool reports of a failure, outside NCCL's log.
 struct ProgramEvent {
@@ -69,7 +69,7 @@ struct LineContext {
 };
 
 /// Never throws for what is in the line.
-std::vector<ProgramEvent> read_program_line(Speaker speaker, const LineContext& before = {});
+std::vector<ProgramEvent> read_program_line(LineWriter writer, const LineContext& before = {});
 
 /// Names of events: what was under "Last error:", and what torchrun takes for the first failure.
 inline constexpr std::string_view kLastError = "last error";

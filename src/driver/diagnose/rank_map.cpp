@@ -12,22 +12,22 @@
 namespace busbar {
 namespace {
 
-bool assign(RankMap& rank_map, std::uint32_t actor, int rank) {
-  if (rank < 0 || rank_map.actor_of.contains(rank)) return false;
-  rank_map.rank_of[actor] = rank;
-  rank_map.actor_of[rank] = actor;
+bool assign(RankMap& rank_map, std::uint32_t source, int rank) {
+  if (rank < 0 || rank_map.source_of.contains(rank)) return false;
+  rank_map.rank_of[source] = rank;
+  rank_map.source_of[rank] = source;
   return true;
 }
 
 /// Whether the job has more hosts than the log names: connections over the network, a communicator's shape or tree, a
 /// peer's address that is not one of these hosts'.
 bool has_other_hosts(const JobBook& book, const RankMap& rank_map) {
-  const auto over_network = [](const Actor& actor) {
-    return std::ranges::any_of(actor.connections,
+  const auto over_network = [](const LogSource& source) {
+    return std::ranges::any_of(source.connections,
                                [](const auto& one) { return std::get<3>(one.first).starts_with("NET/"); });
   };
   return rank_map.hosts.size() > 1 || book.facts.contains({"connected", "nvls"}) ||
-         std::ranges::any_of(book.actors, over_network) ||
+         std::ranges::any_of(book.sources, over_network) ||
          std::ranges::any_of(book.instances, [](const CommInstance& instance) { return instance.nnodes > 1; }) ||
          std::ranges::any_of(book.named_peers,
                              [&](const auto& peer) { return !rank_map.host_of_address.contains(peer.first.second); });
@@ -36,35 +36,35 @@ bool has_other_hosts(const JobBook& book, const RankMap& rank_map) {
 // One host, every device once: the usual numbering. On the second of several hosts device 6 is rank 14.
 void guess_by_device(const JobBook& book, RankMap& rank_map) {
   std::set<int> devices;
-  for (const std::uint32_t actor : rank_map.rank_actors) {
-    if (rank_map.rank_of[actor] >= 0 || book.actors[actor].dev < 0) return;
-    if (!devices.insert(book.actors[actor].dev).second) return;
+  for (const std::uint32_t source : rank_map.rank_sources) {
+    if (rank_map.rank_of[source] >= 0 || book.sources[source].dev < 0) return;
+    if (!devices.insert(book.sources[source].dev).second) return;
   }
   // A lone 0 is what every process has that sees one device.
   if (devices.empty() || devices == std::set<int>{0} || has_other_hosts(book, rank_map)) return;
-  for (const std::uint32_t actor : rank_map.rank_actors) assign(rank_map, actor, book.actors[actor].dev);
+  for (const std::uint32_t source : rank_map.rank_sources) assign(rank_map, source, book.sources[source].dev);
   rank_map.guessed = true;
   rank_map.notes.emplace_back("ranks are taken to be the numbers of the devices");
 }
 
 /// Ranks that NCCL's own lines do not give, from the launcher's decorations, the names of files and the numbers of
-/// devices; which way was taken is noted once. Needs the rank actors, the hosts and the ranks that are known.
+/// devices; which way was taken is noted once. Needs the rank sources, the hosts and the ranks that are known.
 void guess_ranks(const JobBook& book, std::span<const LogFile> files, RankMap& rank_map) {
   std::map<std::size_t, int> ranks_of_file;
   std::map<std::uint32_t, int> ranks_of_process;
-  for (const std::uint32_t actor : rank_map.rank_actors) {
-    ++ranks_of_file[process_of(book, actor).file];
-    ++ranks_of_process[book.actors[actor].process];
+  for (const std::uint32_t source : rank_map.rank_sources) {
+    ++ranks_of_file[process_of(book, source).file];
+    ++ranks_of_process[book.sources[source].process];
   }
   std::size_t decorated = 0, named = 0;
-  for (const std::uint32_t actor : rank_map.rank_actors) {
-    if (rank_map.rank_of[actor] >= 0) continue;
-    const Process& process = process_of(book, actor);
-    const bool alone = ranks_of_process[book.actors[actor].process] == 1;
+  for (const std::uint32_t source : rank_map.rank_sources) {
+    if (rank_map.rank_of[source] >= 0) continue;
+    const Process& process = process_of(book, source);
+    const bool alone = ranks_of_process[book.sources[source].process] == 1;
     const bool own_file = ranks_of_file[process.file] == 1 && process.file < files.size();
-    if (alone && assign(rank_map, actor, decoration_rank(process.decoration))) {
+    if (alone && assign(rank_map, source, decoration_rank(process.decoration))) {
       ++decorated;
-    } else if (own_file && assign(rank_map, actor, file_name_rank(files[process.file].path.filename().string()))) {
+    } else if (own_file && assign(rank_map, source, file_name_rank(files[process.file].path.filename().string()))) {
       ++named;
     }
   }
@@ -78,50 +78,50 @@ void guess_ranks(const JobBook& book, std::span<const LogFile> files, RankMap& r
 
 // The rank in the largest communicator is the rank in the job.
 std::vector<int> ranks_by_communicators(const JobBook& book) {
-  std::vector<int> ranks(book.actors.size(), -1);
-  std::vector<int> sizes(book.actors.size(), -1);
-  for (std::size_t actor = 0; actor < book.actors.size(); ++actor) {
-    ranks[actor] = book.actors[actor].job_rank;
-    if (ranks[actor] >= 0) sizes[actor] = std::numeric_limits<int>::max();
+  std::vector<int> ranks(book.sources.size(), -1);
+  std::vector<int> sizes(book.sources.size(), -1);
+  for (std::size_t source = 0; source < book.sources.size(); ++source) {
+    ranks[source] = book.sources[source].job_rank;
+    if (ranks[source] >= 0) sizes[source] = std::numeric_limits<int>::max();
   }
   for (const CommInstance& instance : book.instances) {
-    if (instance.rank < 0 || instance.actor == kNone || instance.nranks <= sizes[instance.actor]) continue;
-    sizes[instance.actor] = instance.nranks;
-    ranks[instance.actor] = instance.rank;
+    if (instance.rank < 0 || instance.source == kNoIndex || instance.nranks <= sizes[instance.source]) continue;
+    sizes[instance.source] = instance.nranks;
+    ranks[instance.source] = instance.rank;
   }
   // A log without its Init lines in a larger one has only a part's number.
   for (const CommInstance& instance : book.instances) {
-    if (instance.actor == kNone || instance.nranks <= sizes[instance.actor]) continue;
-    ranks[instance.actor] = -1;
+    if (instance.source == kNoIndex || instance.nranks <= sizes[instance.source]) continue;
+    ranks[instance.source] = -1;
   }
   return ranks;
 }
 
-bool is_rank_actor(const JobBook& book, std::uint32_t index) {
-  const Actor& actor = book.actors[index];
-  const Process& process = book.processes[actor.process];
+bool is_rank_source(const JobBook& book, std::uint32_t index) {
+  const LogSource& source = book.sources[index];
+  const Process& process = book.processes[source.process];
   if (!process.anonymous) return true;
-  return actor.dev >= 0 || actor.warnings > 0 || !actor.connections.empty() || !process.instances.empty() ||
-         actor.hint_rank >= 0;
+  return source.dev >= 0 || source.warnings > 0 || !source.connections.empty() || !process.instances.empty() ||
+         source.hint_rank >= 0;
 }
 
 // NCCL's helper threads (proxies, the watcher of InfiniBand's events) have not all set a device: they warn as device 0,
 // whatever their rank's is. If a process has one rank, its warnings are that rank's.
 std::vector<std::uint32_t> find_helpers(const JobBook& book) {
-  std::vector<bool> is_rank(book.actors.size(), false);
+  std::vector<bool> is_rank(book.sources.size(), false);
   for (const CommInstance& instance : book.instances) {
-    if (instance.actor != kNone) is_rank[instance.actor] = true;
+    if (instance.source != kNoIndex) is_rank[instance.source] = true;
   }
-  std::vector<std::uint32_t> owner_of(book.actors.size());
+  std::vector<std::uint32_t> owner_of(book.sources.size());
   std::iota(owner_of.begin(), owner_of.end(), 0U);
   for (const Process& process : book.processes) {
-    const auto owner = [&](std::uint32_t actor) { return is_rank[actor]; };
-    if (process.actors.size() < 2 || std::ranges::count_if(process.actors, owner) != 1) continue;
-    const std::uint32_t rank = *std::ranges::find_if(process.actors, owner);
-    for (const std::uint32_t index : process.actors) {
-      const Actor& actor = book.actors[index];
-      const bool complains = actor.warnings + actor.failures > 0;
-      if (actor.dev == 0 && complains && actor.hint_rank < 0 && actor.connections.empty()) owner_of[index] = rank;
+    const auto owner = [&](std::uint32_t source) { return is_rank[source]; };
+    if (process.sources.size() < 2 || std::ranges::count_if(process.sources, owner) != 1) continue;
+    const std::uint32_t rank = *std::ranges::find_if(process.sources, owner);
+    for (const std::uint32_t index : process.sources) {
+      const LogSource& source = book.sources[index];
+      const bool complains = source.warnings + source.failures > 0;
+      if (source.dev == 0 && complains && source.hint_rank < 0 && source.connections.empty()) owner_of[index] = rank;
     }
   }
   return owner_of;
@@ -146,14 +146,14 @@ std::set<std::uint32_t> find_cut_heads(const JobBook& book) {
   return cut_heads;
 }
 
-std::string name_actor(const JobBook& book, const RankMap& rank_map, std::uint32_t index,
-                       std::span<const LogFile> files) {
-  const Actor& actor = book.actors[index];
-  const Process& process = book.processes[actor.process];
+std::string name_source(const JobBook& book, const RankMap& rank_map, std::uint32_t index,
+                        std::span<const LogFile> files) {
+  const LogSource& source = book.sources[index];
+  const Process& process = book.processes[source.process];
   std::string place = process.host;
   if (process.pid >= 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", process.pid);
-  if (process.actors.size() > 1 || process.anonymous) {
-    if (actor.dev >= 0) place += fmt::format("{}device {}", place.empty() ? "" : ", ", actor.dev);
+  if (process.sources.size() > 1 || process.anonymous) {
+    if (source.dev >= 0) place += fmt::format("{}device {}", place.empty() ? "" : ", ", source.dev);
   }
   if (rank_map.rank_of[index] >= 0) {
     return fmt::format("rank {}{}", rank_map.rank_of[index], place.empty() ? "" : " (" + place + ")");
@@ -175,20 +175,20 @@ class CommKeys {
     if (instance.comm_id != 0) {
       key = fmt::format("id {:x}", instance.comm_id);
     } else if (instance.parent != 0 && depth < 16) {
-      const bool known = instance.parent_instance != kNone && instance.parent_instance != index;
+      const bool known = instance.parent_instance != kNoIndex && instance.parent_instance != index;
       const std::string parent = known ? this->key(instance.parent_instance, depth + 1) : std::string("?");
       const std::string family = fmt::format("{} of {} color {} n {}", instance.function == "ncclCommShrink", parent,
                                              instance.color, instance.nranks);
-      keys_[index] = numbered(instance.actor, "child " + family);
+      keys_[index] = numbered(instance.source, "child " + family);
     } else {
-      key = numbered(instance.actor, fmt::format("n {}", instance.nranks));
+      key = numbered(instance.source, fmt::format("n {}", instance.nranks));
     }
     return keys_[index];
   }
 
  private:
-  std::string numbered(std::uint32_t actor, const std::string& family) {
-    return fmt::format("{} #{}", family, made_[{actor, family}]++);
+  std::string numbered(std::uint32_t source, const std::string& family) {
+    return fmt::format("{} #{}", family, made_[{source, family}]++);
   }
 
   const JobBook& book_;
@@ -202,11 +202,11 @@ bool is_empty(const CommInstance& instance) {
 
 bool fits(const JobBook& book, const JoinedComm& comm) {
   std::set<int> ranks;
-  std::set<std::uint32_t> actors;
+  std::set<std::uint32_t> sources;
   for (const CommMember& member : comm.members) {
     const int rank = book.instances[member.instance].rank;
     if (rank >= 0 && !ranks.insert(rank).second) return false;
-    if (!actors.insert(member.actor).second) return false;
+    if (!sources.insert(member.source).second) return false;
   }
   return comm.nranks < 0 || comm.members.size() <= static_cast<std::size_t>(comm.nranks);
 }
@@ -218,7 +218,7 @@ std::vector<JoinedComm> split_by_host(const JobBook& book, JoinedComm comm) {
   nobody.members.clear();
   std::map<std::string, JoinedComm> by_host;
   for (const CommMember& member : comm.members) {
-    by_host.try_emplace(host_of(book, member.actor), nobody).first->second.members.push_back(member);
+    by_host.try_emplace(host_of(book, member.source), nobody).first->second.members.push_back(member);
   }
   std::vector<JoinedComm> parts;
   for (auto& [host, part] : by_host) {
@@ -243,9 +243,9 @@ void adopt_nameless(std::vector<JoinedComm>& comms) {
     if (known == homes.end() || known->second.size() != 1) continue;
     JoinedComm* const home = known->second.front();
     std::set<std::uint32_t> there;
-    for (const CommMember& member : home->members) there.insert(member.actor);
+    for (const CommMember& member : home->members) there.insert(member.source);
     const bool apart =
-        std::ranges::none_of(stray.members, [&](const CommMember& member) { return there.count(member.actor) > 0; });
+        std::ranges::none_of(stray.members, [&](const CommMember& member) { return there.count(member.source) > 0; });
     if (!apart || home->members.size() + stray.members.size() > static_cast<std::size_t>(home->nranks)) continue;
     home->members.insert(home->members.end(), stray.members.begin(), stray.members.end());
     home->heuristic = true;
@@ -276,11 +276,11 @@ void name_comm(JoinedComm& comm, std::size_t number) {
 
 }  // namespace
 
-const Process& process_of(const JobBook& book, std::uint32_t actor) {
-  return book.processes[book.actors[actor].process];
+const Process& process_of(const JobBook& book, std::uint32_t source) {
+  return book.processes[book.sources[source].process];
 }
 
-const std::string& host_of(const JobBook& book, std::uint32_t actor) { return process_of(book, actor).host; }
+const std::string& host_of(const JobBook& book, std::uint32_t source) { return process_of(book, source).host; }
 
 RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
   RankMap rank_map;
@@ -294,23 +294,23 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
     for (const std::string& address : process.addresses) rank_map.host_of_address.emplace(address, process.host);
   }
   for (const CommInstance& instance : book.instances) rank_map.nranks = std::max(rank_map.nranks, instance.nranks);
-  for (const Actor& actor : book.actors) rank_map.nranks = std::max(rank_map.nranks, actor.hint_nranks);
-  for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
-    if (!is_rank_actor(book, actor) || cut_heads.contains(book.actors[actor].process)) continue;
-    if (rank_map.owner_of[actor] != actor) continue;
-    const Actor& hints = book.actors[actor];
+  for (const LogSource& source : book.sources) rank_map.nranks = std::max(rank_map.nranks, source.hint_nranks);
+  for (std::uint32_t source = 0; source < book.sources.size(); ++source) {
+    if (!is_rank_source(book, source) || cut_heads.contains(book.sources[source].process)) continue;
+    if (rank_map.owner_of[source] != source) continue;
+    const LogSource& hints = book.sources[source];
     const bool of_part = hints.hint_nranks >= 0 && hints.hint_nranks < rank_map.nranks;
-    if (rank_map.rank_of[actor] < 0 && !of_part) rank_map.rank_of[actor] = hints.hint_rank;
-    rank_map.rank_actors.push_back(actor);
-    if (rank_map.rank_of[actor] >= 0) rank_map.actor_of.emplace(rank_map.rank_of[actor], actor);
+    if (rank_map.rank_of[source] < 0 && !of_part) rank_map.rank_of[source] = hints.hint_rank;
+    rank_map.rank_sources.push_back(source);
+    if (rank_map.rank_of[source] >= 0) rank_map.source_of.emplace(rank_map.rank_of[source], source);
   }
   guess_ranks(book, files, rank_map);
-  std::ranges::stable_sort(rank_map.rank_actors, [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::stable_sort(rank_map.rank_sources, [&](std::uint32_t a, std::uint32_t b) {
     return static_cast<unsigned>(rank_map.rank_of[a]) < static_cast<unsigned>(rank_map.rank_of[b]);
   });
-  for (std::uint32_t actor = 0; actor < book.actors.size(); ++actor) {
-    rank_map.rank_of[actor] = rank_map.rank_of[rank_map.owner_of[actor]];
-    rank_map.name_of.push_back(name_actor(book, rank_map, rank_map.owner_of[actor], files));
+  for (std::uint32_t source = 0; source < book.sources.size(); ++source) {
+    rank_map.rank_of[source] = rank_map.rank_of[rank_map.owner_of[source]];
+    rank_map.name_of.push_back(name_source(book, rank_map, rank_map.owner_of[source], files));
   }
   return rank_map;
 }
@@ -324,20 +324,20 @@ std::string list_ranks(const RankList& ranks) {
   return fmt::format("{} ranks ({},...)", ranks.size(), list.substr(0, list.rfind(',', kLong)));
 }
 
-std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> actors) {
-  if (actors.size() == 1) return rank_map.name_of[actors.front()];
+std::string list_sources(const RankMap& rank_map, std::span<const std::uint32_t> sources) {
+  if (sources.size() == 1) return rank_map.name_of[sources.front()];
   std::vector<int> ranks;
   std::string others;
   std::size_t unnamed = 0;
   std::set<std::uint32_t> shown;
   std::set<std::string> names;  // some lines have no more of a process than the number of its device
-  for (const std::uint32_t voice : actors) {
-    const std::uint32_t actor = rank_map.owner_of[voice];
-    if (!shown.insert(actor).second) continue;
-    if (rank_map.rank_of[actor] >= 0) {
-      ranks.push_back(rank_map.rank_of[actor]);
-    } else if (names.insert(rank_map.name_of[actor]).second && ++unnamed <= 4) {
-      others += (others.empty() ? "" : "; ") + rank_map.name_of[actor];
+  for (const std::uint32_t each : sources) {
+    const std::uint32_t source = rank_map.owner_of[each];
+    if (!shown.insert(source).second) continue;
+    if (rank_map.rank_of[source] >= 0) {
+      ranks.push_back(rank_map.rank_of[source]);
+    } else if (names.insert(rank_map.name_of[source]).second && ++unnamed <= 4) {
+      others += (others.empty() ? "" : "; ") + rank_map.name_of[source];
     }
   }
   if (shown.size() == 1) return rank_map.name_of[*shown.begin()];
@@ -352,7 +352,7 @@ std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& r
   CommKeys keys(book);
   for (std::uint32_t index = 0; index < book.instances.size(); ++index) {
     const CommInstance& instance = book.instances[index];
-    if (is_empty(instance) || instance.actor == kNone) continue;
+    if (is_empty(instance) || instance.source == kNoIndex) continue;
     const auto [known, added] = place.emplace(keys.key(index), comms.size());
     if (added) comms.emplace_back();
     JoinedComm& comm = comms[known->second];
@@ -366,7 +366,7 @@ std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& r
     comm.child = comm.child || instance.parent != 0;
     comm.nranks = std::max(comm.nranks, instance.nranks);
     comm.nnodes = std::max(comm.nnodes, instance.nnodes);
-    comm.members.push_back({index, instance.actor, instance.rank});
+    comm.members.push_back({index, instance.source, instance.rank});
   }
   std::vector<JoinedComm> apart;
   for (JoinedComm& comm : comms) {
@@ -377,7 +377,7 @@ std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& r
   for (std::size_t i = 0; i < apart.size(); ++i) {
     JoinedComm& comm = apart[i];
     for (CommMember& member : comm.members) {
-      const int job_rank = rank_map.rank_of[member.actor];
+      const int job_rank = rank_map.rank_of[member.source];
       if (member.rank < 0 && comm.nranks == rank_map.nranks && job_rank < comm.nranks) member.rank = job_rank;
     }
     std::ranges::stable_sort(comm.members, [](const CommMember& a, const CommMember& b) {

@@ -13,13 +13,13 @@
 
 namespace busbar {
 
-/// The rank of each actor (a device of a process), as far as the logs show.
+/// The rank of each source (a device of a process), as far as the logs show.
 struct RankMap {
-  std::vector<int> rank_of;                ///< by actor; -1: unknown
-  std::vector<std::string> name_of;        ///< by actor: "rank 3 (node1, pid 4242)"
-  std::vector<std::uint32_t> owner_of;     ///< by actor: itself, or the rank whose helper thread it is
-  std::vector<std::uint32_t> rank_actors;  ///< actors that are a rank (not a bare "NCCL version" line), by rank
-  std::map<int, std::uint32_t> actor_of;   ///< by rank
+  std::vector<int> rank_of;                 ///< by source; -1: unknown
+  std::vector<std::string> name_of;         ///< by source: "rank 3 (node1, pid 4242)"
+  std::vector<std::uint32_t> owner_of;      ///< by source: itself, or the rank whose helper thread it is
+  std::vector<std::uint32_t> rank_sources;  ///< sources that are a rank (not a bare "NCCL version" line), by rank
+  std::map<int, std::uint32_t> source_of;   ///< by rank
   std::set<std::string> hosts;
   std::map<std::string, std::string> host_of_address;
   int nranks = -1;                 ///< of the largest communicator
@@ -32,7 +32,7 @@ struct RankMap {
 RankMap map_ranks(const JobBook& book, std::span<const LogFile> files);
 
 /// "rank 3 (node1, pid 4242)", "ranks 0-6,8", "4 ranks (...)"; those without a rank by name.
-std::string list_actors(const RankMap& rank_map, std::span<const std::uint32_t> actors);
+std::string list_sources(const RankMap& rank_map, std::span<const std::uint32_t> sources);
 
 /// "rank 3", "ranks 0-6,8-15"; long lists are cut.
 std::string list_ranks(const RankList& ranks);
@@ -41,14 +41,14 @@ std::string list_ranks(const auto& ranks) {
   return list_ranks(RankList(ascending));
 }
 
-const Process& process_of(const JobBook& book, std::uint32_t actor);
-/// The host of an actor; empty if unknown.
-const std::string& host_of(const JobBook& book, std::uint32_t actor);
+const Process& process_of(const JobBook& book, std::uint32_t source);
+/// The host of a source; empty if unknown.
+const std::string& host_of(const JobBook& book, std::uint32_t source);
 
 /// One rank's part in a communicator.
 struct CommMember {
-  std::uint32_t instance = kNone;
-  std::uint32_t actor = kNone;
+  std::uint32_t instance = kNoIndex;
+  std::uint32_t source = kNoIndex;
   int rank = -1;  ///< in the communicator; -1: unknown
 };
 

@@ -15,7 +15,7 @@ constexpr std::size_t kMostBytes = std::size_t{64} << 20;  ///< of the answers o
 constexpr int kMostForeign = 200;                          ///< lines of others inside an answer
 
 /// Of JSON: names and events that are rare elsewhere.
-bool tells_ras(std::string_view line) {
+bool is_of_ras(std::string_view line) {
   return mentions(line, "\"nccl_version\"") || mentions(line, "\"communicators\"") || mentions(line, "\"PEER_");
 }
 
@@ -44,7 +44,7 @@ bool may_begin(std::string_view line) {
     case 'R':
       return mentions(line, ") INCOMPLETE") || mentions(line, ") MISMATCH") || mentions(line, ") ERROR");
     case '}':
-      return tells_ras(line);
+      return is_of_ras(line);
     case ')':
     case '>':
       return mentions(line, "PEER_") || mentions(line, "Communicators... (");
@@ -56,7 +56,7 @@ bool may_begin(std::string_view line) {
 /// The line as RAS wrote it. A row of its table looks like a numbered line, so quote marks go first.
 std::string_view without_decoration(std::string_view line) {
   while (line.starts_with('>')) line = trimmed(line.substr(1));
-  return ras_part(line) != RasPart::foreign || is_json(line) ? line : find_speaker(line).text;
+  return ras_part(line) != RasPart::foreign || is_json(line) ? line : find_writer(line).text;
 }
 
 /// By how much the braces of a line of JSON change the depth.
@@ -79,22 +79,22 @@ int braces(std::string_view line) {
 
 bool RasBlocks::add(std::string_view line) {
   line = trimmed(line);
-  if (!is_open()) return may_begin(line) && begin(without_decoration(line));
+  if (!is_open()) return may_begin(line) && open_block(without_decoration(line));
   if (line.empty()) return true;
   line = trimmed(without_decoration(line));
   if (depth_ > 0 ? add_json(line) : add_text(line)) {
     foreign_ = 0;
     return true;
   }
-  if (begin(line)) return true;
+  if (open_block(line)) return true;
   if (++foreign_ > kMostForeign) finish();
   return false;
 }
 
-bool RasBlocks::begin(std::string_view line) {
+bool RasBlocks::open_block(std::string_view line) {
   line = trimmed(line);
   const RasPart part = ras_part(line);
-  const bool one_line = line.starts_with('{') && line.ends_with('}') && tells_ras(line);
+  const bool one_line = line.starts_with('{') && line.ends_with('}') && is_of_ras(line);
   const bool json = line == "{" || one_line;
   const bool text = part > RasPart::inside && part != RasPart::errors && part != RasPart::warnings;
   if (!json && !text && ras_event(line).empty()) return false;
@@ -121,7 +121,7 @@ bool RasBlocks::add_text(std::string_view line) {
 
 bool RasBlocks::add_json(std::string_view line) {
   if (!is_json(line)) return false;
-  const bool marked = tells_ras(line);
+  const bool marked = is_of_ras(line);
   // An object inside one that another writer left open.
   if (!is_answer_ && (marked || line.starts_with("\"timestamp\"")) && text_ != "{\n" && text_.ends_with("{\n")) {
     text_ = "{\n";

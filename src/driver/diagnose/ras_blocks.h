@@ -21,7 +21,7 @@ class RasBlocks {
 
  private:
   bool is_open() const { return depth_ > 0 || !text_.empty(); }
-  bool begin(std::string_view line);
+  bool open_block(std::string_view line);
   bool add_text(std::string_view line);
   bool add_json(std::string_view line);
   void append(std::string_view line);

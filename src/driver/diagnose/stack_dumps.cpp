@@ -21,18 +21,18 @@ bool StackDumps::add(std::string_view line) {
   constexpr int kMostForeign = 20;
   const bool may_begin = mentions(line, "Process ") || mentions(line, "Thread ") || mentions(line, "#0  ");
   if (open_.empty() && !may_begin) return false;
-  const Speaker speaker = find_speaker(line);
-  LineFacts facts = builtin_line_rules().facts_in("stacks", speaker.text);
-  const auto known = open_.find(speaker.rank);
+  const LineWriter writer = find_writer(line);
+  LineFacts facts = builtin_line_rules().facts_in("stacks", writer.text);
+  const auto known = open_.find(writer.rank);
   const ProcessStack* const before = known == open_.end() ? nullptr : known->second.stack;
   // gdb's `bt` of a process with one thread has no heading.
   const bool bare =
       facts.contains("innermost") && (known == open_.end() || (before != nullptr && !before->frames.empty()));
   const bool process = bare || facts.contains("process"), thread = facts.contains("thread");
   if (known == open_.end() && !process && !thread) return false;
-  Open& open = open_[speaker.rank];
+  Open& open = open_[writer.rank];
   if (facts.empty()) {
-    if (!speaker.text.empty() && ++open.foreign > kMostForeign) open_.erase(speaker.rank);
+    if (!writer.text.empty() && ++open.foreign > kMostForeign) open_.erase(writer.rank);
     return false;
   }
   open.foreign = 0;
@@ -40,7 +40,7 @@ bool StackDumps::add(std::string_view line) {
   if (process || thread) open.stack = nullptr;
   const bool main = bare || facts.contains("main") || (thread && facts["thread"] == open.pid);
   if (main && stacks_.size() < kMostStacks) {
-    stacks_.push_back({open.pid, {speaker.rank, ""}, {}});
+    stacks_.push_back({open.pid, {writer.rank, ""}, {}});
     open.stack = &stacks_.back();
   }
   if (open.stack != nullptr && facts.contains("frame") && open.stack->frames.size() < kMostFrames) {
@@ -70,9 +70,9 @@ namespace {
 /// The newest stack of each process. NCCL's log may name the rank of a pid.
 StackTree newest_stacks(const LogView& view) {
   std::map<std::string, int> rank_of;
-  for (const std::uint32_t actor : view.rank_map.rank_actors) {
-    const int rank = view.rank_map.rank_of[actor];
-    const auto [same, added] = rank_of.emplace(std::to_string(process_of(view.book, actor).pid), rank);
+  for (const std::uint32_t source : view.rank_map.rank_sources) {
+    const int rank = view.rank_map.rank_of[source];
+    const auto [same, added] = rank_of.emplace(std::to_string(process_of(view.book, source).pid), rank);
     if (!added) same->second = -1;  // of several hosts
   }
   std::map<StackMember, std::vector<std::string>> newest;

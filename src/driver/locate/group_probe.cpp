@@ -171,7 +171,7 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
   const std::vector<int> links = links_of(round, units_);
   const int ngroups = static_cast<int>(round.groups.size());
 
-  watchdog_.begin(Phase::initialization, name + ": communicators");
+  watchdog_.begin_step(Phase::initialization, name + ": communicators");
   const Comm group = world_.split(waits ? ngroups + world_.rank() : seat.group);
   const Comm link = group.split(seat.link);
   std::unique_ptr<Backend> backend = open_backend(config_, world_, link).backend;
@@ -183,13 +183,13 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
   const CalledOperation called =
       called_operation(operation_of(*ops[0].collective, 0, 2, shape.nbytes), shape.nbytes, 1);
   const int repetitions = kSettle + shape.repetitions;
-  watchdog_.begin(Phase::timed_loop, name, called, static_cast<std::uint64_t>(repetitions) * ops.size(),
-                  repetitions * std::max(shape.repetition_s, 0.01) * kPatience);
+  watchdog_.begin_step(Phase::timed_loop, name, called, static_cast<std::uint64_t>(repetitions) * ops.size(),
+                       repetitions * std::max(shape.repetition_s, 0.01) * kPatience);
   std::vector<double> times_s = repeat(*backend, group, ops, shape);
   group.max(times_s);
   times_s = slowest_of_each(times_s, ops.size());
 
-  watchdog_.begin(Phase::agreeing, name + ": waiting for the other groups");
+  watchdog_.begin_step(Phase::agreeing, name + ": waiting for the other groups");
   std::vector<double> agreed(kFields * round.groups.size());
   if (!waits && group.rank() == 0) {
     // Each link of the group carries one message, and all of them are through when the slowest is.

@@ -202,7 +202,7 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
     say("{}", text);
   });
   const ExitCode code = exit_code(run.outcome);
-  job.watchdog().begin(Phase::output, "writing the results");
+  job.watchdog().begin_step(Phase::output, "writing the results");
   bool complete = true;
   on_process0(world, [&] {
     AcceptResult result = result_of_run(info, run);

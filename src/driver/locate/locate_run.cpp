@@ -172,16 +172,16 @@ bool recovers_without(int rank, double gap_s, double with_s, const Comm& world, 
                       const Arena& arena, Work& work, const GlobalClock& clock, Watchdog& watchdog,
                       const WrapGroup& wrap) {
   constexpr double kRecovered = 0.95;
-  watchdog.begin(Phase::initialization, fmt::format("a communicator without rank {}", rank));
+  watchdog.begin_step(Phase::initialization, fmt::format("a communicator without rank {}", rank));
   const Comm group = world.split(world.rank() == rank ? 1 : 0);
   std::unique_ptr<Backend> backend = open_backend(config, world, group).backend;
   if (wrap) backend = wrap(std::move(backend));
   const auto watched = watchdog.attach(*backend);
   SmallOperation operation(*backend, arena);
-  watchdog.begin(Phase::timed_loop, fmt::format("arrivals without rank {}", rank),
-                 called_operation(operation.operation(), 8, 1), kIterations + kWarmupCalls, 2);
+  watchdog.begin_step(Phase::timed_loop, fmt::format("arrivals without rank {}", rank),
+                      called_operation(operation.operation(), 8, 1), kIterations + kWarmupCalls, 2);
   const Arrivals arrivals = arrive(group, operation, work, clock);
-  watchdog.begin(Phase::agreeing, "arrivals");
+  watchdog.begin_step(Phase::agreeing, "arrivals");
   const double without_s = world.max(world.rank() == rank ? 0 : median(arrivals.iteration_s));
   // As fast as if the rank had come with the last of the others.
   return kRecovered * without_s <= with_s - gap_s;
@@ -195,7 +195,7 @@ SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& 
                             double fail, Watchdog& watchdog, const WrapGroup& wrap) {
   const bool on_gpu = baseline.traits().memory == MemoryKind::gpu;
   const std::size_t nbytes = std::min<std::size_t>(arena.capacity(), on_gpu ? 64 << 20 : 2 << 20);
-  watchdog.begin(Phase::preparing, "solo probes");
+  watchdog.begin_step(Phase::preparing, "solo probes");
   Work work(baseline, arena, nbytes);
   agree_on_repeats(world, work);
   ProbedRank mine;
@@ -203,13 +203,13 @@ SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& 
   mine.device = baseline.device(0).name;
   probe_alone(world, work, mine);
 
-  watchdog.begin(Phase::agreeing, "a clock for all");
+  watchdog.begin_step(Phase::agreeing, "a clock for all");
   GlobalClock clock(world);
   SmallOperation operation(baseline, arena);
-  watchdog.begin(Phase::timed_loop, "arrivals", called_operation(operation.operation(), 8, 0),
-                 kIterations + kWarmupCalls, 2);
+  watchdog.begin_step(Phase::timed_loop, "arrivals", called_operation(operation.operation(), 8, 0),
+                      kIterations + kWarmupCalls, 2);
   const Arrivals arrivals = arrive(world, operation, work, clock);
-  watchdog.begin(Phase::agreeing, "arrivals");
+  watchdog.begin_step(Phase::agreeing, "arrivals");
   clock.check(1);
   mine.entry_s = arrivals.entry_s;
   mine.work_s = median(arrivals.work_s);
@@ -276,7 +276,7 @@ std::string round_words(const MeasuredRound& m) {
 /// Time between two looks at slow units.
 class LookWait {
  public:
-  LookWait(Job& job, const TellLocate& tell) : job_(job), tell_(tell) {}
+  LookWait(Job& job, const ReportProgress& report) : job_(job), report_(report) {}
 
   /// `who`: known on process 0. `look`: the one to come, from 2 on. Collective.
   void wait(double seconds, const std::vector<std::string>& who, int look, int looks) {
@@ -287,14 +287,14 @@ class LookWait {
           who.size() == 1 ? "s" : "", format_duration(seconds), look, looks);
     }
     const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
-    Clock::time_point next_line = Clock::now() + kTellWait;
+    Clock::time_point next_line = Clock::now() + kProgressEvery;
     for (Clock::time_point now = Clock::now(); now < end; now = Clock::now()) {
       // Each slice is a step of its own: a wait is no hang, however short the requested limit is.
-      job_.begin(Phase::agreeing, "waiting for another look");
+      job_.begin_step(Phase::agreeing, "waiting for another look");
       std::this_thread::sleep_for(std::min<Clock::duration>(kSlice, end - now));
-      if (!tell_ || !job_.is_root() || Clock::now() < next_line) continue;
-      next_line += kTellWait;
-      tell_(fmt::format("testing again in {:.0f} s", std::max(0.0, Seconds(end - Clock::now()).count())));
+      if (!report_ || !job_.is_root() || Clock::now() < next_line) continue;
+      next_line += kProgressEvery;
+      report_(fmt::format("testing again in {:.0f} s", std::max(0.0, Seconds(end - Clock::now()).count())));
     }
   }
 
@@ -304,10 +304,10 @@ class LookWait {
  private:
   using Seconds = std::chrono::duration<double>;
   static constexpr std::chrono::milliseconds kSlice{200};
-  static constexpr std::chrono::seconds kTellWait{15};
+  static constexpr std::chrono::seconds kProgressEvery{15};
 
   Job& job_;
-  const TellLocate& tell_;
+  const ReportProgress& report_;
   Clock::time_point begin_ = Clock::time_point::max();
 };
 
@@ -346,7 +346,7 @@ struct SearchJob {
   GroupProbe& probe;
   const LocateUnits& units;
   LocateRun& run;
-  const TellLocate& tell;
+  const ReportProgress& report;
   RankLooks& ranks;
   LookWait& wait;
   Clock::time_point next_line = {};
@@ -394,8 +394,8 @@ struct SearchJob {
     result.measured = probe.measure(round, run.shape, job.step());
     result.round = std::move(round);
     result.time_s = std::chrono::duration<double>(Clock::now() - begin).count();
-    job.watchdog().begin(Phase::agreeing, "choosing the next round");
-    if (tell && job.world().rank() == 0) tell_round(result, number, planned);
+    job.watchdog().begin_step(Phase::agreeing, "choosing the next round");
+    if (report && job.world().rank() == 0) report_round(result, number, planned);
     return result;
   }
 
@@ -405,12 +405,12 @@ struct SearchJob {
     return names;
   }
 
-  void tell_round(const MeasuredRound& result, int number, int planned) {
+  void report_round(const MeasuredRound& result, int number, int planned) {
     const Clock::time_point now = Clock::now();
     if (now < next_line) return;
     next_line = now + kTellEvery;
     const std::string of = number <= planned ? fmt::format(" of about {}", planned) : "";
-    tell(fmt::format("round {}{}, {}: {}", number, of, name(result.round.kind), round_words(result)));
+    report(fmt::format("round {}{}, {}: {}", number, of, name(result.round.kind), round_words(result)));
   }
 
   void keep(MeasuredRound measured) {
@@ -447,14 +447,14 @@ std::optional<std::string> why_no_search(const Backend& baseline) {
 }
 
 LocateRun run_search(Job& job, Backend& baseline, const Config& config, const LocateOptions& options,
-                     const TellLocate& tell) {
+                     const ReportProgress& report) {
   const Comm& world = job.world();
   const WrapGroup wrap = [&](std::unique_ptr<Backend> backend) { return job.injector().around(std::move(backend)); };
   const Clock::time_point begin = Clock::now();
   collectively(world, "looking at the ranks", [&] {
     if (const auto why = why_no_search(baseline)) throw_not_possible(*why);
   });
-  job.begin(Phase::initialization, "choosing the message");
+  job.begin_step(Phase::initialization, "choosing the message");
   const LocateUnits units = agree_on_units(world, options.unit);
   LocateRun run;
   run.options = options;
@@ -468,10 +468,10 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   if (units.count() >= 2) {
     const std::uint64_t asked = options.nbytes == 0 && on_gpu ? capacity : options.nbytes;
     run.shape = choose_shape(probe, units, asked, options.repetitions, options.round_s, capacity, kHostMessage);
-    if (tell && world.rank() == 0) {
-      tell(fmt::format("{} {}s, messages of {}, {} repetitions of about {:.1f} ms a round", units.count(),
-                       name(units.kind()), format_bytes(run.shape.nbytes), run.shape.repetitions,
-                       1e3 * run.shape.repetition_s));
+    if (report && world.rank() == 0) {
+      report(fmt::format("{} {}s, messages of {}, {} repetitions of about {:.1f} ms a round", units.count(),
+                         name(units.kind()), format_bytes(run.shape.nbytes), run.shape.repetitions,
+                         1e3 * run.shape.repetition_s));
     }
   }
   const SearchCounters counters(world);
@@ -482,17 +482,17 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   search.may_wait = search.may_wait && !by_scheduler;  // no slow unit is named then
   const auto probe_all_ranks = [&] {
     job.set_step("looking for slow ranks");
-    if (tell && job.is_root()) tell(job.step());
+    if (report && job.is_root()) report(job.step());
     return probe_ranks(world, baseline, config, probe.arena(), search.warn, search.fail, job.watchdog(), wrap);
   };
-  LookWait wait(job, tell);
+  LookWait wait(job, report);
   RankLooks ranks{world, run.ranks, nullptr, looks};
   if (options.rank_probes) ranks.probe = probe_all_ranks;
-  SearchJob{job, probe, units, run, tell, ranks, wait}.go();
+  SearchJob{job, probe, units, run, report, ranks, wait}.go();
   demand_looks(run.ranks, search.looks);
   run.located.later_s = wait.elapsed_s();
   if (by_scheduler) doubt_shared_cores(run.located);
-  job.watchdog().begin(Phase::agreeing, "the verdict");
+  job.watchdog().begin_step(Phase::agreeing, "the verdict");
   run.counters = counters.moved();
   run.outcome = worse(run.located.finding.outcome, run.ranks.outcome);  // process 0's
   // A port whose counter moved too far is at fault even if bandwidth does not show it (acceptance.md 4.3 (d)): a

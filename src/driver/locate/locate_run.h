@@ -51,7 +51,7 @@ struct LocateRun {
 };
 
 /// What is under way, for people; called on process 0. May be null.
-using TellLocate = std::function<void(const std::string& text)>;
+using ReportProgress = std::function<void(const std::string& text)>;
 
 /// Why a search cannot be made with this backend; nothing if it can. The same on all processes.
 std::optional<std::string> why_no_search(const Backend& baseline);
@@ -61,7 +61,7 @@ std::optional<std::string> why_no_search(const Backend& baseline);
 /// Process 0 decides and sends each round to the others; complete on it, the outcome the same everywhere. Throws
 /// AgreedError if all processes fail alike; anything else must end the job. Collective.
 LocateRun run_search(Job& job, Backend& baseline, const Config& config, const LocateOptions& options,
-                     const TellLocate& tell);
+                     const ReportProgress& report);
 
 /// What was found, as accept and doctor report it, for the files that all three write.
 AcceptResult result_of_run(const RunInfo& info, const LocateRun& run);

@@ -44,7 +44,7 @@ enum class RuleKind : std::uint8_t {
 };
 
 /// Whom a line blames; `unset`: the peers if it names some, else the writer; `named`: whom the groups name.
-enum class RuleBlame : std::uint8_t { unset, both_ends, speaker, nobody, named };
+enum class RuleBlame : std::uint8_t { unset, both_ends, writer, nobody, named };
 
 /// Where a line counts; `start`: only if no communicator of the ranks that log it was completed.
 enum class RuleWhere : std::uint8_t { everywhere, nccl, start, help };

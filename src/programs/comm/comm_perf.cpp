@@ -118,10 +118,10 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
   Clock::time_point next = Clock::now();
   const auto write_so_far = [&] {
     if (!job.is_root() || Clock::now() < next) return;
-    job.watchdog().begin(Phase::output, "writing the results");
+    job.watchdog().begin_step(Phase::output, "writing the results");
     const LifecycleResult& result = lifecycles->describe();
     files.write(info, result, std::nullopt);
-    job.tell_kept()(files.kept(result));
+    job.report_kept()(files.kept(result));
     next = Clock::now() + kApart;
   };
   job.guarded(job.step(), backends, [&] {
@@ -131,7 +131,7 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
 
   const LifecycleResult& result = lifecycles->describe();
   const ExitCode code = result.wrong > 0 ? ExitCode::wrong_data : ExitCode::good;
-  job.begin(job.is_root() ? Phase::output : Phase::finishing, "writing the results");
+  job.begin_step(job.is_root() ? Phase::output : Phase::finishing, "writing the results");
   if (job.is_root()) {
     table_complete = write_stdout(lifecycle_table(config, result) + lifecycle_footer(result)) && table_complete;
     Row row;

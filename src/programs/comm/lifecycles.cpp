@@ -37,7 +37,7 @@ Lifecycles::Lifecycles(Job& job, Backend& backend, CommunicatorLifecycle& lifecy
       backend_(backend),
       lifecycle_(lifecycle),
       config_(config),
-      operation_((job.begin(Phase::allocating, "allocating buffers"), backend), std::move(local_ranks),
+      operation_((job.begin_step(Phase::allocating, "allocating buffers"), backend), std::move(local_ranks),
                  operation_bytes(config), job.fail()),
       limits_(limits_of(config)),
       epoch_(words_of(LifecycleStep{}).size()),
@@ -50,10 +50,10 @@ Lifecycles::Lifecycles(Job& job, Backend& backend, CommunicatorLifecycle& lifecy
     result.skipped = lifecycle.why_not(step).value_or("");
   }
   result_.operation = operation_.row_case();
-  job_.begin(Phase::initialization, "the first operation of the job's communicator");
+  job_.begin_step(Phase::initialization, "the first operation of the job's communicator");
   StepResult& create = result_.steps[0];
   create.first_phases = slowest_phases();
-  tells_phases_ = job_.world().max(std::int64_t{create.first_phases.has_value()}) > 0;
+  has_phases_ = job_.world().max(std::int64_t{create.first_phases.has_value()}) > 0;
   result_.init = measure_init(job_.world(), backend_, operation_);
   check(operation_.check());
   create.first_s = result_.init.create_s;
@@ -81,15 +81,15 @@ std::optional<InitTimings> Lifecycles::slowest_phases() {
 double Lifecycles::run_operation(LifecycleStep step, const std::string& what) {
   constexpr double kExpected = 6;  // [s], a twentieth of what a start may take
   job_.set_step(what);
-  job_.watchdog().begin(Phase::timed_loop, what, operation_.called(), 1,
-                        step == LifecycleStep::first_op ? kExpected : 0);
+  job_.watchdog().begin_step(Phase::timed_loop, what, operation_.called(), 1,
+                             step == LifecycleStep::first_op ? kExpected : 0);
   return operation_.run();
 }
 
 Lifecycles::Taken Lifecycles::take(LifecycleStep step, const std::string& number) {
   const Comm& world = job_.world();
   const std::string what = fmt::format("{}, {}", name(step), number);
-  job_.begin(Phase::preparing, what + ", before it");
+  job_.begin_step(Phase::preparing, what + ", before it");
   if (is_operation(step)) {
     operation_.prepare();
   } else {
@@ -101,12 +101,12 @@ Lifecycles::Taken Lifecycles::take(LifecycleStep step, const std::string& number
   if (is_operation(step)) {
     time_s = run_operation(step, what);
   } else {
-    job_.begin(Phase::initialization, what);
+    job_.begin_step(Phase::initialization, what);
     const Clock::time_point begin = Clock::now();
     lifecycle_.take(step);
     time_s = seconds(Clock::now() - begin);
   }
-  job_.begin(Phase::agreeing, what + ", after it");
+  job_.begin_step(Phase::agreeing, what + ", after it");
   std::array<double, 2> agreed{time_s, seconds(Clock::now() - start_)};
   world.max(agreed);
   if (is_operation(step)) check(operation_.check());
@@ -121,7 +121,7 @@ void Lifecycles::run_cycle(const std::string& number, bool counts) {
     const LifecycleStep step = result.step;
     const Taken taken = take(step, number);
     now_s_ = taken.now_s;
-    const std::optional<InitTimings> phases = tells_phases_ ? slowest_phases() : std::nullopt;
+    const std::optional<InitTimings> phases = has_phases_ ? slowest_phases() : std::nullopt;
     lifecycle_.clean_up(step);
     const bool has_first = step == LifecycleStep::create || step == LifecycleStep::first_op;
     if (is_first && !has_first) {

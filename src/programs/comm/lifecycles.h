@@ -73,7 +73,7 @@ class Lifecycles {
   StopLimits limits_;
   Clock::time_point start_;
   double now_s_ = 0;  ///< agreed
-  bool tells_phases_ = false;
+  bool has_phases_ = false;
   int epochs_ = 0;
   std::vector<StatCell> cells_;  ///< of the steps
   std::vector<std::vector<double>> epoch_;

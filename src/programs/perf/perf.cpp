@@ -140,10 +140,10 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
     return ExitCode::good;
   }
 
-  Reporter reporter(job.is_root(), info, plan, job.tell_kept());
-  if (job.is_root()) job.watchdog().begin(Phase::output, "opening the results");
-  on_process0(world, [&] { reporter.begin(); });
-  job.begin(Phase::allocating, "allocating buffers");
+  Reporter reporter(job.is_root(), info, plan, job.report_kept());
+  if (job.is_root()) job.watchdog().begin_step(Phase::output, "opening the results");
+  on_process0(world, [&] { reporter.start(); });
+  job.begin_step(Phase::allocating, "allocating buffers");
   Totals totals;
   std::optional<Disturbance> disturbance;
   Backend* const backends[] = {&backend};
@@ -156,12 +156,12 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
     Runner runner(backend, world, config, plan, std::move(local_ranks), job.watchdog(), job.fail());
     job.guarded(runner.step(), backends, [&] { totals = run_cycles(runner, config, plan, reporter); });
   }
-  job.watchdog().begin(Phase::finishing, "finishing");
+  job.watchdog().begin_step(Phase::finishing, "finishing");
   Summary summary = totals.summary(config);
   summary.disturbance = std::move(disturbance);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);
   const ExitCode code = verdict(summary);
-  if (job.is_root()) job.watchdog().begin(Phase::output, "writing the results");
+  if (job.is_root()) job.watchdog().begin_step(Phase::output, "writing the results");
   reporter.end(summary, code);
   return job.agreed_code(code, reporter.table_complete());
 }

@@ -131,7 +131,7 @@ bool NcclObservation::attached() const noexcept {
   return mask_ != nullptr;
 }
 
-void NcclObservation::begin() {
+void NcclObservation::start() {
   const std::lock_guard lock(mutex_);
   observed_ = {};
   ++generation_;

@@ -51,13 +51,13 @@ class NcclObservation {
   using Logger = void (*)(int level, unsigned long subsystems, const char* file, int line, const char* format, ...);
 
   /// NCCL's mask of wanted events, which NCCL reads at every call, and its log. Called from the profiler's init: the
-  /// mask is 0, so nothing is delivered, until begin() sets it to `wanted`.
+  /// mask is 0, so nothing is delivered, until start() sets it to `wanted`.
   void attach(int* activation_mask, Logger logger, int wanted) noexcept;
   bool attached() const noexcept;
 
   /// Reports count from here until end(). The operation must have ended by then. NCCL reports symmetric kernels a
   /// little later; end() waits for that, at most a tenth of a second.
-  void begin();
+  void start();
   Observed end();
 
   bool observing() const noexcept { return observing_.load(std::memory_order_relaxed); }

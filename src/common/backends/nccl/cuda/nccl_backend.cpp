@@ -302,8 +302,8 @@ std::unique_ptr<Backend> make_nccl_backend(const OpenRequest& request, bool own_
 }
 
 void NcclBackend::observe_begin() {
-  nccl_observation().begin();
-  if (log_) log_->begin();
+  nccl_observation().start();
+  if (log_) log_->start();
 }
 
 ShownAlgorithm NcclBackend::observe_end(const Operation& op) {

@@ -61,7 +61,7 @@ void TuningLog::set_level(const char* level) {
   nccl_->ResetDebugInit();
 }
 
-void TuningLog::begin() {
+void TuningLog::start() {
   // NCCL empties it too, but only with its next message, which may never come.
   (void)!ftruncate(fd_, 0);
   set_level("INFO");

@@ -23,8 +23,8 @@ class TuningLog {
   TuningLog& operator=(const TuningLog&) = delete;
   ~TuningLog();
 
-  void begin();
-  /// The lines that NCCL has logged since begin().
+  void start();
+  /// The lines that NCCL has logged since start().
   std::string end();
 
  private:
