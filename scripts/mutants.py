@@ -4,9 +4,9 @@ compiled and the room's tests run (`make mutants`; an hour).
 
     scripts/mutants.py FOLDER [--rooms NAME,...] [--per-room 40] [--seed 1] [--cmake=OPTION]...
 
-FOLDER gets a copy of the sources, a build of them, the mutants, and rows.jsonl, from which an interrupted run goes on. A
-mutant that does not compile, or whose object is the same, does not count; one with which the tests fail, crash or take
-ten times as long is killed. Equivalent ones count as survivors. The same seed draws the same mutants."""
+FOLDER gets a copy of the committed sources, a build of them, the mutants, and rows.jsonl, from which an interrupted run
+goes on. A mutant that does not compile, or whose object is the same, does not count; one with which the tests fail,
+crash or take ten times as long is killed. Equivalent ones count as survivors. The same seed draws the same mutants."""
 
 import argparse
 import difflib
@@ -42,7 +42,8 @@ class Tree:
 
     def __init__(self, folder, cmake):
         self.source, self.build = folder / "tree", folder / "build"
-        shutil.rmtree(self.source, ignore_errors=True)  # a file that has gone would be compiled, too
+        for old in (self.source, folder / "mutants"):  # a file that has gone would be compiled, too
+            shutil.rmtree(old, ignore_errors=True)
         self.source.mkdir(parents=True)
         archive = subprocess.run(["git", "archive", "HEAD"], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
         subprocess.run(["tar", "-x", "-m", "-C", str(self.source)], input=archive, check=True)
@@ -58,6 +59,9 @@ class Tree:
     def object_hash(self, file):
         found = list(self.build.glob(f"CMakeFiles/*.dir/{file}.o"))
         return hashlib.sha256(b"".join(path.read_bytes() for path in found)).hexdigest() if found else ""
+
+    def read(self, file):
+        return (self.source / file).read_text(encoding="utf-8")
 
     def write(self, file, text):
         (self.source / file).write_text(text, encoding="utf-8", errors="surrogateescape")
@@ -81,16 +85,16 @@ def mutator(folder):
     return dict(os.environ, PYTHONPATH=str(there))
 
 
-def mutants_of(folder, files):
+def mutants_of(folder, tree, files):
     """(file, the mutant's text) of all of universalmutator's for a room, without those of comments."""
     environment, found = mutator(folder), []
     for file in files:
         out = folder / "mutants" / file
         if not out.exists():
             out.mkdir(parents=True)
-            run([sys.executable, "-m", "universalmutator.genmutants", str(ROOT / file), "cpp", "--noCheck",
+            run([sys.executable, "-m", "universalmutator.genmutants", str(tree.source / file), "cpp", "--noCheck",
                  "--mutantDir", str(out)], env=environment, cwd=out)
-        original = (ROOT / file).read_text(encoding="utf-8")
+        original = tree.read(file)
         for path in sorted(out.glob("*.mutant.*")):
             text = path.read_text(encoding="utf-8", errors="surrogateescape")
             if not re.match(r"\s*(//|#include|$)", change_of(original, text)[0]):
@@ -107,7 +111,7 @@ def change_of(before, after):
 
 
 def judge(tree, room, file, text, limit_s):
-    original = (ROOT / file).read_text(encoding="utf-8")
+    original = tree.read(file)
     usual = tree.object_hash(file)
     tree.write(file, text)
     try:
@@ -142,12 +146,13 @@ def main():
     known = {(row["seed"], row["mutant"]): row for row in rows}
     for room in rooms:
         patterns, tags = ROOMS[room]
-        files = sorted(str(path.relative_to(ROOT)) for pattern in patterns.split() for path in ROOT.glob(pattern))
+        files = sorted(str(path.relative_to(tree.source)) for pattern in patterns.split()
+                       for path in tree.source.glob(pattern))
         begun = time.monotonic()
-        if not tree.passes(tags, 600):
+        if not tree.made() or not tree.passes(tags, 600):  # without the last mutant of the room before
             sys.exit(f"{room}: the tests fail without any mutant")
         limit_s = 10 + 10 * (time.monotonic() - begun)
-        mutants = mutants_of(folder, files)
+        mutants = mutants_of(folder, tree, files)
         random.Random(args.seed).shuffle(mutants)
         counted = []
         for file, name, text in mutants:
@@ -155,7 +160,7 @@ def main():
                 break
             row = known.get((args.seed, name))
             if row is None:
-                old, new = change_of((ROOT / file).read_text(encoding="utf-8"), text)
+                old, new = change_of(tree.read(file), text)
                 row = {"seed": args.seed, "room": room, "mutant": name, "file": file, "old": old.strip(),
                        "new": new.strip(), "outcome": judge(tree, room, file, text, limit_s)}
                 with open(rows_file, "a", encoding="utf-8") as out:
