@@ -1,12 +1,14 @@
 #include "common/backends/host_memory_backend.h"
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "common/machine/memory.h"
 #include "common/processes/topology.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace busbar {
 
@@ -29,11 +31,15 @@ InPlaceOffsets HostMemoryBackend::in_place_offsets(const Operation& op, int rank
 Backend::MemoryLimit HostMemoryBackend::limit_with(double copies, std::string_view library) const {
   const HostMemory memory = free_host_memory();
   // 0.8: leaves room for other processes and the page cache.
-  const double message = 0.8 * static_cast<double>(memory.free_bytes) / ranks_on_host_ / (2 + copies);
-  return {
-      static_cast<std::size_t>(2 * message),
-      fmt::format("{:.1f} GiB free ({}) x 0.8 / {} ranks on this host / (2 buffers + {} of {} own)",
-                  static_cast<double>(memory.free_bytes) / (1 << 30), memory.source, ranks_on_host_, copies, library)};
+  const double share = 0.8 * static_cast<double>(memory.free_bytes) / ranks_on_host_;
+  std::string arithmetic =
+      fmt::format("{:.1f} GiB free ({}) x 0.8 / {} on this host", static_cast<double>(memory.free_bytes) / (1 << 30),
+                  memory.source, counted(ranks_on_host_, "rank"));
+  if (copies > 0) {
+    arithmetic += fmt::format(" x 2 / {}, because {} itself may allocate up to {} x the buffer size", 2 + copies,
+                              library, copies);
+  }
+  return {static_cast<std::size_t>(2 * share / (2 + copies)), std::move(arithmetic)};
 }
 
 void* HostMemoryBackend::allocate(int /*local*/, std::size_t nbytes) {

@@ -28,8 +28,7 @@ Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, con
   const std::int64_t least = world.min(mine);
   const std::int64_t owner = world.min(mine == least ? std::int64_t{world.rank()} : std::int64_t{world.size()});
   limit.bytes_per_rank = static_cast<std::size_t>(least);
-  std::string text = limit.arithmetic;
-  if (world.size() > 1) text += fmt::format(" on {}", hostname());
+  const std::string text = world.size() > 1 ? fmt::format("on {}: {}", hostname(), limit.arithmetic) : limit.arithmetic;
   limit.arithmetic = world.broadcast(text, static_cast<int>(owner));
   return limit;
 }

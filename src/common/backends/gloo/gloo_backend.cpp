@@ -128,7 +128,7 @@ class GlooBackend final : public HostMemoryBackend {
   }
 
   MemoryLimit memory_limit(const Collective& c) const override {
-    MemoryLimit limit = limit_with(copies_of(c.id), "Gloo's");
+    MemoryLimit limit = limit_with(copies_of(c.id), "Gloo");
     if (c.id == CollectiveId::reduce_scatter && limit.bytes_per_rank > 2 * kMostToReduceScatter) {
       return {2 * kMostToReduceScatter, "Gloo's reduce_scatter counts bytes in an int"};
     }

@@ -101,7 +101,7 @@ class MpiBackend final : public HostMemoryBackend {
     return std::make_unique<Lifecycle>(*this);
   }
 
-  MemoryLimit memory_limit(const Collective& c) const override { return limit_with(library_copies(c), "MPI's"); }
+  MemoryLimit memory_limit(const Collective& c) const override { return limit_with(library_copies(c), "MPI"); }
 
   void group_begin(int) override { grouped_ = true; }
   void group_end(int) override {
