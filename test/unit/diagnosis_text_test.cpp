@@ -48,6 +48,18 @@ TEST_CASE("Columns line up", "[diagnosis]") {
   CHECK(text.find("communicator", head) - head == text.find("communicator 1", row) - row);
 }
 
+TEST_CASE("A communicator whose ranks were matched without its commId is marked", "[diagnosis]") {
+  Diagnosis diagnosis = of_many_ranks(2);
+  diagnosis.communicators.emplace_back();
+  diagnosis.communicators[0].name = "communicator 1";
+  const std::string mark = "  * these logs have no commId: ranks were matched by size and order of creation";
+  CHECK(diagnosis_text(diagnosis).find(mark) == std::string::npos);
+  diagnosis.communicators[0].heuristic = true;
+  const std::string text = diagnosis_text(diagnosis);
+  CHECK(text.find("communicator 1 *") != std::string::npos);
+  CHECK(text.find(mark) != std::string::npos);
+}
+
 TEST_CASE("Nothing in a log steers the terminal or breaks the JSON", "[diagnosis]") {
   Diagnosis diagnosis = of_many_ranks(1);
   diagnosis.facts = {{"host", "\x1b[2J\xff\x01"}};

@@ -85,7 +85,7 @@ std::string communicators(const Diagnosis& diagnosis) {
     slow.insert(slow.end(), init.slow_phases.begin(), init.slow_phases.end());
   }
   std::string text = table("Communicators (ranks whose logs show it)", std::move(rows));
-  if (heuristic) text += "  * joined over ranks by size and order of creation, because there is no commId\n";
+  if (heuristic) text += "  * these logs have no commId: ranks were matched by size and order of creation\n";
   return text + lines("Slow phases of initialization", slow);
 }
 
