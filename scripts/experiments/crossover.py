@@ -18,7 +18,7 @@ from experiment import arguments, executable, machine, run_job, size_text, table
 
 PAIR = ("recursive_doubling", "ring")
 BAND = 0.02
-LOOK_Z = 2.289  # of looks after 15, 30 and 60 rounds; docs/evidence/statistics.md
+INTERIM_Z = 2.204  # of 2.75 %, the level of each of the two interim analyses (kLookLevel in statistics/paired.h)
 
 
 def ratio_of(first, second):
@@ -26,7 +26,7 @@ def ratio_of(first, second):
     logs = [math.log(b / a) for a, b in zip(first, second)]
     n = len(logs)
     walsh = sorted((logs[i] + logs[j]) / 2 for i in range(n) for j in range(i, n))
-    k = max(0, math.floor(len(walsh) / 2 - LOOK_Z * math.sqrt(n * (n + 1) * (2 * n + 1) / 24)))
+    k = max(0, math.floor(len(walsh) / 2 - INTERIM_Z * math.sqrt(n * (n + 1) * (2 * n + 1) / 24)))
     middle = (walsh[(len(walsh) - 1) // 2] + walsh[len(walsh) // 2]) / 2
     return math.exp(middle), math.exp(walsh[k]), math.exp(walsh[len(walsh) - 1 - k])
 
