@@ -52,7 +52,7 @@ class Repeat(Case):
         self.fails(suite.execute([BUSBAR, "repeat", "-n", "3"]), 255, "after --")
         self.fails(self.repeat("-n", "1"), 255, "--launches", "1")
         self.fails(self.repeat("--spacedd", "1"), 255, "--spaced")
-        self.fails(self.repeat("-n", "2", command=[*BENCHMARK, "-J", "mine.json"]), 255, "of its own")
+        self.fails(self.repeat("-n", "2", command=[*BENCHMARK, "-J", "mine.json"]), 255, "its own -J")
         self.fails(suite.mpirun(2, [BUSBAR, "repeat", "-n", "2", "--", "true"]), 255, "without mpirun")
 
     def test_it_goes_on_where_it_was_ended(self):

@@ -53,8 +53,9 @@ void require_usable_gpus(std::span<const HostFacts> hosts) {
   const auto without = hosts_where(hosts, [](const HostFacts& h) { return !has_gpu(h); });
   if (!without.empty()) {
     const auto with = hosts_where(hosts, has_gpu);
-    throw_not_possible(fmt::format("some hosts have GPUs ({}) and some have none ({}): leave out the latter, {}",
-                                   host_names(with), host_names(without), kForceMpi));
+    throw_not_possible(
+        fmt::format("some hosts have GPUs ({}), and some have none ({}): start no ranks on those without, {}",
+                    host_names(with), host_names(without), kForceMpi));
   }
   const auto dead = hosts_where(hosts, [](const HostFacts& h) { return h.gpus_usable == 0; });
   if (!dead.empty()) {

@@ -73,8 +73,8 @@ RepeatOptions read_options(int argc, char** argv) {
       options.command, [](const std::string& word) { return word.find("{json}") != std::string::npos; });
   if (!placed && std::ranges::any_of(options.command, own_file)) {
     throw_bad_config(
-        "each launch gets a -J of its own: leave it out of the command (--keep DIR keeps those files, -J FILE before "
-        "-- the result)");
+        "busbar repeat gives each launch its own -J: leave -J out of the command; --keep DIR keeps the launches' "
+        "files, and -J FILE before -- the merged result");
   }
   return options;
 }
