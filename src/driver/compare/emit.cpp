@@ -219,12 +219,13 @@ std::string why_no_environment(std::span<const std::string> varied_names) {
 
 std::string emission_hint(std::span<const std::string> varied_names) {
   const auto winners = [](std::string_view option) {
-    return fmt::format("the winners as settings for every launch: {}; --verify launches with and without them", option);
+    return fmt::format("to keep the winners as settings of every launch, add {}; --verify tests them in new launches",
+                       option);
   };
   if (why_no_ompi_rules(varied_names).empty()) return winners("--emit-ompi-rules FILE");
   if (why_no_tuner_table(varied_names).empty()) return winners("--emit-tuner FILE.csv");
   if (!why_no_environment(varied_names).empty()) return {};
-  return "the best single setting for every launch: --emit-env FILE; --verify launches with and without it";
+  return "to keep the best single setting for every launch, add --emit-env FILE; --verify tests it in new launches";
 }
 
 namespace {

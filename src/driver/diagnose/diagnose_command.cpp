@@ -94,7 +94,7 @@ std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInpu
     if (flights.empty()) {
       throw Error(ExitCode::bad_config,
                   fmt::format("--flight {}: no flight record there; busbar's jobs keep theirs in /dev/shm of each "
-                              "host, or $TMPDIR if that is full, until the next run after a day",
+                              "host ($TMPDIR if that is full); a run that starts a day later removes them",
                               in_quotes(folder.string())));
     }
     flights = flights_of_job(std::move(flights), options.jobid);

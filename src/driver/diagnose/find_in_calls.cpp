@@ -282,11 +282,12 @@ Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting,
 Finding slow(const TorchGroup& timed) {
   std::vector<int> ranks;
   for (const TorchRank& one : timed) ranks.push_back(one.rank);
-  return make_finding(Verdict::slow_not_hung,
-                      fmt::format("{} timed out in {} and continued afterwards: slow, not hung", list_ranks(ranks),
-                                  call_of(*timed.front().state)),
-                      {"calls follow the watchdog's message, or it says that the collective completed"},
-                      {remedy("longer-timeout")});
+  return make_finding(
+      Verdict::slow_not_hung,
+      fmt::format("{} timed out in {} and continued afterwards: slow, not hung", list_ranks(ranks),
+                  call_of(*timed.front().state)),
+      {"after the watchdog's message there are further calls, or it says that the collective completed"},
+      {remedy("longer-timeout")});
 }
 
 /// A timeout whose cause the watchdog's lines do not show.
