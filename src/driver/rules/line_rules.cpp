@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, 22> kKinds{
     "hardware", "unreachable", "resource",  "config",    "refused", "call-mismatch", "size-mismatch", "fallout",
     "victim",   "harmless",    "other",     "traceback", "absent",  "late",          "stopped",       "host-lost",
     "stalled",  "ended",       "exception", "no-error",  "healthy", "error"};
-constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "speaker", "nobody", "named"};
+constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "writer", "nobody", "named"};
 constexpr std::array<std::string_view, 4> kWhere{"everywhere", "nccl", "start", "help"};
 
 constexpr int kSitePriority = -5;  ///< the most general rules of ours have less
@@ -135,8 +135,9 @@ struct LineRules::Patterns {
   std::vector<std::vector<int>> of_rule;                  ///< a rule matches if all of its own do
   RE2::Set literals{pattern_options(), RE2::UNANCHORED};  ///< of which a line needs one for a closer check
   int nliterals = 0;                                      ///< those that `all` needs; `signs` follow
+  std::size_t unfiltered = 0;                             ///< expressions of `all` that need none
   std::map<std::string, Pattern, std::less<>> lists;      ///< each finds any word of its list
-  std::map<std::string, Facts, std::less<>> tells;
+  std::map<std::string, Facts, std::less<>> shapes;
 };
 
 /// State that is needed while the files are read.
@@ -224,7 +225,7 @@ struct LineRules::Reader {
                {"rules", [&](const YamlValue& v) { v.each_item([&](const YamlValue& one) { read_rule(one); }); }},
                {"shapes",
                 [&](const YamlValue& v) {
-                  v.each([&](const YamlValue& one) { patterns.tells[std::string(one.key)].read(one); });
+                  v.each([&](const YamlValue& one) { patterns.shapes[std::string(one.key)].read(one); });
                 }},
                {"lists",
                 [&](const YamlValue& v) {
@@ -245,6 +246,7 @@ struct LineRules::Reader {
     Patterns& patterns = *result.patterns_;
     std::vector<int> unfiltered;
     patterns.all.AllPotentials({}, &unfiltered);
+    patterns.unfiltered = unfiltered.size();
     const auto is_unfiltered = [&](int place) { return contains(unfiltered, place); };
     for (const std::vector<int>& of_rule : patterns.of_rule) {
       if (!std::ranges::all_of(of_rule, is_unfiltered)) continue;
@@ -285,7 +287,14 @@ LineRules LineRules::read(std::span<const RuleFile> files) {
   return result;
 }
 
-bool LineRules::may_match(std::string_view line) const { return patterns_->literals.Match(line, nullptr); }
+bool LineRules::may_match(std::string_view line) const {
+  if (!patterns_->literals.Match(line, nullptr)) return false;
+  std::vector<int> literals, possible;
+  patterns_->literals.Match(line, &literals);
+  if (std::ranges::any_of(literals, [&](int one) { return one >= patterns_->nliterals; })) return true;
+  patterns_->all.AllPotentials(literals, &possible);  // a rule may need several literals
+  return possible.size() > patterns_->unfiltered;
+}
 
 std::vector<const LineRule*> LineRules::matches(std::string_view line, bool help) const {
   std::vector<int> literals, found;
@@ -323,16 +332,16 @@ std::string LineRules::without(std::string_view list, std::string_view line) con
 }
 
 LineFacts LineRules::facts_in(std::string_view list, std::string_view line) const {
-  return patterns_->tells.find(list)->second.facts_in(line);
+  return patterns_->shapes.find(list)->second.facts_in(line);
 }
 
 LineShape LineRules::shape_in(std::string_view list, std::string_view line) const {
-  return patterns_->tells.find(list)->second.shape_of(line);
+  return patterns_->shapes.find(list)->second.shape_of(line);
 }
 
 bool LineRules::is_known(std::string_view message) const {
   const auto begins = [&](const std::string& words) { return message.starts_with(words); };
-  return std::ranges::any_of(chatter_, begins) || patterns_->tells.find("facts")->second.any.Match(message, nullptr);
+  return std::ranges::any_of(chatter_, begins) || patterns_->shapes.find("facts")->second.any.Match(message, nullptr);
 }
 
 std::string_view name_of(RuleKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
