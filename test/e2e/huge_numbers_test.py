@@ -2,8 +2,8 @@
 that spoke of 2,000,000,000 ranks: it listed all those that were missing.
 
 Every number of an example of every kind of file is replaced by 2^31 - 1, one after the other, and the command that
-reads the file must end as it ends for any bad file, within 512 MB. `make test-more` takes all recorded files of a kind
-instead of one, and -1 and 2^64 - 1 as well.
+reads the file must end as it ends for any bad file, within 512 MB. CI takes every third number of one recorded file of a kind;
+`make test-more` takes every number of all of them, and -1 and 2^64 - 1 as well.
 """
 
 import concurrent.futures
@@ -217,8 +217,8 @@ class HugeNumbers(unittest.TestCase):
     def texts(self, examples, mutants=mutants_of_text):
         for value in VALUES:
             seen = set()
-            for example in examples:
-                yield from mutants(example, value, seen)
+            every = itertools.chain.from_iterable(mutants(example, value, seen) for example in examples)
+            yield from itertools.islice(every, 0, None, 1 if suite.MORE else 3)
 
     def test_logs_of_nccl(self):
         jobs = [("init_not_joined", "2.18.3"), ("rank_lagging_torch", "2.28.9"), ("hw_fault_ib", "2.4.8")]
