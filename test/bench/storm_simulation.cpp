@@ -145,14 +145,14 @@ std::size_t descriptors() {
                                                 std::filesystem::directory_iterator()));
 }
 
-/// Lets each host's speaker do it, all at the same moment, and prints what it cost.
+/// Lets each host's reporter do it, all at the same moment, and prints what it cost.
 void storm(const std::string& name, Job& job, int from, const std::function<bool(const JobView&)>& speak) {
   job.forget();
   std::atomic<bool> go = false, over = false;
   std::atomic<int> spoke = 0;
-  std::vector<std::thread> speakers;
+  std::vector<std::thread> reporters;
   for (int host = from; host < job.nhosts(); ++host) {
-    speakers.emplace_back([&, view = job.seen_by(host)] {
+    reporters.emplace_back([&, view = job.seen_by(host)] {
       while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       spoke += speak(view) ? 1 : 0;
     });
@@ -167,7 +167,7 @@ void storm(const std::string& name, Job& job, int from, const std::function<bool
   });
   const auto begun = Clock::now();
   go = true;
-  for (std::thread& speaker : speakers) speaker.join();
+  for (std::thread& reporter : reporters) reporter.join();
   const std::chrono::duration<double> took = Clock::now() - begun;
   over = true;
   counts.join();

@@ -251,7 +251,7 @@ TEST_CASE("answers that came while the asking process did not run are not missed
   CHECK(status == 0);
 }
 
-TEST_CASE("a word reaches who was too busy to answer, after the speaker has gone", "[peers][slow]") {
+TEST_CASE("a word reaches who was too busy to answer, after the reporter has gone", "[peers][slow]") {
   std::promise<void> entered, release;
   std::promise<std::string> heard;
   const auto handle = [&](std::string_view request) -> std::string {

@@ -34,18 +34,18 @@ void collectively(const Comm& comm, const std::string& step, const std::function
   const std::int64_t first = comm.min(failure.code != 0 ? std::int64_t{comm.rank()} : nobody);
   if (first == nobody) return;
 
-  const int speaker = static_cast<int>(first);
+  const int first_failed = static_cast<int>(first);
   const std::int64_t others = comm.sum(std::int64_t{failure.code != 0 ? 1 : 0}) - 1;
-  comm.broadcast(&failure.code, sizeof failure.code, speaker);
+  comm.broadcast(&failure.code, sizeof failure.code, first_failed);
   const auto exit_code = static_cast<ExitCode>(failure.code);
   // If every rank finds the same error in the command line or the plan, no rank needs to be blamed.
   const bool common =
       others + 1 == comm.size() && (exit_code == ExitCode::bad_config || exit_code == ExitCode::not_possible);
-  if (comm.rank() == speaker && !common) {
-    failure.text = fmt::format("rank {} on {}, {}: {}", speaker, hostname(), step, failure.text);
+  if (comm.rank() == first_failed && !common) {
+    failure.text = fmt::format("rank {} on {}, {}: {}", first_failed, hostname(), step, failure.text);
     if (others > 0) failure.text += fmt::format(" (and {})", counted(others, "more rank"));
   }
-  throw AgreedError(exit_code, comm.broadcast(failure.text, speaker));
+  throw AgreedError(exit_code, comm.broadcast(failure.text, first_failed));
 }
 
 void on_process0(const Comm& comm, const std::function<void()>& work) {

@@ -28,7 +28,7 @@ struct Asked {
 struct Collected {
   std::size_t own = 0;  ///< this process's host
   std::vector<HostEvidence> hosts;
-  std::vector<int> speaker;       ///< for each host: the rank that answered last, at first its lowest
+  std::vector<int> contact;       ///< for each host: the rank that answered last, at first its lowest
   std::vector<bool> passed_over;  ///< hosts that are not asked
 };
 
@@ -57,7 +57,7 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
         host.reached = true;
         host.why_not.clear();
         host.silence = Silence::none;
-        all.speaker[asked[i].host] = asked[i].rank;
+        all.contact[asked[i].host] = asked[i].rank;
         continue;
       }
     } catch (const Error&) {
@@ -71,17 +71,17 @@ void ask(const JobView& view, const std::vector<Asked>& asked, milliseconds limi
   }
 }
 
-/// Asks the speaker of every other host, then all ranks of the hosts that did not answer. If a host did not answer the
+/// Asks the contact of every other host, then all ranks of the hosts that did not answer. If a host did not answer the
 /// last time, all its ranks are asked at once.
 void ask_hosts(const JobView& view, Collected& all, milliseconds limit) {
   constexpr std::size_t kMostPerHost = 16;
   std::vector<Asked> first, others;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
     if (h == all.own || all.passed_over[h]) continue;
-    first.push_back({h, all.speaker[h]});
+    first.push_back({h, all.contact[h]});
     const bool was_silent = all.hosts[h].silence != Silence::none;
     for (std::size_t i = 0; i < std::min(view.hosts[h].size(), kMostPerHost); ++i) {
-      if (view.hosts[h][i] != all.speaker[h]) (was_silent ? first : others).push_back({h, view.hosts[h][i]});
+      if (view.hosts[h][i] != all.contact[h]) (was_silent ? first : others).push_back({h, view.hosts[h][i]});
     }
   }
   ask(view, first, limit, all);
@@ -102,8 +102,8 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick) {
   all.own = static_cast<std::size_t>(view.hosts.empty() ? 0 : view.host_index());
   all.hosts.resize(std::max<std::size_t>(view.hosts.size(), 1));
   for (const std::vector<int>& ranks : view.hosts) {
-    all.hosts[all.speaker.size()].host = view.peers[ranks.front()].host;
-    all.speaker.push_back(ranks.front());
+    all.hosts[all.contact.size()].host = view.peers[ranks.front()].host;
+    all.contact.push_back(ranks.front());
   }
   const std::vector<bool> met = hosts_reached_at_start(view);
   for (const bool one : met) all.passed_over.push_back(quick && !one);
@@ -144,8 +144,8 @@ std::vector<PeerAddress> those_before(const JobView& view) {
   return peers;
 }
 
-std::optional<std::string> alarm_others(const JobView& view, int speaker) {
-  const std::vector<PeerAddress> peers = speaker != view.rank ? std::vector{view.peers[speaker]} : those_before(view);
+std::optional<std::string> alarm_others(const JobView& view, int reporter) {
+  const std::vector<PeerAddress> peers = reporter != view.rank ? std::vector{view.peers[reporter]} : those_before(view);
   for (const PeerReply& reply : ask_peers(peers, view.token, kAlarm, milliseconds(1500))) {
     if (reply.result == PeerProbe::Result::ok) return reply.text;
   }

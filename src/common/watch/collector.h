@@ -19,11 +19,11 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick);
 /// takes O(N log N) questions.
 std::vector<PeerAddress> those_before(const JobView& view);
 
-/// Alarms the processes that should collect before this one: the host's speaker, or if this is it, the hosts before it
+/// Alarms the processes that should collect before this one: the host's reporter, or if this is it, the hosts before it
 /// in the job. Returns the first answer; nullopt if none answers.
-std::optional<std::string> alarm_others(const JobView& view, int speaker);
+std::optional<std::string> alarm_others(const JobView& view, int reporter);
 
-/// Before the watchers know each other: how long after its limit a host's speaker waits before it reports what its own
+/// Before the watchers know each other: how long after its limit a host's reporter waits before it reports what its own
 /// host knows [s]. `local`: the records of this host. It does not wait if a process is gone or stopped here. Rank 0's
 /// host gives such a host time to end the job; the others report if rank 0's host has not.
 double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> local);

@@ -210,7 +210,7 @@ void Watchdog::rest() {
 }
 
 void Watchdog::failing() {
-  // This record shows the process that ends the job, through the others' speaker, whether anything is left to explain.
+  // This record shows the process that ends the job, through the others' reporter, whether anything is left to explain.
   record_->end(Ending::failed);
   if (view().peers.size() > 1) {
     record_->keep();

@@ -82,13 +82,13 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kLookApart{2000};  ///< RAS's counters are compared over this time
 constexpr std::chrono::milliseconds kRasLimit{3000};
 
-bool lives(const RankEvidence& rank) { return rank.process.life == ProcessState::Life::alive; }
+bool is_alive(const RankEvidence& rank) { return rank.process.life == ProcessState::Life::alive; }
 
 /// How to ask NCCL's RAS about the job's processes on this host; empty if they run without NCCL.
 std::optional<RasQuestion> ras_question(const HostEvidence& host, const RasHazards& hazards) {
   std::optional<int> version;
   for (const RankEvidence& rank : host.ranks) {
-    if (!lives(rank)) continue;
+    if (!is_alive(rank)) continue;
     version = mapped_nccl_version(rank.flight.pid);
     if (version && *version > 0) break;
   }
@@ -151,7 +151,7 @@ HostEvidence host_of(std::string name, std::vector<FlightState> flights) {
 void look_at_this_host(HangEvidence& evidence) {
   for (HostEvidence& host : evidence.hosts) {
     if (host.host != evidence.reporter_host) continue;
-    if (std::ranges::any_of(host.ranks, lives)) {
+    if (std::ranges::any_of(host.ranks, is_alive)) {
       look_here(host, ras_hazards(evidence), evidence.ras);
     } else {
       host.troubles = host_troubles(error_counters());
