@@ -77,7 +77,8 @@ test-second-mpi: test-deps configure
 
 test-more: test-deps build-all  ## What CI has no time for: ends of runs 200 times; a real Prometheus; MPICH, every suite
 	@$(with_launcher) BUSBAR_BUILD="$$(realpath '$(BUILDDIR)')" BUSBAR_MORE=1 \
-	  sh -ec 'for test in $$(grep -l "suite\.in_more\|suite\.MORE" test/*/*_test.py); do python3 "$$test"; done; \
+	  sh -ec 'scripts/fetch-nccl-wheels.sh || true; bash test/e2e/nccl_on_fakes_test.sh "$$BUSBAR_BUILD"; \
+          for test in $$(grep -l "suite\.in_more\|suite\.MORE" test/*/*_test.py); do python3 "$$test"; done; \
           "$$BUSBAR_BUILD/test/test_unit" "[field]"'
 	@$(MAKE) --no-print-directory test MPI=mpich PRESET=mpich BUILDDIR=build-mpich ARGS="$(or $(ARGS),-R '^(mpi|e2e|faults)_')"
 

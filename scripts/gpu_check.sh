@@ -3,7 +3,7 @@
 #   scripts/gpu_check.sh [--list] [--dry-run] [--part 1|2|3] [--time SECONDS] [--estimates FILE] [--json FILE]
 #                        [--logs DIR] [STAGE...]    all stages without names
 # Every stage ends as PASS, FAIL or SKIP (with the reason). Exit codes: 0 none failed, 1 one did, 5 no GPU or no NCCL of
-# 2.28 or newer is here, 8 none failed but time (570 s unless said otherwise) was too short for all; each part fits by
+# 2.19 or newer is here, 8 none failed but time (570 s unless said otherwise) was too short for all; each part fits by
 # its stages' limits.
 # --dry-run says which stages would run, on which GPUs, and why others would not; --recorded FILE shows it the GPUs of
 # another machine (nvidia-smi's lines, as in facts.log). --estimates FILE: a JSON file of before, by whose times more

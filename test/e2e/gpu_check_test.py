@@ -300,7 +300,7 @@ class GpuCheck(suite.Case):
         home = self.path("site/nvidia/nccl")
         os.makedirs(os.path.join(home, "lib"))
         self.write("site/nvidia/nccl/lib/libnccl.so.2", "")
-        old = "the NCCL library found is 2.27.5, too old: install NCCL 2.28.0 or newer"
+        old = "the NCCL library found is 2.18.6, too old: install NCCL 2.19.0 or newer"
         self.executable("build/all_reduce_perf", f"#!/bin/sh\nif [ \"$NCCL_HOME\" = {home} ]; then\n"
                         f"echo '# library=NCCL 2.28.9'\nelse\necho 'busbar: error: {old}' >&2\nexit 5\nfi\n")
         done = self.check("kernels", "single", PYTHONPATH=self.path("site"))

@@ -91,6 +91,26 @@ if ! sed -n 2p <<<"$last" |
   failures=$((failures + 1))
 fi
 
+# The oldest NCCL: no alltoall, gather, scatter, windows, device API, shrink and types of 8 bits.
+newest=$NCCL_HOME
+export NCCL_HOME=$test_dir/fake_nccl_old
+for c in all_reduce alltoall gather scatter; do
+  expect 0 "$c" -g 3 -b 64 -e 64K -f 32 -n 2 -d int32 -R 1
+  expect 0 "$c" -t 2 -b 4K -e 4K -n 2 -m 2
+done
+expect 0 scatter -g 2 -b 4K -e 4K -J "$report"
+last=$(cat "$report")
+expect_text "NCCL has scatter from 2.28 on, and this is 2.19.4: sends and receives, in a group"
+rm -f "$report"
+expect 0 all_gather -g 2 -b 4K -e 4K -n 1 -d f8e4m3,int32
+expect_text "NCCL has f8e4m3 from 2.24.0 on, and this is 2.19.4"
+expect 5 all_reduce -g 2 -b 4K -e 4K -R 2
+expect_text "-R 2 needs the windows of NCCL 2.27.0 and newer, and this is 2.19.4"
+expect 5 all_reduce -g 2 -b 4K -e 4K -R 2 -D 1
+expect 0 comm -g 2 -n 2
+expect_text "NCCL 2.19.4 has no ncclCommShrink, which came with 2.27"
+NCCL_HOME=$newest
+
 # Pairs: every pattern and round over lanes and groups; a communicator of its own per variant.
 for options in "-g 4" "-t 2 -g 2" "-t 4 -m 3" "-g 2 -G 2" "-t 2 -R 2 --stat --max-time 0.5"; do
   for pattern in "--pattern latency" "--pattern oneway --window 5" "--pattern both --window 64 --pairs all"; do

@@ -1,5 +1,5 @@
-// A stand-in for libnccl.so.2 (2.28.9; 2.29.7 with FAKE_NCCL_GROWS) inside one process, on the streams of
-// fake_cuda.cpp. It is as strict as NCCL where that finds errors of ours: the calls of a group run at once, every send
+// A stand-in for libnccl.so.2 inside one process, on the streams of fake_cuda.cpp. It is 2.28.9, with FAKE_NCCL_GROWS
+// 2.29.7, with FAKE_NCCL_OLD 2.19.4. It is as strict as NCCL where that finds errors of ours: the calls of a group run at once, every send
 // reading before any receive is written; joining a communicator, registering a window and the first use of a function
 // wait for all ranks (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a receive that no
 // send of its size answers never completes. Buffers, operations, windows and communicators are checked as NCCL or CUDA
@@ -604,7 +604,7 @@ int launch_on_device(const fake_gpu::DeviceComm& device, const busbar::DeviceCal
     return static_cast<int>(cudaErrorIllegalAddress);
   };
   if (call.blocks > device.barriers) return refuse("a device kernel of more blocks than have barriers");
-  for (const ncclWindow_t window : {call.send_window, call.recv_window}) {
+  for (void* const window : {call.send_window, call.recv_window}) {
     if (!comm->in_windows.contains(window)) return refuse("a device kernel without a window");
   }
   if (fake_gpu::chosen_device() != comm->device) return refuse("a device kernel on another device than its rank's");
@@ -626,6 +626,8 @@ extern "C" {
 
 #ifdef FAKE_NCCL_GROWS
 constexpr int kVersion = 22907;
+#elif defined(FAKE_NCCL_OLD)
+constexpr int kVersion = 21904;
 #else
 constexpr int kVersion = 22809;
 #endif
@@ -672,6 +674,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   make_child(comm, call, call + " of color " + std::to_string(color), key, comm->world->nranks, made, "ncclCommSplit");
   return t_depth == 0 ? flush() : ncclSuccess;
 }
+#ifndef FAKE_NCCL_OLD
 ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* made, ncclConfig_t*, int) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   if (count <= 0 || count >= comm->world->nranks) return warn(ncclInvalidArgument, "invalid number of excluded ranks");
@@ -682,6 +685,7 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int* excluded, int count, ncclComm_
   make_child(comm, call, call, 0, comm->world->nranks - count, made, "ncclCommShrink");
   return t_depth == 0 ? flush() : ncclSuccess;
 }
+#endif
 #ifdef FAKE_NCCL_GROWS
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId* id) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
@@ -775,6 +779,7 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   return take_out(comm->registered, handle);
 }
+#ifndef FAKE_NCCL_OLD
 /// dev_runtime.cc: of memory that has a handle (ncclMemAlloc's), aligned, and of one size on all ranks, since they
 /// place it one like the other.
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t nbytes, ncclWindow_t* window, int) {
@@ -830,6 +835,7 @@ ncclResult_t ncclDevCommDestroy(ncclComm_t comm, const ncclDevComm_t* made) {
   delete device;
   return ncclSuccess;
 }
+#endif
 
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* op, void* scalar, ncclDataType_t type, ncclScalarResidence_t,
                                       ncclComm_t comm) {
@@ -906,6 +912,7 @@ ncclResult_t ncclAllGather(const void* in, void* out, std::size_t count, ncclDat
       },
       one_task(comm, fake_tells::all_gather, Call{count, type}));
 }
+#ifndef FAKE_NCCL_OLD
 ncclResult_t ncclGather(const void* in, void* out, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                         cudaStream_t stream) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
@@ -936,6 +943,7 @@ ncclResult_t ncclAlltoAll(const void* in, void* out, std::size_t count, ncclData
   return add_collective(comm, stream, in, all, out, all, {count, type}, given_to_all,
                         transfer_tasks(comm, Call{count, type}));
 }
+#endif
 ncclResult_t ncclSend(const void* in, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;

@@ -14,8 +14,8 @@ TEST_CASE("NCCL's version number reads as people write it", "[nccl]") {
   CHECK(nccl_version_text(2804) == "2.8.4");
 }
 
-TEST_CASE("Every release before 2.28 is too old", "[nccl]") {
-  CHECK(22707 < kMinNcclVersion);
+TEST_CASE("Every release before 2.19 is too old", "[nccl]") {
+  CHECK(21806 < kMinNcclVersion);
   CHECK(2804 < kMinNcclVersion);
-  CHECK(22803 >= kMinNcclVersion);
+  CHECK(21901 >= kMinNcclVersion);
 }

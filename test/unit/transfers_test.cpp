@@ -179,6 +179,16 @@ TEST_CASE("Blocks go to the root, from it, or to all", "[transfers]") {
   CHECK(plan == std::vector<Transfer>{{Transfer::Kind::send, 1, 0, 12}});
 }
 
+TEST_CASE("What NCCL before 2.28 lacks is sent in equal blocks", "[transfers][nccl]") {
+  for (const Collective* c : {&kAlltoall, &kGather, &kScatter}) {
+    for (int nranks : {1, 2, 3, 5, 8}) {
+      for (int root : {0, nranks - 1}) {
+        check_against_meaning(*c, {.count = 7, .elem_size = 4, .nranks = nranks, .root = root});
+      }
+    }
+  }
+}
+
 TEST_CASE("Offsets beyond 32 bits survive", "[transfers][nccl]") {
   const Problem p{.count = std::size_t{1} << 33, .elem_size = 1, .nranks = 8};
   std::vector<Transfer> plan;

@@ -4,6 +4,7 @@
 #include "kernels/wrong_data_cause.h"
 
 #include "kernels/number.h"
+#include "run_catch.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -123,11 +124,13 @@ void enter(Received& r, int rank, int times) {
   }
 }
 
+/// In CI a third of the types and operations with 50 ranks, which take most of the time.
 template <class Check>
 void for_each_reduction(Check check) {
   for (const DType dtype : kAllDTypes) {
     for (const Op op : kAllOps) {
       for (const int nranks : {2, 3, 4, 8, 50}) {
+        if (nranks == 50 && (static_cast<int>(dtype) + static_cast<int>(op)) % 3 != 0 && !more()) continue;
         for (const int rank : {0, nranks - 1}) {
           INFO(name(dtype) << ' ' << name(op) << " rank " << rank << '/' << nranks);
           check(dtype, op, nranks, rank);
@@ -140,8 +143,9 @@ void for_each_reduction(Check check) {
 }  // namespace
 
 TEST_CASE("a missing contribution names its rank in every dtype, op and number of ranks", "[kernels][unit][slow]") {
-  int named = 0;
+  int named = 0, tried = 0;
   for_each_reduction([&](DType dtype, Op op, int nranks, int rank) {
+    ++tried;
     Received r = reduced(dtype, op, nranks);
     enter(r, rank, 0);
     const WrongDataCause d = r.explain();
@@ -155,12 +159,13 @@ TEST_CASE("a missing contribution names its rank in every dtype, op and number o
     }
     named += d.cause == Cause::missing_contribution;
   });
-  CHECK(named > 650);  // of 720: where avg has a tolerance, most are determined all the same
+  CHECK(named > 0.9 * tried);  // where avg has a tolerance, most are determined all the same
 }
 
 TEST_CASE("a doubled contribution names its rank wherever it changes the result", "[kernels][unit][slow]") {
-  int named = 0;
+  int named = 0, tried = 0;
   for_each_reduction([&](DType dtype, Op op, int nranks, int rank) {
+    tried += op != Op::max && op != Op::min;
     Received r = reduced(dtype, op, nranks);
     enter(r, rank, 2);
     const WrongDataCause d = r.explain();
@@ -175,7 +180,7 @@ TEST_CASE("a doubled contribution names its rank wherever it changes the result"
     }
     named += d.cause == Cause::doubled_contribution;
   });
-  CHECK(named > 420);  // of 480
+  CHECK(named > 0.87 * tried);
 }
 
 TEST_CASE("a contribution that is missing from one chunk is named", "[kernels][unit]") {

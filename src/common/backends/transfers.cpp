@@ -30,12 +30,23 @@ void plan_alltoallv(const Problem& p, int rank, std::vector<Transfer>& out) {
   }
 }
 
+void plan_alltoall(const Problem& p, std::vector<Transfer>& out) {
+  for (int peer = 0; peer < p.nranks; ++peer) {
+    add(out, Transfer::Kind::send, peer, p.count * static_cast<std::size_t>(peer), p.count);
+    add(out, Transfer::Kind::receive, peer, p.count * static_cast<std::size_t>(peer), p.count);
+  }
+}
+
+std::size_t block_of(const Collective& c, const Problem& p, int rank) {
+  return c.block != nullptr ? c.block(p, rank) : p.count;
+}
+
 /// Every rank's block to `to`, or to all if that is -1.
 void plan_gather(const Collective& c, const Problem& p, int rank, int to, std::vector<Transfer>& out) {
   std::size_t at = 0;
   for (int peer = 0; peer < p.nranks; ++peer) {
-    const std::size_t count = c.block(p, peer);
-    if (to < 0 || to == peer) add(out, Transfer::Kind::send, peer, 0, c.block(p, rank));
+    const std::size_t count = block_of(c, p, peer);
+    if (to < 0 || to == peer) add(out, Transfer::Kind::send, peer, 0, block_of(c, p, rank));
     if (to < 0 || to == rank) add(out, Transfer::Kind::receive, peer, at, count);
     at += count;
   }
@@ -44,7 +55,7 @@ void plan_gather(const Collective& c, const Problem& p, int rank, int to, std::v
 void plan_scatter(const Collective& c, const Problem& p, int rank, std::vector<Transfer>& out) {
   std::size_t at = 0;
   for (int peer = 0; peer < p.nranks; ++peer) {
-    const std::size_t count = c.block(p, peer);
+    const std::size_t count = block_of(c, p, peer);
     if (rank == p.root) add(out, Transfer::Kind::send, peer, at, count);
     if (rank == peer) add(out, Transfer::Kind::receive, p.root, 0, count);
     at += count;
@@ -119,8 +130,12 @@ void plan_transfers(const Collective& collective, const Problem& problem, int ra
       return plan_pingpong(problem, rank, step, out);
     case CollectiveId::all_gatherv:
       return plan_gather(collective, problem, rank, -1, out);
+    case CollectiveId::gather:
     case CollectiveId::gatherv:
       return plan_gather(collective, problem, rank, problem.root, out);
+    case CollectiveId::alltoall:
+      return plan_alltoall(problem, out);
+    case CollectiveId::scatter:
     case CollectiveId::scatterv:
       return plan_scatter(collective, problem, rank, out);
     case CollectiveId::all_reduce:
@@ -128,9 +143,6 @@ void plan_transfers(const Collective& collective, const Problem& problem, int ra
     case CollectiveId::reduce_scatter:
     case CollectiveId::broadcast:
     case CollectiveId::reduce:
-    case CollectiveId::alltoall:
-    case CollectiveId::gather:
-    case CollectiveId::scatter:
     case CollectiveId::reduce_scatterv:
     case CollectiveId::barrier:
       return;

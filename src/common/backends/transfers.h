@@ -41,9 +41,10 @@ bool sends_a_copy_in_place(const Collective& collective, const Problem& problem)
 /// Groups of transfers in sequence: a later one forwards what an earlier one brought, or answers it.
 int transfer_steps(const Collective& collective, const Problem& problem);
 
-/// The transfers of `rank` in group `step` (from 0), for a library that lacks the collective or cannot count so far;
-/// none for a reduction or a collective that every library has. Reuses the memory of `out`: this runs in the timed
-/// loop. A hypercube rank first copies its send data to its place in the receive buffer.
+/// The transfers of `rank` in group `step` (from 0), for a library that lacks the collective (NCCL before 2.28 has no
+/// alltoall, gather and scatter) or cannot count so far; none for a reduction or what every library has. Reuses the
+/// memory of `out`: this runs in the timed loop. A hypercube rank first copies its send data to its place in the
+/// receive buffer.
 void plan_transfers(const Collective& collective, const Problem& problem, int rank, int step,
                     std::vector<Transfer>& out);
 

@@ -20,7 +20,7 @@ struct NcclField {
   std::string_view variable;  ///< sets it for a whole process (init.cc, envConfigOverride); empty: none
 };
 
-/// The numbers in which communicators of one job can differ, in NCCL's order (nccl.h of 2.28 to 2.32): FIELD(name,
+/// The numbers in which communicators of one job can differ, in NCCL's order (nccl.h of 2.19 to 2.32): FIELD(name,
 /// since, variable).
 #define BUSBAR_NCCL_FIELDS(FIELD)                                           \
   FIELD(cgaClusterSize, 21700, "NCCL_CGA_CLUSTER_SIZE")                     \
@@ -51,8 +51,11 @@ struct NcclFields {
   std::string net_name;                             ///< "IB", "Socket"; empty: NCCL's own choice
 };
 
-/// The oldest NCCL library that has every function the suite calls (ncclAlltoAll, ncclGather, ncclScatter).
-inline constexpr int kMinNcclVersion = 22800;
+/// The oldest NCCL, header and library, that the suite can use: with ncclCommSplit, ncclMemAlloc, ncclCommRegister.
+inline constexpr int kMinNcclVersion = 21900;
+/// The first with windows (-R 2), and with types of 8-bit floating point.
+inline constexpr int kNcclWithWindows = 22700;
+inline constexpr int kNcclWithFp8 = 22400;
 
 /// "2.28.9" from ncclGetVersion's 22809; libraries before 2.9 had one digit less per part (2804 is 2.8.4).
 inline std::string nccl_version_text(int code) {

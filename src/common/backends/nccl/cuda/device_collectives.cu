@@ -320,7 +320,8 @@ int launch_device_collective(const DeviceCall& call, const ncclDevComm& communic
   config.gridDim = dim3(static_cast<unsigned>(call.blocks));
   config.blockDim = dim3(kDeviceThreads);
   config.stream = static_cast<cudaStream_t>(stream);
-  const Places places{call.send_window, call.recv_window, call.send_at, call.recv_at};
+  const Places places{static_cast<ncclWindow_t>(call.send_window), static_cast<ncclWindow_t>(call.recv_window),
+                      call.send_at, call.recv_at};
   return cudaLaunchKernelEx(&config, kernel, places, static_cast<std::uint64_t>(call.count), communicator);
 }
 

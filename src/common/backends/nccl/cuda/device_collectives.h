@@ -21,9 +21,9 @@ struct DeviceCall {
   int implementation = 1;  ///< -D
   int blocks = 1;          ///< -V
   DType dtype = DType::float32;
-  std::size_t count = 0;  ///< the operation's; not 0
-  ncclWindow_t send_window = nullptr;
-  ncclWindow_t recv_window = nullptr;
+  std::size_t count = 0;        ///< the operation's; not 0
+  void* send_window = nullptr;  ///< ncclWindow_t
+  void* recv_window = nullptr;
   std::size_t send_at = 0;  ///< in its window [bytes]
   std::size_t recv_at = 0;  ///< in its window [bytes]
 };

@@ -4,9 +4,10 @@
 #include "common/backends/nccl/device_kernels.h"
 #include "common/base/error.h"
 
-#include <nccl_device.h>
-
 #include <cstdio>
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)  // else no_device_api.cpp
+#include <nccl_device.h>
 
 namespace busbar {
 namespace {
@@ -79,3 +80,5 @@ int ranks_in_reach(const NcclLibrary& nccl, ncclComm_t comm) {
 }
 
 }  // namespace busbar
+
+#endif

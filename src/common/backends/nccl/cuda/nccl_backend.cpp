@@ -41,6 +41,13 @@ void require_possible(const Config& config) {
   }
 }
 
+void require_in_library(const NcclLibrary& nccl, const Config& config) {
+  if (config.local_register < 2 || nccl.CommWindowRegister != nullptr) return;
+  throw_not_possible(
+      fmt::format("-R 2 needs the windows of NCCL {} and newer, and this is {}: leave it out, or use -R 1",
+                  nccl_version_text(kNcclWithWindows), nccl_version_text(nccl.version)));
+}
+
 /// The collective that -D runs with our kernels; null without -D.
 std::optional<CollectiveId> device_collective(const Config& config, const Collective* collective) {
   if (config.device_implementation == 0) return std::nullopt;
@@ -82,6 +89,7 @@ NcclBackend::NcclBackend(const OpenRequest& request, bool own_gpus, const Observ
   std::int64_t oldest = 0;
   collectively(world, "setting up the GPUs", [&] {
     nccl_ = load_nccl();
+    require_in_library(*nccl_, config);
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
     if (observation.init_log) init_log_ = InitLog::open();
     // Only NCCL's rank 0 logs its choices.
@@ -265,6 +273,10 @@ std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) con
     std::string why = why_no_device_kernel(op.collective->id, config_.device_implementation, op.dtype, op.op);
     return why.empty() ? std::nullopt : std::optional(std::move(why));
   }
+  if (is_fp8(op.dtype) && nccl_->version < kNcclWithFp8) {
+    return fmt::format("NCCL has {} from {} on, and this is {}", busbar::name(op.dtype),
+                       nccl_version_text(kNcclWithFp8), nccl_version_text(nccl_->version));
+  }
   if (!op.op || !is_fp8(op.dtype)) return std::nullopt;
   if (oldest_compute_capability_ < kFirstWithFp8) {
     return fmt::format("NCCL reduces {} from compute capability 9.0 on, and the oldest GPU here has {}.{}",
@@ -285,6 +297,10 @@ std::optional<std::string> NcclBackend::note(const Operation& op) const {
     return fmt::format("NCCL has no {}: a {} per rank, in a group", op.collective->name, call->name);
   }
   const CollectiveId id = op.collective->id;
+  if (is_made_of_transfers(*op.collective) && !made_of_transfers(*op.collective)) {
+    return fmt::format("NCCL has {} from 2.28 on, and this is {}: sends and receives, in a group", op.collective->name,
+                       nccl_version_text(nccl_->version));
+  }
   if ((id != CollectiveId::hypercube && id != CollectiveId::pingpong) || config_.agg_iters == 1) return std::nullopt;
   return fmt::format("{}'s steps depend on each other: -m repeats it but aggregates nothing", op.collective->name);
 }

@@ -94,8 +94,8 @@ class NcclBackend final : public Backend {
     std::size_t nbytes = 0;
     bool borrowed = false;
     bool registered = false;
-    void* handle = nullptr;         ///< -R 1
-    ncclWindow_t window = nullptr;  ///< -R 2
+    void* handle = nullptr;  ///< -R 1
+    void* window = nullptr;  ///< -R 2
   };
 
   /// One rank of this process. Members are released last to first: work on a stream before the stream.
@@ -168,6 +168,8 @@ class NcclBackend final : public Backend {
   void check_health(std::span<Local> ranks, const char* what);
   void await_one(int local, const char* what) { await(std::span(&locals_[local], 1), what); }
 
+  /// Whether this library runs it as sends and receives in a group.
+  bool is_made_of_transfers(const Collective& collective) const;
   void start(Local& local, const Operation& op, const Buffers& buffers);
   void launch_per_block(Local& local, const Operation& op, const Buffers& buffers);
   void launch_transfers(Local& local, const Operation& op, int step, const Buffers& buffers);

@@ -30,7 +30,7 @@ struct Joining {
 };
 
 /// ncclConfig_t as of NCCL 2.32, whatever header busbar is built with. NCCL only adds fields, at the end, and reads as
-/// many as it knows and as the struct's size and version say (init.cc, parseCommConfig).
+/// many as it knows and as the struct's size and version say (init.cc, parseCommConfig, in 2.19 to 2.32).
 struct NcclConfig {
   std::size_t size = sizeof(NcclConfig);
   unsigned magic = 0;
@@ -46,8 +46,11 @@ struct NcclConfig {
   int nvlsHostMode;                                                                              // 2.32
 };
 static_assert(offsetof(NcclConfig, netName) == offsetof(ncclConfig_t, netName));
+static_assert(offsetof(NcclConfig, splitShare) == offsetof(ncclConfig_t, splitShare));
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
 static_assert(offsetof(NcclConfig, commName) == offsetof(ncclConfig_t, commName));
 static_assert(offsetof(NcclConfig, nvlinkCentricSched) == offsetof(ncclConfig_t, nvlinkCentricSched));
+#endif
 
 #define BUSBAR_PLACE(name, since, variable) &NcclConfig::name,
 constexpr std::array kPlaces{BUSBAR_NCCL_FIELDS(BUSBAR_PLACE)};
@@ -62,7 +65,7 @@ NcclConfig make_config(const NcclFields& fields, int library_version) {
   config.blocking = 1;
   config.netName = fields.net_name.empty() ? kUnset.netName : fields.net_name.c_str();
   config.splitShare = config.trafficClass = config.shrinkShare = NCCL_CONFIG_UNDEF_INT;
-  config.commName = kUnset.commName;
+  config.commName = nullptr;  // NCCL_CONFIG_UNDEF_PTR, which old headers lack
   for (std::size_t i = 0; i < kNcclFields.size(); ++i) {
     const NcclField& field = kNcclFields[i];
     const auto wanted = fields.numbers.find(field.name);

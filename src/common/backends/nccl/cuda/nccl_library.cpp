@@ -56,6 +56,12 @@ void find_all(void* handle, NcclLibrary& nccl) {
   nccl.DevCommCreate = dlsym(handle, "ncclDevCommCreate");
   nccl.DevCommDestroy = dlsym(handle, "ncclDevCommDestroy");
   nccl.TeamLsa = dlsym(handle, "ncclTeamLsa");
+  nccl.CommWindowRegister = Symbol{handle, "ncclCommWindowRegister"};
+  nccl.CommWindowDeregister = Symbol{handle, "ncclCommWindowDeregister"};
+  nccl.CommShrink = Symbol{handle, "ncclCommShrink"};
+  nccl.AlltoAll = Symbol{handle, "ncclAlltoAll"};
+  nccl.Gather = Symbol{handle, "ncclGather"};
+  nccl.Scatter = Symbol{handle, "ncclScatter"};
   nccl.CommGetUniqueId = Symbol{handle, "ncclCommGetUniqueId"};
   nccl.CommGrow = Symbol{handle, "ncclCommGrow"};
   nccl.ResetDebugInit = Symbol{handle, "ncclResetDebugInit"};

@@ -2,6 +2,7 @@
 
 #include <nccl.h>
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -17,10 +18,9 @@
 /// The functions that every library from kMinNcclVersion on has.
 // clang-format off
 #define BUSBAR_NCCL_FUNCTIONS(F) \
-  F(GetVersion) F(GetUniqueId) F(GetErrorString) F(GetLastError) F(CommInitRankConfig) F(CommSplit) F(CommShrink) \
-  F(CommDestroy) F(CommAbort) F(CommGetAsyncError) F(MemAlloc) F(MemFree) F(CommRegister) F(CommDeregister) \
-  F(CommWindowRegister) F(CommWindowDeregister) F(RedOpCreatePreMulSum) F(RedOpDestroy) F(GroupStart) F(GroupEnd) \
-  F(AllReduce) F(AllGather) F(ReduceScatter) F(Broadcast) F(Reduce) F(AlltoAll) F(Gather) F(Scatter) F(Send) \
+  F(GetVersion) F(GetUniqueId) F(GetErrorString) F(GetLastError) F(CommInitRankConfig) F(CommSplit) F(CommDestroy) \
+  F(CommAbort) F(CommGetAsyncError) F(MemAlloc) F(MemFree) F(CommRegister) F(CommDeregister) F(RedOpCreatePreMulSum) \
+  F(RedOpDestroy) F(GroupStart) F(GroupEnd) F(AllReduce) F(AllGather) F(ReduceScatter) F(Broadcast) F(Reduce) F(Send) \
   F(Recv)
 // clang-format on
 
@@ -38,7 +38,17 @@ struct NcclLibrary {
   void* DevCommCreate = nullptr;
   void* DevCommDestroy = nullptr;
   void* TeamLsa = nullptr;
-  /// From NCCL 2.29 on, so that nccl.h need not have them; null if a library lacks them.
+  // What came after NCCL 2.19, declared here because nccl.h may lack it; null if the library does.
+  /// 2.27. A window is NCCL's ncclWindow_t.
+  ncclResult_t (*CommWindowRegister)(ncclComm_t, void*, std::size_t, void** window, int flags) = nullptr;
+  ncclResult_t (*CommWindowDeregister)(ncclComm_t, void* window) = nullptr;
+  ncclResult_t (*CommShrink)(ncclComm_t, int* excluded, int nexcluded, ncclComm_t*, ncclConfig_t*, int flags) = nullptr;
+  /// 2.28. `count`: elements for each peer.
+  ncclResult_t (*AlltoAll)(const void*, void*, std::size_t count, ncclDataType_t, ncclComm_t, cudaStream_t) = nullptr;
+  ncclResult_t (*Gather)(const void*, void*, std::size_t count, ncclDataType_t, int root, ncclComm_t,
+                         cudaStream_t) = nullptr;
+  decltype(Gather) Scatter = nullptr;
+  /// 2.29.
   ncclResult_t (*CommGetUniqueId)(ncclComm_t, ncclUniqueId*) = nullptr;
   ncclResult_t (*CommGrow)(ncclComm_t, int nranks, const ncclUniqueId*, int rank, ncclComm_t*, ncclConfig_t*) = nullptr;
   /// Reads the NCCL_DEBUG variables again; deprecated, so null if a library no longer has it.

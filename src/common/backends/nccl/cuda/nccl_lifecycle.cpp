@@ -33,6 +33,8 @@ class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
       case LifecycleStep::shrink:
       case LifecycleStep::grow:
         if (b_.nranks_ < 2) return "one rank cannot shrink";
+        if (nccl_.CommShrink == nullptr)
+          return fmt::format("{} has no ncclCommShrink, which came with 2.27", b_.library_version());
         if (step == LifecycleStep::shrink || nccl_.CommGrow != nullptr) return std::nullopt;
         return fmt::format("{} has no ncclCommGrow, which came with 2.29", b_.library_version());
       default:
@@ -112,11 +114,12 @@ class NcclBackend::Lifecycle final : public CommunicatorLifecycle {
   }
 
   void shrink() {
+    constexpr int kNoAbort = 0;  // NCCL_SHRINK_DEFAULT
     shrunk_.assign(b_.locals_.size(), nullptr);
     int excluded = last_rank();
     for_locals([&](const Local& l, std::size_t i) {
       if (l.rank == excluded) return;
-      BUSBAR_NCCL(nccl_, CommShrink(l.comm, &excluded, 1, &shrunk_[i], nullptr, NCCL_SHRINK_DEFAULT));
+      BUSBAR_NCCL(nccl_, CommShrink(l.comm, &excluded, 1, &shrunk_[i], nullptr, kNoAbort));
     });
   }
 

@@ -59,7 +59,8 @@ void NcclBackend::register_memory() {
         if (config_.local_register == 1) {
           BUSBAR_NCCL(*nccl_, CommRegister(l.comm, a.memory, a.nbytes, &a.handle));
         } else {
-          BUSBAR_NCCL(*nccl_, CommWindowRegister(l.comm, a.memory, a.nbytes, &a.window, NCCL_WIN_COLL_SYMMETRIC));
+          constexpr int kSymmetric = 1;  // NCCL_WIN_COLL_SYMMETRIC
+          BUSBAR_NCCL(*nccl_, CommWindowRegister(l.comm, a.memory, a.nbytes, &a.window, kSymmetric));
         }
       }
     }

@@ -13,8 +13,10 @@
 namespace busbar {
 
 ncclDataType_t nccl_type(DType dtype) {
-  constexpr std::array kTypes{ncclInt8,    ncclUint8,   ncclInt32,   ncclUint32,   ncclInt64,      ncclUint64,
-                              ncclFloat16, ncclFloat32, ncclFloat64, ncclBfloat16, ncclFloat8e4m3, ncclFloat8e5m2};
+  // As of NCCL 2.24, whose header has their names.
+  constexpr auto kFloat8e4m3 = static_cast<ncclDataType_t>(10), kFloat8e5m2 = static_cast<ncclDataType_t>(11);
+  constexpr std::array kTypes{ncclInt8,    ncclUint8,   ncclInt32,   ncclUint32,   ncclInt64,   ncclUint64,
+                              ncclFloat16, ncclFloat32, ncclFloat64, ncclBfloat16, kFloat8e4m3, kFloat8e5m2};
   static_assert(kTypes.size() == kAllDTypes.size(), "in the order of the dtypes");
   return kTypes[static_cast<std::size_t>(dtype)];
 }
@@ -74,7 +76,16 @@ void NcclBackend::launch_per_block(Local& local, const Operation& op, const Buff
   }
 }
 
+bool NcclBackend::is_made_of_transfers(const Collective& collective) const {
+  const CollectiveId id = collective.id;
+  if (id == CollectiveId::alltoall) return nccl_->AlltoAll == nullptr;
+  if (id == CollectiveId::gather) return nccl_->Gather == nullptr;
+  if (id == CollectiveId::scatter) return nccl_->Scatter == nullptr;
+  return made_of_transfers(collective);
+}
+
 void NcclBackend::start(Local& local, const Operation& op, const Buffers& buffers) {
+  if (is_made_of_transfers(*op.collective)) return launch_transfers(local, op, 0, buffers);
   const auto [send, recv] = buffers;
   const std::size_t count = op.problem.count;
   const int root = op.problem.root;
@@ -106,16 +117,14 @@ void NcclBackend::start(Local& local, const Operation& op, const Buffers& buffer
     case CollectiveId::scatter:
       BUSBAR_NCCL(*nccl_, Scatter(send, recv, count, type, root, comm, stream));
       break;
-    case CollectiveId::sendrecv:
-    case CollectiveId::alltoallv:
-    case CollectiveId::gatherv:
-    case CollectiveId::scatterv:
-      launch_transfers(local, op, 0, buffers);
-      break;
     case CollectiveId::all_gatherv:
     case CollectiveId::reduce_scatterv:
       launch_per_block(local, op, buffers);
       break;
+    case CollectiveId::sendrecv:
+    case CollectiveId::alltoallv:
+    case CollectiveId::gatherv:
+    case CollectiveId::scatterv:
     case CollectiveId::hypercube:
     case CollectiveId::pingpong:
     case CollectiveId::barrier:
@@ -151,7 +160,7 @@ namespace {
 
 /// The position of an address in a window.
 struct InWindow {
-  ncclWindow_t window = nullptr;
+  void* window = nullptr;
   std::size_t at = 0;  ///< [bytes]
 };
 
@@ -203,7 +212,7 @@ void NcclBackend::enqueue(int lane, const Operation& op, std::span<const Buffers
     if (!l.group_open) BUSBAR_NCCL(*nccl_, GroupStart());
     l.group_open = true;
     launch_all();
-  } else if (ranks.size() > 1 || made_of_transfers(*op.collective) || called_per_block(*op.collective) != nullptr) {
+  } else if (ranks.size() > 1 || is_made_of_transfers(*op.collective) || called_per_block(*op.collective) != nullptr) {
     NcclGroup group(*nccl_);
     launch_all();
     group.end();
