@@ -576,6 +576,16 @@ TEST_CASE("a job that is ended from outside while it moves is nobody's fault", "
   for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 6.5; });
   check(job, Verdict::unknown, {}, {});
   CHECK_THAT(judge(job).sentence, Contains("SIGTERM") && Contains("6.5 s"));
+  // Touching gigabytes waits for nobody: within the step's limit of 30 s it was called STUCK_INSIDE.
+  for_all_ranks(job, [](RankEvidence& r) {
+    r.flight.idle_s = 12;
+    r.flight.phase = Phase::allocating;
+    r.flight.call.reset();
+  });
+  check(job, Verdict::unknown, {}, {});
+  CHECK_THAT(judge(job).sentence, Contains("SIGTERM") && Contains("during allocation"));
+  for_all_ranks(job, [](RankEvidence& r) { r.flight.idle_s = 31; });
+  check(job, Verdict::stuck_inside, {}, {});
   // Ended while it hung, it is judged like any other.
   job = stuck_job(8, 4);
   job.occasion = Occasion::terminated;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <tuple>
 
 namespace busbar {
@@ -125,6 +126,12 @@ std::string during(const FlightState& f) {
 /// Ranks end a second after mpirun, without a signal, if two quick Ctrl-C end it at once.
 constexpr std::string_view kWithoutWord = "SIGKILL, or its launcher had gone";
 
+/// [s] without progress that is no hang yet. A rank that fills memory waits for nobody, and gigabytes take their time.
+double may_stand_s(const FlightState& f) {
+  const bool fills = f.phase == Phase::allocating || f.phase == Phase::preparing;
+  return fills ? std::max(kMovedWithin, f.limit_s) : kMovedWithin;
+}
+
 /// A job that moved and was ended from outside needs no explanation; one that one of its processes ended does. Records
 /// show what they held when they were last written.
 std::optional<Symptom> find_ended_from_outside(const JobSnapshot& snapshot) {
@@ -138,14 +145,14 @@ std::optional<Symptom> find_ended_from_outside(const JobSnapshot& snapshot) {
   if (!ended || died_of_mismatch(snapshot)) return std::nullopt;
   constexpr double kUndoubted = 5;  // [s] in which even a healthy job may not have advanced
   std::size_t moving = 0, running = 0;
-  double still_s = kMovedWithin;
+  double still_s = std::numeric_limits<double>::infinity();
   Seen first;
   for (const SeenRank& seen : snapshot.ranks) {
     if (seen.flight->ending == Ending::good) continue;
     if (seen.flight->ending == Ending::signalled) first.push_back(&seen);
     ++running;
     const double still = later ? still_at_its_end(*seen.flight) : seen.flight->idle_s;
-    if (still < 0 || still >= kMovedWithin) continue;
+    if (still < 0 || still >= may_stand_s(*seen.flight)) continue;
     ++moving;
     still_s = std::min(still_s, still);
   }
