@@ -100,9 +100,16 @@ TEST_CASE("a file of rules is proposed where there is such a file", "[report][co
 TEST_CASE("the table has a row per size, aligned, with winner and regret", "[report][compare]") {
   const auto rows = rows_of(comparison_text(sample()));
   REQUIRE(rows.size() == 3);
-  CHECK(rows[0] == "          64     100.00 0.571+-1.2%<          n/a  recursive_doubling             75");
-  CHECK(rows[1] == "        1024     100.00  1.00+-0.5%=        WRONG  tie                             -");
-  CHECK(rows[2] == "       65536     100.00   12.3+-20%>  1.01+-4.0%?  default                       0.0");
+  // It said "tie" and "default", and the reader took that for "makes no difference".
+  CHECK(rows[0] ==
+        "          64     100.00 0.571+-1.2%<          n/a  recursive_doubling                                         "
+        " 75");
+  CHECK(rows[1] ==
+        "        1024     100.00  1.00+-0.5%=        WRONG  default (= recursive_doubling)                             "
+        "  -");
+  CHECK(rows[2] ==
+        "       65536     100.00   12.3+-20%>  1.01+-4.0%?  default or ring; recursive_doubling 12.3 times slower      "
+        "0.0");
   const std::string text = comparison_text(sample());
   CHECK_THAT(text, Contains("# Comparison of all_reduce float sum, out of place, 4 ranks on 1 node\n"));
   CHECK_THAT(text, Contains("# n/a ring, 64 B: ring needs, say, elements\n"));
@@ -142,6 +149,16 @@ TEST_CASE("variants that cannot be told from the winner are named beside it", "[
   at.variants[1] = at.variants[2] = impossible("no");
   at.winner = -1;
   CHECK(winner_text(c, at) == "-");
+}
+
+TEST_CASE("of an unbeaten default equals, open cases and losers are named", "[report][compare]") {
+  Comparison c = sample();
+  ComparedCase& at = c.cases[1];
+  at.winner = -1;
+  at.variants[2] = cell(1.05, 0.01, Difference::slower);
+  CHECK(winner_text(c, at) == "default (= recursive_doubling); ring 5 % slower");
+  at.variants[1] = cell(1.9, 0.01, Difference::slower);
+  CHECK(winner_text(c, at) == "default; 2 settings 5 % slower or more");
 }
 
 TEST_CASE("CSV has a line per size and variant with as many fields as columns", "[report][compare]") {

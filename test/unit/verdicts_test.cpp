@@ -270,6 +270,10 @@ TEST_CASE("Hockney's line is fitted to each variant that ran at three sizes or m
   CHECK(fits[1]->bandwidth == Approx(1e9 / drift).epsilon(0.01));
   CHECK(fits[1]->worst_relative_error < 0.01);
   CHECK_FALSE(fits[2]);
+  // 10 us, 1 us and 100 us lie on no line: a residual of 99 % was printed as a fit.
+  cases[1].variants[1] = rounds(0.01, 0);
+  for (ComparedCase& c : cases) judge_rounds(c, kDelta);
+  CHECK_FALSE(hockney_fits(comparison(cases))[1]);
 }
 
 TEST_CASE("rounds are random, balanced, and the same for the same seed", "[compare][rounds]") {

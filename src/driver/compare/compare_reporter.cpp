@@ -94,6 +94,7 @@ Json case_json(const Comparison& comparison, const ComparedCase& compared) {
           {"rounds", compared.rounds},
           {"out_of_time", compared.out_of_time},
           {"winner", compared.winner < 0 ? Json(nullptr) : Json(label(compared.winner))},
+          {"verdict", winner_text(comparison, compared)},
           {"fastest_by_estimate", label(compared.fastest)},
           {"not_slower_than_the_fastest",
            json_list(leaders(compared, comparison.delta, comparison.between_launches), label)},

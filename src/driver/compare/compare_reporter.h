@@ -84,7 +84,7 @@ std::string comparison_text(const Comparison& comparison);
 /// '?' undecided; "n/a", "WRONG", or "-" if nothing was measured.
 std::string cell_text(const VariantCell& cell);
 
-/// "ring", "ring or rabenseifner", "tie"; "-" if nothing was compared.
+/// "ring", "ring or rabenseifner", "default (= tree); ring 1.9 times slower"; "-" if nothing was compared.
 std::string winner_text(const Comparison& comparison, const ComparedCase& compared);
 
 }  // namespace busbar

@@ -24,7 +24,7 @@ constexpr std::size_t kSizeWidth = 12;
 constexpr std::size_t kTimeWidth = 10;
 constexpr std::size_t kLeastCellWidth = 12;
 constexpr std::size_t kMostCellWidth = 16;
-constexpr std::size_t kWinnerWidth = 24;
+constexpr std::size_t kWinnerWidth = 24;  // of two names
 constexpr std::size_t kRegretWidth = 8;
 
 /// Three digits.
@@ -86,9 +86,17 @@ std::string title_lines(const std::vector<std::string>& names, const std::vector
   return text;
 }
 
+/// Wide enough for the winner of every size.
+std::size_t winner_width(const Comparison& comparison) {
+  std::size_t width = kWinnerWidth;
+  for (const ComparedCase& compared : comparison.cases)
+    width = std::max(width, winner_text(comparison, compared).size());
+  return width;
+}
+
 /// One block of the table: the variants from `first` on, `count` of them; winner and regret after the last block.
 std::string block_text(const Comparison& comparison, std::size_t first, std::size_t count) {
-  const std::size_t cell = cell_width(comparison);
+  const std::size_t cell = cell_width(comparison), wide = winner_width(comparison);
   const bool last = first + count == comparison.variants.size();
   std::vector<std::string> names{"size (B)", "default us"};
   std::vector<std::size_t> widths{kSizeWidth, kTimeWidth};
@@ -98,7 +106,7 @@ std::string block_text(const Comparison& comparison, std::size_t first, std::siz
   }
   std::string text = title_lines(names, widths);
   if (last) {
-    const std::string winner = fmt::format("  {:<{}} {:>{}}", "winner", kWinnerWidth, "regret %", kRegretWidth);
+    const std::string winner = fmt::format("  {:<{}} {:>{}}", "winner", wide, "regret %", kRegretWidth);
     text.insert(text.size() - 1, winner);
   }
   for (const ComparedCase& compared : comparison.cases) {
@@ -109,7 +117,7 @@ std::string block_text(const Comparison& comparison, std::size_t first, std::siz
       text += fmt::format(" {:>{}}", cell_text(compared.variants[v]), cell);
     }
     if (last) {
-      text += fmt::format("  {:<{}} {:>{}}", winner_text(comparison, compared), kWinnerWidth,
+      text += fmt::format("  {:<{}} {:>{}}", winner_text(comparison, compared), wide,
                           compared.winner < 0 ? "-" : percent(compared.regret), kRegretWidth);
     }
     text += "\n";
@@ -118,8 +126,8 @@ std::string block_text(const Comparison& comparison, std::size_t first, std::siz
 }
 
 std::string table_text(const Comparison& comparison) {
-  constexpr std::size_t kFixed = kSizeWidth + 1 + kTimeWidth + 2 + kWinnerWidth + 1 + kRegretWidth;
-  const std::size_t per_block = (kLineWidth - kFixed) / (cell_width(comparison) + 1);
+  const std::size_t fixed = kSizeWidth + 1 + kTimeWidth + 2 + winner_width(comparison) + 1 + kRegretWidth;
+  const std::size_t per_block = std::max<std::size_t>(1, (kLineWidth - fixed) / (cell_width(comparison) + 1));
   std::string text;
   std::size_t first = 1;
   do {
@@ -270,13 +278,45 @@ std::string cell_text(const VariantCell& cell) {
   return fmt::format("{}+-{}%{}", ratio_number(r.value), percent(half_width), mark);
 }
 
+namespace {
+
+/// "1.9 times slower", "5 % slower".
+std::string slower_words(double ratio) {
+  return ratio < 1.5 ? fmt::format("{:.0f} % slower", 100 * (ratio - 1)) : fmt::format("{:.1f} times slower", ratio);
+}
+
+/// If nothing beats the default: what equals it, what cannot be told from it, and what loses. "default (= tree) or pat;
+/// ring 1.9 times slower".
+std::string unbeaten_text(const Comparison& comparison, const ComparedCase& compared) {
+  std::vector<std::string> equal, open, slow;
+  double least = INFINITY;
+  for (std::size_t v = 1; v < compared.variants.size(); ++v) {
+    const VariantCell& cell = compared.variants[v];
+    if (!cell.usable() || !cell.ratio) continue;
+    const bool loses = cell.difference == Difference::slower;
+    (loses ? slow : cell.difference == Difference::equivalent ? equal : open).push_back(comparison.variants[v].label);
+    if (loses) least = std::min(least, cell.ratio->value);
+  }
+  const auto names = [](const std::vector<std::string>& of) {
+    constexpr std::size_t kMost = 20;  // all three lists fit in a line
+    const std::string all = joined_words(of, ", ");
+    return all.size() > kMost ? counted(of.size(), "setting") : all;
+  };
+  std::string text = comparison.variants.front().label;
+  if (!equal.empty()) text += fmt::format(" (= {})", names(equal));
+  if (!open.empty()) text += " or " + names(open);
+  if (slow.empty()) return text;
+  return text + fmt::format("; {} {}{}", names(slow), slower_words(least), slow.size() > 1 ? " or more" : "");
+}
+
+}  // namespace
+
 std::string winner_text(const Comparison& comparison, const ComparedCase& compared) {
   const bool compares = std::any_of(compared.variants.begin() + 1, compared.variants.end(),
                                     [](const VariantCell& c) { return c.usable() && c.ratio; });
   if (!compares) return "-";
-  if (compared.winner < 0) return "tie";
+  if (compared.winner <= 0) return unbeaten_text(comparison, compared);
   std::string text = comparison.variants[static_cast<std::size_t>(compared.winner)].label;
-  if (compared.winner == 0) return text;
   // Others that beat the default too and cannot be told from the winner.
   std::vector<std::string> others;
   for (std::size_t v : leaders(compared, comparison.delta, comparison.between_launches)) {

@@ -255,6 +255,7 @@ std::vector<NamedCrossover> named_crossovers(const Comparison& comparison) {
 
 std::vector<std::optional<HockneyFit>> hockney_fits(const Comparison& comparison) {
   constexpr std::size_t kLeastSizes = 3;  // two always fit
+  constexpr double kNoFit = 0.3;
   std::vector<std::optional<HockneyFit>> fits;
   for (std::size_t v = 0; v < comparison.variants.size(); ++v) {
     std::vector<SizedTime> times;
@@ -262,6 +263,7 @@ std::vector<std::optional<HockneyFit>> hockney_fits(const Comparison& comparison
       if (c.variants[v].usable()) times.push_back({c.row_case.nbytes, c.variants[v].median_s});
     }
     fits.push_back(times.size() < kLeastSizes ? std::nullopt : fit_hockney(times));
+    if (fits.back() && !(fits.back()->worst_relative_error < kNoFit)) fits.back().reset();
   }
   return fits;
 }

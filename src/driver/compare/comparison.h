@@ -101,7 +101,7 @@ void conclude(Comparison& comparison);
 /// faster there, and the other above. Sorted by size.
 std::vector<NamedCrossover> named_crossovers(const Comparison& comparison);
 
-/// One per variant; nothing if fewer than three sizes were measured.
+/// One per variant; nothing if fewer than three sizes were measured, or if a size is 30 % or more off the fit.
 std::vector<std::optional<HockneyFit>> hockney_fits(const Comparison& comparison);
 
 /// Cells of variants (the default's left out) that were measured and could not be told from the default.

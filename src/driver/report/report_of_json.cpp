@@ -104,7 +104,7 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
     const double regret = size.holds("regret") ? size.at("regret").number() : 0;
     table.rows.push_back(
         {{},
-         {format_bytes(nbytes), size.holds("winner") ? size.at("winner").text() : "none: a tie",
+         {format_bytes(nbytes), size.at(size.holds("verdict") ? "verdict" : "fastest_by_estimate").text(),
           size.at("fastest_by_estimate").text(), leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""}});
   });
   for (ReportSeries& line : book.lines) add_busbw(line, nranks_of(c));
