@@ -548,6 +548,9 @@ TEST_CASE("A sparkline spans from the least to the largest", "[history][unit]") 
   CHECK(sparkline(std::vector<double>{1, 2}, 2, false) == "\u2581\u2588");
   CHECK(sparkline({}, 2, false).empty());
 }
+  // 1 % of a band of 5 %: one step of seven about the middle; it read 07.
+  CHECK(sparkline(std::vector<double>{100, 101}, 10, true) == "34");
+  CHECK(sparkline(std::vector<double>{100, 105.3}, 10, true) == "07");
 
 TEST_CASE("A comparison's variants become cells of their own", "[history][unit]") {
   Comparison comparison;

@@ -405,9 +405,10 @@ std::string sparkline(std::span<const double> values, std::size_t width, bool as
   values = values.last(std::min(values.size(), width));
   if (values.empty()) return "";
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const double span = std::max(*high - *low, kLeastSpark * *high);
   std::string line;
   for (const double value : values) {
-    const double share = *high > *low ? (value - *low) / (*high - *low) : 0.5;
+    const double share = span > 0 ? 0.5 + (value - (*low + *high) / 2) / span : 0.5;
     const auto step = static_cast<std::size_t>(std::clamp(std::lround(7 * share), 0l, 7l));
     line += ascii ? kDigits[step] : kBlocks[step];
   }

@@ -110,7 +110,8 @@ class TrendBook {
 };
 
 /// Values as a line of at most `width` signs, the last ones, from the least to the largest: blocks, or if `ascii`
-/// digits 0 to 7. Equal values are all in the middle.
+/// digits 0 to 7. Less than kLeastSpark apart they do not span it all: noise is no swing.
+inline constexpr double kLeastSpark = 0.05;
 std::string sparkline(std::span<const double> values, std::size_t width, bool ascii);
 
 }  // namespace busbar

@@ -222,6 +222,10 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
     }
     text += "#\n";
   }
+  if (!trends.empty()) {
+    text += fmt::format("# busbw from {} (least) to {} (largest); a span below {:g} % is shown smaller\n",
+                        ascii ? "0" : "\u2581", ascii ? "7" : "\u2588", 100 * kLeastSpark);
+  }
   if (std::ranges::any_of(trends, [](const CellTrend& t) { return t.bursts < t.points.size(); })) {
     text += "# runs that began within an hour count as one: they saw one state of the machine\n";
   }
