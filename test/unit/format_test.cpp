@@ -6,6 +6,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <cmath>
+
 using namespace busbar;
 
 TEST_CASE("A number loses decimals, then its form, before it leaves its column", "[format][unit]") {
@@ -20,6 +22,12 @@ TEST_CASE("A number loses decimals, then its form, before it leaves its column",
   CHECK(fit_number(1000, 6) == "1000.0");
   CHECK(fit_number(123456, 6) == "123456");
   CHECK(fit_number(1234567, 6) == "1e+06");
+}
+
+TEST_CASE("What was not measured has no number", "[format][unit]") {
+  CHECK(fit_number(std::nan(""), 7) == "-");
+  CHECK(fit_busbw(0, 8) == "-");  // one rank
+  CHECK(fit_busbw(1.5, 8) == "1.50");
 }
 
 TEST_CASE("Memory is told in three significant digits", "[format][unit]") {

@@ -23,8 +23,8 @@ struct HalfResult {
   bool supported = true;              ///< false: the collective has no such placement (printed 0.00, N/A)
   double time_s = 0;                  ///< per operation, over ranks as -a says
   double cpu_time_s = 0;              ///< host time to enqueue one operation; --stat: only with --nonblocking
-  double algbw = 0;                   ///< [1e9 B/s]
-  double busbw = 0;                   ///< [1e9 B/s]
+  double algbw = 0;                   ///< [1e9 B/s]; NaN of one rank, which sends nothing
+  double busbw = 0;                   ///< [1e9 B/s]; like algbw
   std::optional<std::int64_t> wrong;  ///< wrong elements over all ranks; null: not checked
   bool timed_verified = false;        ///< the buffers of the timed loop itself were compared too
   std::optional<IterationTimes> iterations;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace busbar {
 
@@ -50,7 +51,9 @@ ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<
 }
 
 void set_bandwidths(const Collective& collective, const Problem& problem, double time_s, HalfResult& half) {
-  half.algbw = time_s > 0 ? collective.algorithm_bytes(problem) / time_s / 1e9 : 0;
+  half.algbw = problem.nranks < 2 ? std::numeric_limits<double>::quiet_NaN()
+               : time_s > 0       ? collective.algorithm_bytes(problem) / time_s / 1e9
+                                  : 0;
   half.busbw = half.algbw * collective.bus_factor(problem.nranks);
 }
 

@@ -14,6 +14,7 @@
 namespace busbar {
 
 std::string fit_number(double value, std::size_t width) {
+  if (std::isnan(value)) return "-";
   for (int decimals : {2, 1, 0}) {
     std::string text = fmt::format("{:.{}f}", value, decimals);
     if (text.size() <= width) return text;

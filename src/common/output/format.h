@@ -12,8 +12,11 @@
 namespace busbar {
 
 /// `value` in at most `width` characters: two decimals, then one, then none, then an exponent, as it grows
-/// (nccl-tests' degradation, on which column parsers rely). Not padded.
+/// (nccl-tests' degradation, on which column parsers rely); "-" for NaN. Not padded.
 std::string fit_number(double value, std::size_t width);
+
+/// A cell's busbw likewise; "-" for 0: one rank sends nothing.
+inline std::string fit_busbw(double busbw, std::size_t width) { return busbw > 0 ? fit_number(busbw, width) : "-"; }
 
 /// An amount of memory in powers of 1024 with three significant digits: "64.0 MB", "0.00 B".
 std::string memory_amount(std::int64_t nbytes);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +33,7 @@ Cell cell_of(const Collective& collective, const Row& row, const HalfResult& hal
   cell.nbytes = row.row_case.nbytes;
   cell.in_place = in_place;
   if (row.algorithm) cell.algorithm = row.algorithm->algorithm;
-  cell.busbw = half.busbw;
+  if (std::isfinite(half.busbw)) cell.busbw = half.busbw;
   cell.wrong = half.wrong;
   cell.median_s = half.time_s;
   cell.epoch_medians_s = {half.time_s};

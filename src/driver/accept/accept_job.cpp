@@ -101,6 +101,9 @@ Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, co
   m.nhosts = group.nhosts;
   set_stats(m, stats);
   HalfResult at;
+  m.wrong = half.wrong;
+  m.algorithm = row.algorithm ? row.algorithm->algorithm : "";
+  if (m.nranks < 2) return m;
   const auto busbw = [&](double time_s) {
     set_bandwidths(*cell.collective, c.problem, time_s, at);
     return at.busbw;
@@ -108,8 +111,6 @@ Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, co
   m.busbw = busbw(stats.median_s);
   // The longest time is the least bandwidth.
   if (stats.interval_s) m.busbw_interval = Interval{busbw(stats.interval_s->high), busbw(stats.interval_s->low)};
-  m.wrong = half.wrong;
-  m.algorithm = row.algorithm ? row.algorithm->algorithm : "";
   return m;
 }
 

@@ -108,7 +108,7 @@ std::string cells_table(const AcceptResult& result) {
     table.add({where(*c.stage, c.scope), markdown_field(c.cell),
                markdown_field(c.op == "none" ? c.dtype : c.dtype + ' ' + c.op), format_bytes(c.nbytes),
                place(c.in_place), fit_number(1e6 * c.median_s, 9),
-               c.interval_s ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "", fit_number(c.busbw, 9),
+               c.interval_s ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "", fit_busbw(c.busbw, 9),
                c.wrong ? std::to_string(*c.wrong) : "N/A", markdown_field(c.algorithm)});
   }
   return table.text();

@@ -22,12 +22,12 @@ std::string number(double value) { return std::isfinite(value) ? fmt::format("{}
 std::string cell_line(const Cell& c) {
   const auto& ci = c.interval_s;
   const auto& bw = c.busbw_interval;
-  return fmt::format("cell,{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},,,,,,,\n", name(*c.stage),
-                     text_field(c.scope), text_field(c.cell), text_field(c.collective), text_field(c.dtype),
-                     text_field(c.op), c.nbytes, place(c.in_place), c.nranks, c.nhosts, c.repetition,
-                     text_field(c.algorithm), csv_microseconds(c.median_s), ci ? csv_microseconds(ci->low) : "",
-                     ci ? csv_microseconds(ci->high) : "", number(c.busbw), bw ? number(bw->low) : "",
-                     bw ? number(bw->high) : "", c.wrong ? std::to_string(*c.wrong) : "", name(c.stop));
+  return fmt::format(
+      "cell,{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},,,,,,,\n", name(*c.stage), text_field(c.scope),
+      text_field(c.cell), text_field(c.collective), text_field(c.dtype), text_field(c.op), c.nbytes, place(c.in_place),
+      c.nranks, c.nhosts, c.repetition, text_field(c.algorithm), csv_microseconds(c.median_s),
+      ci ? csv_microseconds(ci->low) : "", ci ? csv_microseconds(ci->high) : "", c.busbw > 0 ? number(c.busbw) : "",
+      bw ? number(bw->low) : "", bw ? number(bw->high) : "", c.wrong ? std::to_string(*c.wrong) : "", name(c.stop));
 }
 
 std::string criterion_line(const CriterionResult& c) {

@@ -65,7 +65,7 @@ std::string trend_line(const CellTrend& t, bool ascii) {
   const bool earlier = t.earlier_median_s > 0;
   return fmt::format("{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}{}\n", cell_columns(t.cell), t.points.size(),
                      microseconds(latest.median_s), earlier ? microseconds(t.earlier_median_s) : "-",
-                     earlier ? percent(latest.median_s / t.earlier_median_s - 1) : "-", fit_number(latest.busbw, 9),
+                     earlier ? percent(latest.median_s / t.earlier_median_s - 1) : "-", fit_busbw(latest.busbw, 9),
                      t.month_slope ? percent(*t.month_slope) : "-", t.bursts >= 8 ? fmt::format("{:.3f}", t.p) : "-",
                      sparkline(busbw, kSparkWidth, ascii), suffix_of(t.cell));
 }
@@ -181,7 +181,7 @@ std::string show_text(const HistoryRun& run) {
   for (const Cell& c : run.cells) {
     text += fmt::format("{} {:>11} {:>11} {:>11} {:>9} {:>8}  {}{}\n", cell_columns(c), microseconds(c.median_s),
                         c.interval_s ? microseconds(c.interval_s->low) : "-",
-                        c.interval_s ? microseconds(c.interval_s->high) : "-", fit_number(c.busbw, 9),
+                        c.interval_s ? microseconds(c.interval_s->high) : "-", fit_busbw(c.busbw, 9),
                         c.wrong ? std::to_string(*c.wrong) : "N/A", c.algorithm.empty() ? "-" : printable(c.algorithm),
                         suffix_of(c));
   }
