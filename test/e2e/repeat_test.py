@@ -34,8 +34,7 @@ class Repeat(Case):
         for row, cell in zip(rows, written["cells"]):
             self.assertEqual(len(cell["launch_medians_s"]), 3)
             self.assertAlmostEqual(float(row[5]), 1e6 * cell["time_s"], delta=0.01)
-            self.assertLessEqual(float(row[6]), float(row[5]))
-            self.assertLessEqual(float(row[5]), float(row[7]))
+            self.assertEqual(row[6:9] + row[10:12], ["-"] * 5)  # three launches give no interval
         self.assertEqual(os.listdir(self.folder.name), ["r.json"])
 
     def test_looks_stop_it(self):

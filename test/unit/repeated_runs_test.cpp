@@ -54,15 +54,26 @@ TEST_CASE("Looks are at 6, 8 and 10 launches and at the last", "[repeat][unit]")
 }
 
 TEST_CASE("The mean of launches is geometric, with Student's interval of their logarithms", "[repeat][unit]") {
-  // Logarithms ln 10 -+ ln 2: mean ln 10, sd sqrt(2) ln 2, standard error ln 2; t(0.975, 1) = 12.7062.
-  const LaunchMean two = launch_mean({5, 20}, 0.05);
-  CHECK(two.time_s == Approx(10));
-  REQUIRE(two.interval_s);
-  CHECK(two.interval_s->low == Approx(10 * std::pow(2, -12.7062)).epsilon(1e-4));
-  CHECK(two.interval_s->high == Approx(10 * std::pow(2, 12.7062)).epsilon(1e-4));
-  CHECK_FALSE(launch_mean({5}, 0.05).interval_s);
+  // Logarithms ln 10 -+ ln 2: mean ln 10, sd sqrt(6/5) ln 2, standard error ln 2 / sqrt(5); t(0.975, 5) = 2.5706.
+  const LaunchMean six = launch_mean({5, 20, 20, 5, 5, 20}, 0.05);
+  CHECK(six.time_s == Approx(10));
+  REQUIRE(six.interval_s);
+  CHECK(six.interval_s->low == Approx(10 * std::pow(2, -2.5706 / std::sqrt(5.0))).epsilon(1e-4));
+  CHECK(six.interval_s->high == Approx(10 * std::pow(2, 2.5706 / std::sqrt(5.0))).epsilon(1e-4));
+  CHECK(launch_mean({7, 7, 7, 7, 7, 7}, 0.05).half_width() == 0);
+}
+
+TEST_CASE("Fewer than six launches give no interval, in repeat as in merge", "[repeat][unit]") {
+  // Two of 1.76 us and 4 us were 0.00 to 98286188.85 us, +-2794179220.5 %.
+  CHECK(launch_mean({5, 20}, 0.05).time_s == Approx(10));
+  CHECK_FALSE(launch_mean({5, 20}, 0.05).interval_s);
+  CHECK_FALSE(launch_mean({5, 20, 5, 20, 7}, 0.05).interval_s);
   CHECK(launch_mean({5}, 0.05).half_width() == std::numeric_limits<double>::infinity());
-  CHECK(launch_mean({7, 7, 7}, 0.05).half_width() == 0);
+  const RepeatedRuns two = repeat_runs(runs({{.median_us = 5}, {.median_us = 20}}), 0.05);
+  CHECK_THAT(repeated_text(two), Catch::Contains("      10.00           -           -      -  ") &&
+                                     Catch::Contains("# 2 launches give no interval: 6 do\n"));
+  CHECK(nlohmann::json::parse(repeated_json(two))["cells"][0]["interval_s"].is_null());
+  CHECK_FALSE(two.within(1000));
 }
 
 TEST_CASE("Stopping at a width leaves the interval its 95 %", "[repeat][unit]") {

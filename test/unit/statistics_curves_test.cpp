@@ -116,6 +116,7 @@ TEST_CASE("Six launches have an interval by order statistics, fewer a bootstrap 
   CHECK(few.interval->low < few.median);
   CHECK(few.interval->high > few.median);
   CHECK(few.interval == merge_launches(three, 7).interval);
+  CHECK_FALSE(merge_launches(three).interval);
   CHECK(merge_launches({}, 7).median == 0);
   CHECK_THROWS(merge_launches(std::vector<std::vector<double>>{{1, 2}, {}}, 7));
 }

@@ -10,7 +10,6 @@ namespace busbar {
 
 namespace {
 
-constexpr std::size_t kEnoughLaunches = 6;  // fewer have no order statistics at 95 %
 constexpr int kDraws = 2000;
 constexpr int kMostEpochs = 10000;
 
@@ -65,7 +64,7 @@ Interval cluster_bootstrap(std::span<const std::vector<double>> epochs, std::uin
 
 }  // namespace
 
-LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::uint64_t seed) {
+LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::optional<std::uint64_t> seed) {
   LaunchesEstimate estimate;
   std::vector<double> medians;
   double explained = 0;  // the part of the medians' variance due to the epochs'
@@ -81,8 +80,8 @@ LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std
   estimate.variance_between = std::max(0.0, variance(logs(medians)) - explained);
   if (!estimate.few) {
     estimate.interval = exact_median_interval(medians);
-  } else if (epochs.size() > 1) {
-    estimate.interval = cluster_bootstrap(epochs, seed);
+  } else if (epochs.size() > 1 && seed) {
+    estimate.interval = cluster_bootstrap(epochs, *seed);
   }
   return estimate;
 }

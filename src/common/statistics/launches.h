@@ -9,19 +9,22 @@
 
 namespace busbar {
 
+inline constexpr std::size_t kEnoughLaunches = 6;  ///< fewer have no order statistics at 95 %
+
 /// One cell over several launches of the same benchmark. From 6 launches on, the interval is that of their medians by
-/// order statistics. With 2 to 5 it is a cluster bootstrap (launches, then epochs; 2000 draws), which is too narrow and
-/// must be labeled `few`.
+/// order statistics. With 2 to 5 there is none at 95 %: only a cluster bootstrap (launches, then epochs; 2000 draws),
+/// which is too narrow and must be labeled `few`.
 struct LaunchesEstimate {
   double median = 0;                 ///< of the launches' medians
-  std::optional<Interval> interval;  ///< null for one launch
+  std::optional<Interval> interval;  ///< null for one launch, and for few without a seed
   bool few = false;                  ///< fewer than 6 launches
   double variance_between = 0;       ///< of ln of the launches' medians, less the epochs' part; at least 0
   double variance_within = 0;        ///< of ln of one epoch's median, mean over launches
 };
 
-/// `epochs`: each launch's epoch medians in time order. Throws if a launch has none, or a time that is not above 0.
-LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::uint64_t seed);
+/// `epochs`: each launch's epoch medians in time order; `seed`: of the bootstrap, if few shall have one. Throws if a
+/// launch has none, or a time that is not above 0.
+LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::optional<std::uint64_t> seed = {});
 
 /// Epochs per launch that give the most precision for the time spent (Kalibera & Jones 2013): 1 to 10000, the latter if
 /// launches do not differ, so that one long one is best.

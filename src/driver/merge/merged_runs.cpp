@@ -31,8 +31,6 @@
 namespace busbar {
 namespace {
 
-/// Of the bootstrap for few launches: the same files give the same interval.
-constexpr std::uint64_t kSeed = 1;
 /// A machine whose canary differs by more than this from the other launches' was another machine, or a busier one.
 constexpr double kCanaryBand = 0.10;
 /// [s] Three times a minute, which a busy machine's correlation time may be: so far apart launches are worth nearly
@@ -116,7 +114,7 @@ std::string near_in_time(const std::vector<RunFile>& runs) {
   const std::size_t apart = bursts(starts_s, kApart).back() + 1;
   if (2 * apart > runs.size() + 1) return {};
   return fmt::format(
-      "{} launches began within {:.0f} s and saw only {} of the machine, so the interval misses slow drift; leave "
+      "{} launches began within {:.0f} s and saw only {} of the machine, so their spread misses slow drift; leave "
       "{:.0f} s between launches (busbar repeat --spaced)",
       runs.size(), starts_s.back() - starts_s.front(), counted(apart, "state"), kApart);
 }
@@ -168,7 +166,7 @@ MergedCell merge_cell(const std::vector<const Cell*>& cells, double launch_cost_
     epochs.push_back(cell->epoch_medians_s);
     epoch_costs_s.push_back(cell->calls_per_epoch * cell->median_s);
   }
-  merged.estimate = merge_launches(epochs, kSeed);
+  merged.estimate = merge_launches(epochs);
   merged.best_epochs = best_epochs_per_launch(launch_cost_s, median(epoch_costs_s), merged.estimate.variance_between,
                                               merged.estimate.variance_within);
   return merged;
@@ -185,9 +183,9 @@ std::string row_text(const MergedCell& m) {
   const std::string start = fmt::format("{} {:>9}", launches_columns(m.cell), m.launch_medians_s.size());
   if (m.wrong > 0) return fmt::format("{}  WRONG: {} wrong elements\n", start, m.wrong);
   const LaunchesEstimate& e = m.estimate;
-  return fmt::format("{} {:>11} {} {:>9.1f} {:>8.1f} {:>7}  {}\n", start, fit_number(1e6 * e.median, 11),
+  return fmt::format("{} {:>11} {} {:>9.1f} {:>8.1f} {:>7}\n", start, fit_number(1e6 * e.median, 11),
                      interval_columns(e), 100 * std::sqrt(e.variance_between), 100 * std::sqrt(e.variance_within),
-                     m.best_epochs, e.few ? "few launches" : "");
+                     m.best_epochs);
 }
 
 Json optional_time(const std::optional<double>& time_s) { return time_s ? json_seconds(*time_s) : Json(nullptr); }
@@ -231,6 +229,8 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   if (!libraries.empty()) merged.warnings.push_back("the library differs: " + libraries);
   const std::string hosts = differing(runs, host_set);
   if (!hosts.empty()) merged.warnings.push_back("the hosts differ: " + hosts);
+  if (runs.size() < kEnoughLaunches)
+    merged.warnings.push_back(fmt::format("{} launches give no interval: {} do", runs.size(), kEnoughLaunches));
   const std::string near = near_in_time(runs);
   if (!near.empty()) merged.warnings.push_back(near);
   compare_canaries(runs, "spin", &RunFile::spin_s, merged.warnings);
@@ -285,9 +285,9 @@ std::string merged_text(const MergedRuns& merged) {
   std::string text = launches_line("merge", merged.runs);
   text += fmt::format("# cadence: {}; a time is {}\n", first.cadence, first.estimand);
   text +=
-      "# median: of the launches' medians; interval: 95 %, between launches; few launches (below 6): by\n"
-      "# bootstrap, and too narrow. sd between launches (without what their epochs explain) and of epochs\n"
-      "# within one, of the median; epochs: per launch, for the most precision in the time.\n#\n";
+      "# median: of the launches' medians; interval: 95 %, between launches. sd between launches (without what\n"
+      "# their epochs explain) and of epochs within one, of the median; epochs: per launch, for the most precision\n"
+      "# in the time.\n#\n";
   text += fmt::format("#{:>11} {:>9} {:>7} {:>5} {:>5} {:>9} {:>11} {:>11} {:>11} {:>7} {:>9} {:>8} {:>7}\n", "size",
                       "type", "redop", "root", "place", "launches", "median us", "from", "to", "+-%", "between %",
                       "within %", "epochs");

@@ -72,7 +72,7 @@ double LaunchMean::half_width() const {
 LaunchMean launch_mean(const std::vector<double>& medians_s, double level) {
   const LogMoments m = moments(mapped(medians_s, [](double time_s) { return std::log(time_s); }));
   LaunchMean result{.time_s = std::exp(m.mean), .interval_s = {}};
-  if (medians_s.size() < 2) return result;
+  if (medians_s.size() < kEnoughLaunches) return result;
   const double half = student_t_quantile(1 - level / 2, static_cast<int>(medians_s.size()) - 1) * m.sd /
                       std::sqrt(static_cast<double>(medians_s.size()));
   result.interval_s = Interval{std::exp(m.mean - half), std::exp(m.mean + half)};
@@ -200,10 +200,11 @@ std::string row_text(const MergedCell& of, const LaunchMean& mean) {
   const std::string start = launches_columns(c);
   if (of.wrong > 0) return fmt::format("{}  WRONG: {} in all launches\n", start, counted(of.wrong, "wrong element"));
   const auto us = [](double time_s) { return fit_number(1e6 * time_s, 11); };
-  const auto busbw = [&](double time_s) { return fit_number(c.busbw * c.median_s / time_s, 8); };
-  const Interval& i = *mean.interval_s;
-  return fmt::format("{} {:>11} {:>11} {:>11} {:>6.1f} {:>8} {:>8} {:>8}\n", start, us(mean.time_s), us(i.low),
-                     us(i.high), 100 * mean.half_width(), busbw(mean.time_s), busbw(i.high), busbw(i.low));
+  const auto busbw = [&](double time_s) { return fit_busbw(c.busbw * c.median_s / time_s, 8); };
+  const Interval i = mean.interval_s.value_or(Interval{std::nan(""), std::nan("")});
+  return fmt::format("{} {:>11} {:>11} {:>11} {:>6} {:>8} {:>8} {:>8}\n", start, us(mean.time_s), us(i.low), us(i.high),
+                     mean.interval_s ? fmt::format("{:.1f}", 100 * mean.half_width()) : "-", busbw(mean.time_s),
+                     busbw(i.high), busbw(i.low));
 }
 
 std::string odd_text(const OddLaunch& odd, const std::vector<RunFile>& runs) {
