@@ -61,7 +61,7 @@ class Cells(Case):
         for row, entry in zip(rows, document["results"]):
             for at, half in ((13, "out_of_place"), (19, "in_place")):
                 cell = entry["busbar"][half]["stats"]
-                self.assertAlmostEqual(float(row[at]), 1e6 * cell["median_s"], delta=0.006 + 1e4 * cell["median_s"])
+                self.assertAlmostEqual(float(row[at]), 1e6 * cell["mean_s"], delta=0.006 + 1e4 * cell["mean_s"])
                 self.assertEqual((int(row[at + 3]), row[at + 4]), (cell["samples"], cell["stop"]))
         self.assertEqual(result.line("# Out of bounds values"), "# Out of bounds values : 0 OK")
         self.assertEqual(result.line("# Collective test concluded"), "# Collective test concluded: all_reduce_perf")

@@ -41,8 +41,8 @@ TEST_CASE("Every line has as many fields as the header", "[csv_report][unit]") {
   Config config;
   config.placement = Placements::out;
   const std::string line = csv_lines(config, kAllReduce, row);
-  CHECK(std::count(line.begin(), line.end(), ',') == 26);
-  CHECK(std::count(header.begin(), header.end(), ',') == 26);
+  CHECK(std::count(line.begin(), line.end(), ',') == 27);
+  CHECK(std::count(header.begin(), header.end(), ',') == 27);
   CHECK(std::count(line.begin(), line.end(), '\n') == 1);
   CHECK(line.find("nan") == std::string::npos);
   CHECK(line.find("inf") == std::string::npos);
@@ -60,8 +60,8 @@ TEST_CASE("The columns of --stat and --show-algo stand behind the old ones", "[c
   const std::size_t end = text.find('\n');
   const std::string out = text.substr(0, end);
   const std::string in = text.substr(end + 1);
-  CHECK(out.substr(out.find(":31,,") + 4) == ",120,119,121.016,150,1200,ci,1.5,RING,LL,\"1,2\"");
-  CHECK(in.substr(in.find(":31,,") + 4) == ",120,,,,1200,time,,RING,LL,\"1,2\"\n");
+  CHECK(out.substr(out.find(":31,,") + 4) == ",120,119,121.016,150,1200,ci,1.5,RING,LL,\"1,2\",123.45");
+  CHECK(in.substr(in.find(":31,,") + 4) == ",120,,,,1200,time,,RING,LL,\"1,2\",123.45\n");
 }
 
 TEST_CASE("Fields are quoted where RFC 4180 asks for it", "[csv_report][unit]") {

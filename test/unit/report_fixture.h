@@ -52,6 +52,7 @@ inline HalfResult sample_half(double time_s, double algbw) {
 inline CellStats sample_cell() {
   CellStats cell;
   cell.median_s = 120e-6;
+  cell.mean_s = 123.45e-6;
   cell.interval_s = Interval{119e-6, 121.016e-6};
   cell.relative_half_width = 0.0084;
   cell.span_s = 2.5;

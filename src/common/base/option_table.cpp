@@ -180,7 +180,7 @@ constexpr std::array kOptions{
     Option{0, "hang-timeout", "SECONDS", "(by step)", "the same as -T", false, set_timeout},
     Option{0, "paranoid", "", "", "before each case all ranks compare what they are about to call; exit code 6 if one deviates", false, set_switch<&C::paranoid>},
     Option{0, "inject", "FAULT", "(none)", "break one rank on purpose, to test alarms: rank=3,op=42,kind= one of skip late:5s count dtype op stop kill crash flip drop double shift overrun", true, [](C& c, Text text) { c.inject = parse_injection(text); }},
-    Option{0, "stat", "", "", "statistical mode: sample until the median is known to --rel-ci; adds median, +-CI%, p99, samples and why it stopped", false, set_switch<&C::stat>},
+    Option{0, "stat", "", "", "statistical mode: sample until the median is known to --rel-ci; time is the median; adds mean, +-CI%, p99, samples and why it stopped", false, set_switch<&C::stat>},
     Option{0, "rel-ci", "X%", "1%", "with --stat: half width of the 95 % interval at which a cell is done", false, set_rel_ci},
     Option{0, "min-time", "SECONDS", "0", "with --stat: time each cell for at least so long", false, set_seconds<&C::min_time_s>},
     Option{0, "max-time", "SECONDS", "120", "with --stat: time limit of the whole run", false, set_seconds<&C::max_time_s>},

@@ -21,7 +21,7 @@ struct IterationTimes {
 /// One placement of one row.
 struct HalfResult {
   bool supported = true;              ///< false: the collective has no such placement (printed 0.00, N/A)
-  double time_s = 0;                  ///< per operation, over ranks as -a says
+  double time_s = 0;                  ///< per operation, over ranks as -a says; --stat: the median
   double cpu_time_s = 0;              ///< host time to enqueue one operation; --stat: only with --nonblocking
   double algbw = 0;                   ///< [1e9 B/s]; NaN of one rank, which sends nothing
   double busbw = 0;                   ///< [1e9 B/s]; like algbw

@@ -207,10 +207,11 @@ void StatRunner::check(Entry& entry, const BufferPlan& buffer_plan) {
 void StatRunner::finish(Entry& entry, StopReason why) {
   HalfResult& half = half_of(entry);
   const Problem& problem = plan_.cases[entry.row].problem;
-  half.time_s = combine(config_.average, world_, entry.cell.own_mean_s());
+  half.stats = entry.cell.stats(why);
+  half.stats->mean_s = combine(config_.average, world_, entry.cell.own_mean_s());
   half.cpu_time_s = combine(config_.average, world_, entry.cell.own_start_s());
   set_bandwidths(*plan_.collective, problem, half.time_s, half);
-  half.stats = entry.cell.stats(why);
+  half.time_s = half.stats->median_s;
   half.stats->clock_error_s = clock_.error_s();
   if (config_.per_rank) half.stats->ranks = gather_ranks(entry.cell);
   // The samples are no longer needed.

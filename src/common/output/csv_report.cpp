@@ -42,7 +42,7 @@ std::string csv_field(std::string_view text) {
 std::string csv_header() {
   return "collective,dtype,op,root,size_bytes,count,nranks,placement,time_us,cpu_time_us,algbw_gbps,busbw_gbps,wrong,"
          "timed_verified,cycle,timestamp,note,median_us,ci_low_us,ci_high_us,p99_us,samples,stop,skew_us,algorithm,"
-         "protocol,channels\n";
+         "protocol,channels,mean_us\n";
 }
 
 std::string csv_lines(const Config& config, const Collective& collective, const Row& row) {
@@ -51,13 +51,13 @@ std::string csv_lines(const Config& config, const Collective& collective, const 
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config, row, in_place);
     if (half == nullptr) continue;
-    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", collective.name, name(c.dtype),
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", collective.name, name(c.dtype),
                         redop_text(c.op), shown_root(collective, c.root), c.nbytes, c.problem.count, c.problem.nranks,
                         in_place ? "in" : "out", csv_microseconds(half->time_s),
                         has_cpu_time(config, *half) ? csv_microseconds(half->cpu_time_s) : "", number(half->algbw),
                         number(half->busbw), half->wrong ? std::to_string(*half->wrong) : "", half->timed_verified,
                         row.cycle, csv_field(row.timestamp), csv_field(row.note), stat_fields(half->stats),
-                        algorithm_fields(row.algorithm));
+                        algorithm_fields(row.algorithm), half->stats ? csv_microseconds(half->stats->mean_s) : "");
   }
   return text;
 }

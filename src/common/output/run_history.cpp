@@ -37,11 +37,7 @@ Cell cell_of(const Collective& collective, const Row& row, const HalfResult& hal
   cell.wrong = half.wrong;
   cell.median_s = half.time_s;
   cell.epoch_medians_s = {half.time_s};
-  if (half.stats) {
-    // The table's time is their mean.
-    set_stats(cell, *half.stats);
-    if (is_kept(cell.median_s)) cell.busbw = half.busbw * half.time_s / cell.median_s;
-  }
+  if (half.stats) set_stats(cell, *half.stats);
   return cell;
 }
 

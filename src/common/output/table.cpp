@@ -31,9 +31,9 @@ std::string microseconds(std::optional<double> time_s) {
   return time_s ? fit_number(*time_s * 1e6, kQuantileWidth) : "-";
 }
 
-std::string stat_line(const Config& config, std::string_view median, std::string_view ci, std::string_view p99,
+std::string stat_line(const Config& config, std::string_view mean, std::string_view ci, std::string_view p99,
                       std::string_view samples, std::string_view stop, std::string_view skew) {
-  std::string text = fmt::format("  {:>7}  {:>6}  {:>7}  {:>7}  {:>5}", median, ci, p99, samples, stop);
+  std::string text = fmt::format("  {:>7}  {:>6}  {:>7}  {:>7}  {:>5}", mean, ci, p99, samples, stop);
   if (config.skew) text += fmt::format("  {:>7}", skew);
   return text;
 }
@@ -57,7 +57,7 @@ std::string token(std::string word) {
 double measured_s(const Config& config, const Row& row) {
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config, row, in_place);
-    if (half != nullptr) return half->stats ? half->stats->median_s : half->time_s;
+    if (half != nullptr) return half->time_s;
   }
   return 0;
 }
@@ -68,8 +68,8 @@ std::string stat_columns(const Config& config, const HalfResult* half) {
   if (half == nullptr || !half->stats) return stat_line(config, "0.00", "N/A", "N/A", "0", "N/A", "N/A");
   const CellStats& cell = *half->stats;
   const std::string ci = cell.interval_s ? fit_number(cell.relative_half_width * 100, kPercentWidth) : "-";
-  return stat_line(config, microseconds(cell.median_s), ci, microseconds(sure_p99_s(cell)),
-                   std::to_string(cell.samples), name(cell.stop), microseconds(cell.skew_median_s));
+  return stat_line(config, microseconds(cell.mean_s), ci, microseconds(sure_p99_s(cell)), std::to_string(cell.samples),
+                   name(cell.stop), microseconds(cell.skew_median_s));
 }
 
 /// The columns of --show-algo; with --show-prediction two more.
@@ -99,8 +99,8 @@ std::string stat_header(const RunInfo& info) {
     text += fmt::format("; limits: {} epochs and {:g} s a cell, {:g} s in all; -n and -w are not used\n", c.epochs,
                         c.cell_time_s, c.max_time_s);
     text +=
-        "# An interval predicts this launch's median over the next minute; time, algbw and busbw: mean over all "
-        "samples, over ranks as -a says\n";
+        "# time, algbw, busbw: of the median, whose interval is for this launch over the next minute\n"
+        "# mean: over all samples, over ranks as -a says\n";
   }
   if (c.show_algo) {
     text += "# algo, proto, nch: reported by the library for one untimed call per row; unknown if it reports none\n";
@@ -179,7 +179,7 @@ std::string column_titles(const Config& c) {
   };
   add(more, half);
   if (c.stat) {
-    add(" statistics", {stat_line(c, "median", "+-CI%", "p99", "samples", "stop", "skew"),
+    add(" statistics", {stat_line(c, "mean", "+-CI%", "p99", "samples", "stop", "skew"),
                         stat_line(c, "(us)", "(%)", "(us)", "", "", "(us)")});
   }
   end_line(text);

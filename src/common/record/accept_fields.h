@@ -30,9 +30,11 @@ void visit_fields(auto&& visit, Outliers& o) {
 }
 
 void visit_fields(auto&& visit, CellStats& s) {
-  BUSBAR_FIELDS(visit, s, median_s, interval_s, relative_half_width, span_s, correlation_time_s, stop, quantiles,
-                epoch_medians_s, samples, samples_per_epoch, calls_per_sample, warmup_calls, warmed_up, lag1, trend_p,
-                modes, outliers, skew_median_s, skew_p99_s, clock_error_s, canary_spread, shared_cores);
+  visit("median_s", s.median_s);
+  visit("mean_s", s.mean_s, 0.0);
+  BUSBAR_FIELDS(visit, s, interval_s, relative_half_width, span_s, correlation_time_s, stop, quantiles, epoch_medians_s,
+                samples, samples_per_epoch, calls_per_sample, warmup_calls, warmed_up, lag1, trend_p, modes, outliers,
+                skew_median_s, skew_p99_s, clock_error_s, canary_spread, shared_cores);
   visit("ranks", s.ranks, std::vector<RankTime>{});
 }
 

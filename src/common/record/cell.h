@@ -54,6 +54,7 @@ struct CellTimes {
 
 /// The statistics of one cell (--stat).
 struct CellStats : CellTimes {
+  double mean_s = 0;                ///< of all samples, over ranks as -a says
   std::vector<Quantile> quantiles;  ///< 0.5 0.9 0.95 0.99 0.999 and 1 (the largest) of all samples
   int samples_per_epoch = 0;
   int calls_per_sample = 1;  ///< above 1 if one call is too short for the clock
