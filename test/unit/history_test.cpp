@@ -375,6 +375,8 @@ TEST_CASE("accept's result becomes a run, repetitions of a cell one cell", "[his
   result.cells.push_back(result.cells[1]);
   result.cells.back().repetition = 1;
   result.cells.back().epoch_medians_s = {0.003, 0.003};
+  result.cells.back().median_s = 0.003;
+  result.cells.back().busbw = 0.5;  // of the same bytes
   const HistoryRun run = history_of_accept(result, "accept");
   CHECK(run.nranks == 4);
   CHECK(run.kind == "accept");
@@ -546,11 +548,11 @@ TEST_CASE("A sparkline spans from the least to the largest", "[history][unit]") 
   CHECK(sparkline(std::vector<double>{5, 5}, 10, true) == "44");
   CHECK(sparkline(std::vector<double>{1, 2, 3}, 2, true) == "07");
   CHECK(sparkline(std::vector<double>{1, 2}, 2, false) == "\u2581\u2588");
-  CHECK(sparkline({}, 2, false).empty());
-}
   // 1 % of a band of 5 %: one step of seven about the middle; it read 07.
   CHECK(sparkline(std::vector<double>{100, 101}, 10, true) == "34");
   CHECK(sparkline(std::vector<double>{100, 105.3}, 10, true) == "07");
+  CHECK(sparkline({}, 2, false).empty());
+}
 
 TEST_CASE("A comparison's variants become cells of their own", "[history][unit]") {
   Comparison comparison;

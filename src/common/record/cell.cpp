@@ -8,6 +8,21 @@
 
 namespace busbar {
 
+TypicalCell typical(std::span<const Cell* const> cells) {
+  if (cells.size() == 1) return {cells.front()->median_s, cells.front()->busbw, cells.front()->wrong};
+  std::map<std::string, std::vector<double>> scopes;
+  std::vector<double> bytes;  // [1e9 B] times the collective's factor, which differs between hosts of unequal ranks
+  TypicalCell all;
+  for (const Cell* cell : cells) {
+    all.wrong = all.wrong && cell->wrong ? std::optional(*all.wrong + *cell->wrong) : std::nullopt;
+    scopes[cell->scope].push_back(cell->median_s);
+    bytes.push_back(cell->busbw * cell->median_s);
+  }
+  all.median_s = median(mapped(scopes, [](const auto& one) { return median(one.second); }));
+  if (all.median_s > 0) all.busbw = median(bytes) / all.median_s;
+  return all;
+}
+
 std::string slowest_scope(std::span<const Cell* const> cells) {
   std::map<std::tuple<std::uint64_t, std::string, std::string>, std::map<std::string, std::vector<double>>> sizes;
   for (const Cell* cell : cells) {

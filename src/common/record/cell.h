@@ -104,7 +104,7 @@ struct Cell : CellIdentity, CellTimes {
   int nhosts = 0;
   int repetition = 0;  ///< of accept's repeat_for; one more for each repeat of the cell
   double calls_per_epoch = 1;
-  double busbw = 0;  ///< [1e9 B/s], from the median
+  double busbw = 0;  ///< [1e9 B/s], from the median; 0: one rank, or no bytes
   std::optional<Interval> busbw_interval;
   std::optional<std::int64_t> wrong;     ///< null: not checked
   std::vector<std::string> wrong_texts;  ///< "rank 3 on node1: ..." in the benchmarks' words
@@ -135,6 +135,15 @@ inline bool same_cell(const Cell& a, const Cell& b) { return identity(a) == iden
 
 /// Copies the statistics of a cell; they contain no bandwidth.
 void set_stats(Cell& cell, const CellStats& stats);
+
+/// Measurements of one cell as one number: the median over their scopes (hosts) of the median over a scope's
+/// repetitions, and the busbw of that time. Every output that shows one number for several takes it. Pure.
+struct TypicalCell {
+  double median_s = 0;
+  double busbw = 0;                       ///< [1e9 B/s]
+  std::optional<std::int64_t> wrong = 0;  ///< of all together; null: one of them was not checked
+};
+TypicalCell typical(std::span<const Cell* const> cells);
 
 /// The slowest scope of these cells (a host, if they ran on one each): its times are the longest relative to the median
 /// of all scopes in the same size, on average over the sizes. Empty if none has a time. Pure.

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 namespace busbar {
 namespace {
@@ -70,17 +70,21 @@ HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool) 
   }
   run.environment = steady_environment(result.environment);
   run.outcome = result.outcome;
-  std::map<CellIdentity, std::size_t> index;
-  for (const Cell& measured : result.cells) {
-    if (!is_kept(measured.median_s)) continue;
-    Cell cell = measured;
-    if (cell.epoch_medians_s.empty()) cell.epoch_medians_s = {cell.median_s};
-    const auto [at, fresh] = index.try_emplace(identity(measured), run.cells.size());
-    if (fresh) {
-      run.cells.push_back(std::move(cell));
-    } else {
-      add_again(run.cells[at->second], cell);
+  for (auto [one, repetitions] : grouped(result.cells, [](const Cell& c) { return identity(c); })) {
+    std::erase_if(repetitions, [](const Cell* c) { return !is_kept(c->median_s); });
+    for (const Cell* measured : repetitions) {
+      Cell cell = *measured;
+      if (cell.epoch_medians_s.empty()) cell.epoch_medians_s = {cell.median_s};
+      if (measured == repetitions.front()) {
+        run.cells.push_back(std::move(cell));
+      } else {
+        add_again(run.cells.back(), cell);
+      }
     }
+    if (repetitions.size() < 2) continue;
+    const TypicalCell number = typical(repetitions);
+    run.cells.back().median_s = number.median_s;
+    run.cells.back().busbw = number.busbw;
   }
   run.criteria = result.criteria;
   return run;

@@ -37,7 +37,7 @@ HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool);
 /// Whether the history keeps this time: finite, above 0 and normal.
 bool is_kept(double time_s);
 
-/// Joins a cell with the same cell of another cycle or repetition: the median over all.
+/// Joins a cell with the same cell of another cycle or repetition: the median over all epochs.
 void add_again(Cell& cell, const Cell& again);
 
 /// The outcome of a benchmark's exit code.

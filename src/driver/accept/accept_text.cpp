@@ -124,8 +124,6 @@ constexpr std::size_t kMostRows = 48;  // two screens
 /// Measurements of the same, on several groups of ranks or again later.
 using Alike = std::vector<const Cell*>;
 
-double middle(const Alike& alike, double Cell::*value) { return median(mapped(alike, value)); }
-
 /// "8 hosts, slowest node3: 320 us", "5 times".
 std::string of_several(const Alike& alike) {
   std::map<std::string, Alike> scopes;
@@ -134,8 +132,8 @@ std::string of_several(const Alike& alike) {
   if (scopes.size() > 1) {
     text = fmt::format("{} hosts", scopes.size());
     if (const auto slowest = scopes.find(slowest_scope(alike)); slowest != scopes.end()) {
-      text += fmt::format(", slowest {}: {} us", slowest->first,
-                          fit_number(1e6 * middle(slowest->second, &Cell::median_s), 9));
+      text +=
+          fmt::format(", slowest {}: {} us", slowest->first, fit_number(1e6 * typical(slowest->second).median_s, 9));
     }
   }
   std::set<int> repetitions;
@@ -144,26 +142,18 @@ std::string of_several(const Alike& alike) {
   return text;
 }
 
-std::string wrong_text(const Alike& alike) {
-  std::int64_t wrong = 0;
-  for (const Cell* c : alike) {
-    if (!c->wrong) return "N/A";
-    wrong += *c->wrong;
-  }
-  return std::to_string(wrong);
-}
-
 std::string type_of(const Cell& c) { return c.op == "none" ? c.dtype : c.dtype + ' ' + c.op; }
 
 /// `cell`, `type`: widths of the columns that depend on what was measured.
 std::string row_text(const Alike& alike, std::size_t cell, std::size_t type) {
   const Cell& c = *alike.front();
   const bool is_alone = alike.size() == 1 && c.interval_s;
+  const TypicalCell number = typical(alike);
   const std::string row =
       fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(*c.stage), c.cell, cell, type_of(c),
-                  type, format_bytes(c.nbytes), place(c.in_place), fit_number(1e6 * middle(alike, &Cell::median_s), 9),
-                  is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
-                  fit_number(middle(alike, &Cell::busbw), 8), wrong_text(alike));
+                  type, format_bytes(c.nbytes), place(c.in_place), fit_number(1e6 * number.median_s, 9),
+                  is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "", fit_busbw(number.busbw, 8),
+                  number.wrong ? std::to_string(*number.wrong) : "N/A");
   const std::string more = of_several(alike);
   if (more.empty()) return row + '\n';
   if (row.size() + 2 + more.size() <= kColumns) return fmt::format("{}  {}\n", row, more);

@@ -24,7 +24,7 @@ class Gauge {
  public:
   Gauge(std::string name, std::string_view help) : name_(std::move(name)), help_(help) {}
 
-  /// A later value of the same labels takes the place of the earlier: a burn-in measures its cells again and again.
+  /// A later value of the same labels takes the place of the earlier.
   void set(const Labels& labels, double value) {
     if (!std::isfinite(value)) return;
     const std::string text = prometheus_labels(labels);
@@ -64,12 +64,14 @@ std::string cells_text(const AcceptResult& result, const std::string& plan) {
   Gauge width("busbar_latency_relative_half_width",
               "Half of the median's 95 % interval over the median, within this run.");
   Gauge wrong("busbar_wrong_elements", "Wrong elements over all ranks; no series where nothing was checked.");
-  for (const Cell& cell : result.cells) {
+  for (const auto& [one, repetitions] : grouped(result.cells, [](const Cell& c) { return identity(c); })) {
+    const Cell& cell = *repetitions.back();
     const Labels labels = cell_labels(cell, plan);
-    busbw.set(labels, cell.busbw * 1e9);
-    latency.set(labels, cell.median_s);
-    if (cell.interval_s) width.set(labels, cell.relative_half_width);
-    if (cell.wrong) wrong.set(labels, static_cast<double>(*cell.wrong));
+    const TypicalCell number = typical(repetitions);
+    if (number.busbw > 0) busbw.set(labels, number.busbw * 1e9);
+    latency.set(labels, number.median_s);
+    if (cell.interval_s && repetitions.size() == 1) width.set(labels, cell.relative_half_width);
+    if (number.wrong) wrong.set(labels, static_cast<double>(*number.wrong));
   }
   return busbw.text() + latency.text() + width.text() + wrong.text();
 }

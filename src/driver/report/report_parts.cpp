@@ -37,6 +37,11 @@ ReportPoint one_of(const std::vector<const ReportPoint*>& points) {
   const auto time_s = values_of(points, &ReportPoint::time_s);
   if (!busbw.empty()) joined.busbw = median(busbw);
   if (!time_s.empty()) joined.time_s = median(time_s);
+  if (busbw.size() == points.size() && time_s.size() == points.size()) {  // of the median time, as typical() has it
+    std::vector<double> bytes;
+    for (std::size_t i = 0; i < points.size(); ++i) bytes.push_back(busbw[i] * time_s[i]);
+    joined.busbw = median(bytes) / *joined.time_s;
+  }
   joined.busbw_interval = range_of(busbw);
   joined.time_interval_s = range_of(time_s);
   for (const ReportPoint* p : points) {
