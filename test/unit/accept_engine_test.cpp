@@ -210,6 +210,30 @@ TEST_CASE("A resumed run keeps finished steps alone", "[accept]") {
   CHECK(result.start_time == "then");
 }
 
+TEST_CASE("A finished run that is resumed says of the machine what it said unbroken", "[accept]") {
+  // Launches report these; a resumed run of which nothing was left to measure started none, and had lost them: 44
+  // criteria became 43.
+  AcceptResult earlier;
+  earlier.backend = "mpi";
+  earlier.library = "Open MPI 4.1.4";
+  earlier.network = "ethernet";
+  earlier.counters_read = true;
+  earlier.remarks = {"4 ranks on 2 cores: yielding when idle", "max-time 2 s was over before whole/small: raise it"};
+  AcceptResult result;
+  take_over(result, earlier);
+  CHECK(result.backend == "mpi");
+  CHECK(result.library == "Open MPI 4.1.4");
+  CHECK(result.network == "ethernet");
+  CHECK(result.counters_read);
+  REQUIRE(result.remarks.size() == 2);  // the other, and that it was resumed
+  CHECK(result.remarks[0] == "4 ranks on 2 cores: yielding when idle");
+  AcceptResult again;
+  again.library = "Open MPI 5";  // the launches of now count
+  take_over(again, result);
+  CHECK(again.library == "Open MPI 5");
+  CHECK(again.remarks == result.remarks);
+}
+
 TEST_CASE("A resumed burn-in goes on in the repetition that was under way", "[accept]") {
   AcceptResult result;
   result.plan = plan_of_three();

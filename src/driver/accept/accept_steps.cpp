@@ -102,8 +102,12 @@ std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<Accep
   return parts;
 }
 
+namespace {
+constexpr std::string_view kMaxTimeOver = "max-time";
+}  // namespace
+
 std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late) {
-  return fmt::format("max-time {} was over before {}: raise it, or measure fewer sizes",
+  return fmt::format("{} {} was over before {}: raise it, or measure fewer sizes", kMaxTimeOver,
                      format_duration(plan.max_time_s), fmt::join(mapped(late, &AcceptStep::id), ", "));
 }
 
@@ -236,7 +240,18 @@ void take_over(AcceptResult& result, AcceptResult earlier) {
   result.failures = std::move(earlier.failures);
   result.done = std::move(earlier.done);
   if (result.hosts.empty()) result.hosts = std::move(earlier.hosts);
-  result.remarks.push_back("resumed: the steps before were measured in an earlier run");
+  // A resumed run starts no launch again for what is done: what the launches said is in the earlier result alone.
+  const auto keep = [](std::string& now, std::string& before) {
+    if (now.empty()) now = std::move(before);
+  };
+  keep(result.backend, earlier.backend);
+  keep(result.library, earlier.library);
+  keep(result.network, earlier.network);
+  result.counters_read = result.counters_read || earlier.counters_read;
+  for (const std::string& remark : earlier.remarks) {
+    if (!remark.starts_with(kMaxTimeOver)) add_once(result.remarks, remark);
+  }
+  add_once(result.remarks, "resumed: the steps before were measured in an earlier run");
 }
 
 void add_part(AcceptResult& whole, AcceptResult part) {
