@@ -178,6 +178,20 @@ TEST_CASE("What pairs may take beside max-time is said before", "[accept]") {
   CHECK_THAT(dry("locate-on-fail: false"), !Contains("looks slow"));
 }
 
+TEST_CASE("What is measured first leaves the later steps the time of their estimates", "[accept]") {
+  const AcceptPlan plan = plan_of_three();
+  const std::vector<AcceptStep> steps = steps_of(plan);
+  double later_s = 0, all_s = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    all_s += estimate_step_s(plan, steps[i]);
+    if (i > 0) later_s += estimate_step_s(plan, steps[i]);
+  }
+  CHECK(share_of(1000, plan, steps, 1) == Approx(1000 - later_s));
+  CHECK(share_of(all_s / 2, plan, steps, 1) == Approx((all_s - later_s) / 2));  // too little for all: in proportion
+  CHECK(share_of(50, plan, steps, steps.size()) == Approx(50));
+  CHECK(share_of(0, plan, steps, 1) == 0);  // no bound
+}
+
 TEST_CASE("A part brings what it finished, and nothing of the step that it did not", "[accept]") {
   AcceptResult whole;
   AcceptResult part;

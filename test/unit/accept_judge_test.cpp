@@ -311,20 +311,20 @@ FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms
 INCONCLUSIVE | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms) | ranks waited for a core 30 % of the time: other work or other ranks had it | 
 FAIL | slowest: node3 59.4 % below the median of 4 hosts (2.5 ms, usual 1.015 ms); a FAIL is possible from 20.0 % on | there ranks waited for a core 30 % of the time: other work or other ranks had it | node3
 epochs
-SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
-SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise max-time | 
 INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
 PASS | 0.0 % [0.0 %, 16.1 %] |  | 
-SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
-SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise max-time | 
 INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
 PASS | 5.0 % [0.9 %, 23.6 %] |  | 
-SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
-SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise max-time | 
 INCONCLUSIVE | 1.5 % [0.7 %, 2.2 %] | the interval contains the bound: too noisy to tell | 
 WARN | 15.0 % [5.2 %, 36.0 %] |  | 
-SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
-SKIP |  | fewer than 8 epochs show no spread: raise cell-time and max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise max-time | 
+SKIP |  | fewer than 8 epochs show no spread: raise max-time | 
 FAIL | 2.9 % [1.4 %, 4.4 %] |  | 
 FAIL | 45.0 % [25.8 %, 65.8 %] |  | 
 late

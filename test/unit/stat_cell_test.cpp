@@ -87,6 +87,19 @@ TEST_CASE("a cell out of time says so; the minimum time keeps a steady one going
   CHECK(steady.test(limits) == StopReason::ci);
 }
 
+TEST_CASE("cell-time ends no cell before its least epochs", "[measure][stat]") {
+  StopLimits limits = kLimits;
+  limits.cell_time_s = 0.005;  // less than one epoch takes: it ended there
+  limits.least_epochs = 8;
+  StatCell cell(1000, false);
+  for (int epoch = 1; epoch < 8; ++epoch) {
+    add(cell, epoch, 1e-3 * epoch);
+    CHECK_FALSE(cell.test(limits));
+  }
+  add(cell, 8, 1e-3);
+  CHECK(cell.test(limits) == StopReason::time);
+}
+
 TEST_CASE("a cell that looks steady goes on for the least span, and says how long it looked", "[measure][stat]") {
   StopLimits limits = kLimits;
   limits.rule.max_epochs = 400;

@@ -61,7 +61,7 @@ std::optional<StopReason> StatCell::test(const StopLimits& limits) {
     if (is_last && width <= limits.rule.rel) return StopReason::time;
     if (is_last || (predicts && hopeless(limits.rule, epochs, width))) return StopReason::noisy;
   }
-  if (spent_s_ >= limits.cell_time_s) return cut_off(limits);
+  if (spent_s_ >= limits.cell_time_s && epochs >= limits.least_epochs) return cut_off(limits);
   return std::nullopt;
 }
 

@@ -63,6 +63,7 @@ struct StopLimits {
   double min_time_s = 0;    ///< of timing
   double least_span_s = 0;  ///< from the first epoch to the last, before the interval says anything
   double cell_time_s = 20;
+  int least_epochs = 0;  ///< cell_time_s ends no cell before
 };
 
 /// One placement of one row while it is measured: the state of its batches. The added batches are agreed on, except the

@@ -38,12 +38,13 @@ std::size_t kept_per_cell(const Plan& plan) {
   return std::clamp<std::size_t>(kKeptSamples / std::max<std::size_t>(2 * plan.cases.size(), 1), 1024, 65536);
 }
 
-StopLimits limits_of(const Config& config) {
+StopLimits limits_of(const Config& config, int least_epochs) {
   return {
       .rule = {.rel = config.rel_ci, .min_epochs = std::min(kLeastEpochs, config.epochs), .max_epochs = config.epochs},
       .min_time_s = config.min_time_s,
       .least_span_s = kLeastSpan,
-      .cell_time_s = config.cell_time_s};
+      .cell_time_s = config.cell_time_s,
+      .least_epochs = least_epochs};
 }
 
 }  // namespace
@@ -61,7 +62,7 @@ std::uint64_t agree_on_seed(const Comm& world, std::uint64_t asked) {
 
 StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
                        std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, std::uint64_t seed,
-                       StatEvents events, int communicator)
+                       StatEvents events, int communicator, int least_epochs)
     : backend_(backend),
       world_(world),
       config_(config),
@@ -72,7 +73,7 @@ StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config
       events_(std::move(events)),
       communicator_(communicator),
       cadence_(resolve(config.cadence, backend)),
-      limits_(limits_of(config)),
+      limits_(limits_of(config, least_epochs)),
       arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
       verifier_(backend, std::move(local_ranks)),
       clock_(world),
@@ -210,8 +211,8 @@ void StatRunner::finish(Entry& entry, StopReason why) {
   half.stats = entry.cell.stats(why);
   half.stats->mean_s = combine(config_.average, world_, entry.cell.own_mean_s());
   half.cpu_time_s = combine(config_.average, world_, entry.cell.own_start_s());
-  set_bandwidths(*plan_.collective, problem, half.time_s, half);
   half.time_s = half.stats->median_s;
+  set_bandwidths(*plan_.collective, problem, half.time_s, half);
   half.stats->clock_error_s = clock_.error_s();
   if (config_.per_rank) half.stats->ranks = gather_ranks(entry.cell);
   // The samples are no longer needed.

@@ -23,9 +23,10 @@ struct StatEvents {
 class StatRunner {
  public:
   /// `seed`: agreed on all processes. `communicator`: its number if runners take turns, for the watchdog.
+  /// `least_epochs`: of each cell; --cell-time ends none before, --max-time does.
   StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
              std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, std::uint64_t seed, StatEvents events,
-             int communicator = 0);
+             int communicator = 0, int least_epochs = 0);
 
   /// Runs the whole plan. Every process must call it. A failure inside must end the job. The first pass is always
   /// finished, with as few calls as possible once --max-time is over: every row has a number and a checked result.

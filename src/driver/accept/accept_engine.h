@@ -75,6 +75,10 @@ AcceptStep find_step(const AcceptPlan& plan, const std::string& id);
 /// About how long a step measures [s], without the start of a launch.
 double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step);
 
+/// Of the time left [s] what the first `own` of the steps may take: what the estimates of the others leave, or a share
+/// in proportion if that is too little; 0, no bound, of 0. Pure.
+double share_of(double left_s, const AcceptPlan& plan, std::span<const AcceptStep> pending, std::size_t own);
+
 /// Steps that can share a launch, because they are of one stage and need the same environment.
 struct AcceptPart {
   Stage stage = Stage::doctor;

@@ -18,6 +18,7 @@
 #include "common/record/accept_result.h"
 #include "common/statistics/interval.h"
 #include "driver/accept/accept_engine.h"
+#include "driver/accept/judge_acceptance.h"
 #include "driver/accept/platform.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/compare/rounds.h"
@@ -191,7 +192,7 @@ class OpenCell {
                     StatEvents{.row = [this](const Row& row) { add_row(row); },
                                .batch = [](const Case&, bool, int, const Batch&) {},
                                .pass = [](int, int, int, double) {}},
-                    number_);
+                    number_, kFewestEpochs);
   }
 
   /// One pass; false once there are no more. Collective over the group.
@@ -467,7 +468,8 @@ class RankSteps : public StepRunner {
       report(step, repetition);
       ids.push_back(step.id);
     }
-    if (!cells.empty()) measured.add(measure_in_turn(world_, cells, left_s));
+    if (!cells.empty())
+      measured.add(measure_in_turn(world_, cells, share_of(left_s, result.plan, pending, ids.size())));
     const auto late = std::span(opened_ids).subspan(cells.size());
     std::erase_if(ids, [&](const std::string& id) { return std::ranges::find(late, id) != late.end(); });
     while (!cells.empty()) cells.pop_back();

@@ -217,12 +217,16 @@ class AcceptLauncher {
   std::set<std::string> excluded_;
 };
 
-/// Time for one launch, after which it is killed [s].
-double launch_timeout_s(const AcceptPlan& plan, Stage stage, double measuring_s) {
+/// Time for one launch, after which it is killed [s]. `left_s`: that its cells' epochs may take; 0: their own limits.
+double launch_timeout_s(const AcceptPlan& plan, const AcceptPart& part, double measuring_s, double left_s) {
   // Many times what measuring should take: the job's own watchdog names a culprit earlier.
   constexpr double kLeast = 180;
-  const double looks_s = stage == Stage::pairs ? plan.locate_looks_s : 0;
-  return looks_s + (plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + 5 * measuring_s);
+  const double looks_s = part.stage == Stage::pairs ? plan.locate_looks_s : 0;
+  double most_s = left_s;
+  for (const AcceptStep& step : part.steps) {
+    if (left_s <= 0 && step.cell >= 0) most_s += plan.cells[static_cast<std::size_t>(step.cell)].config.max_time_s;
+  }
+  return looks_s + (plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + std::max(5 * measuring_s, most_s));
 }
 
 /// Steps by launches that one process starts, which decides and writes alone.
@@ -244,7 +248,8 @@ class LaunchedSteps : public StepRunner {
   std::vector<std::string> run(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
                                double left_s) override {
     if (repetition == 0 && !std::exchange(looked_, true) && leave_out_dead_hosts(result)) return {};
-    return run_part(result, parts_of(result.plan, pending).front(), repetition, left_s);
+    const AcceptPart part = parts_of(result.plan, pending).front();
+    return run_part(result, part, repetition, share_of(left_s, result.plan, pending, part.steps.size()));
   }
 
   bool can_locate(const AcceptResult& /*result*/) const override { return started_once_; }
@@ -303,7 +308,7 @@ class LaunchedSteps : public StepRunner {
         format_duration(measuring_s), part.stage == Stage::pairs ? looks_allowance(result.plan) : "");
     LaunchedPart launched;
     try {
-      launched = launcher_->run({part, repetition, launch_timeout_s(result.plan, part.stage, measuring_s), left_s});
+      launched = launcher_->run({part, repetition, launch_timeout_s(result.plan, part, measuring_s, left_s), left_s});
     } catch (const Interrupted&) {
       take_over_part(result, launcher_->part_file());
       throw;

@@ -91,6 +91,16 @@ double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {
   return std::min(measured_s, cell.config.max_time_s) + 1;
 }
 
+double share_of(double left_s, const AcceptPlan& plan, std::span<const AcceptStep> pending, std::size_t own) {
+  const auto needed_s = [&](std::span<const AcceptStep> steps) {
+    double sum_s = 0;
+    for (const AcceptStep& step : steps) sum_s += estimate_step_s(plan, step);
+    return sum_s;
+  };
+  const double mine_s = needed_s(pending.first(own)), later_s = needed_s(pending.subspan(own));
+  return std::max(left_s - later_s, left_s * mine_s / (mine_s + later_s));
+}
+
 std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<AcceptStep>& steps) {
   std::vector<AcceptPart> parts;
   for (const AcceptStep& step : steps) {

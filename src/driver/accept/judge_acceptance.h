@@ -13,6 +13,9 @@
 
 namespace busbar {
 
+/// Fewer epochs of a cell show no spread over time: cell-time ends no cell before, as long as max-time lasts.
+inline constexpr int kFewestEpochs = 8;
+
 /// A measured value with its doubt.
 struct Estimate {
   double value = 0;

@@ -359,12 +359,11 @@ double usual_time(const CellSeries& series) {
 
 CriterionResult judge_spread(const CellSeries& series, Criterion criterion, const Bound& bound,
                              const std::function<Estimate(std::span<const double>)>& estimate) {
-  constexpr std::size_t kFewest = 8;
-  const auto too_few = [](const Cell* m) { return m->epoch_medians_s.size() < kFewest; };
+  const auto too_few = [](const Cell* m) { return std::ssize(m->epoch_medians_s) < kFewestEpochs; };
   // Of many repetitions the one with few epochs may be the one that something delayed.
   if (std::ranges::all_of(series.repetitions, too_few)) {
     return skipped_for(series, criterion,
-                       fmt::format("fewer than {} epochs show no spread: raise cell-time and max-time", kFewest));
+                       fmt::format("fewer than {} epochs show no spread: raise max-time", kFewestEpochs));
   }
   const auto of = [&](const Cell& m) { return estimate(m.epoch_medians_s); };
   return judge(series, {criterion, bound, false, share_text, of, true});
