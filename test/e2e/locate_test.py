@@ -3,7 +3,9 @@ that does not match the verdict, and options that are taken without meaning."""
 
 import json
 import os
+import shutil
 import sys
+import unittest
 
 import suite
 from suite import BUILD, SUFFIX, Case, execute, mpirun
@@ -81,6 +83,24 @@ class Locate(Case):
         self.assertEqual(result.code, 8, str(result))  # a script must not take it for a pass
         self.assertTrue(result.out.startswith("SKIP"), str(result))
         self.assertIn("mpirun -n N", result.out)
+        for nonsense in ("noise", "take turns", "1 ranks", "0 B/s"):
+            self.assertNotIn(nonsense, result.out)
+
+    @unittest.skipUnless(shutil.which("taskset"), "no taskset")
+    def test_ranks_that_share_a_core_are_not_judged(self):
+        # It said "100 % of the units are faster than the others", which cannot be.
+        what = "3 ranks share 1 core, so the scheduler decides which rank is slow: start at most 1 on a host"
+        on_one_core = ["taskset", "-c", str(min(os.sched_getaffinity(0))), suite.MPIRUN, "-n", "3"]
+        if "hydra" not in suite.MPIRUN and "mpich" not in suite.MPIRUN:
+            on_one_core += ["--bind-to", "none"]
+        result = execute([*on_one_core, BUSBAR, "locate", "--backend", "mpi", "-b", "64K", "--repetitions", "10",
+                          "--no-rank-probes", "--direction"])
+        if result.code != 0:  # whatever was found between them
+            self.assertEqual(result.code, 8, str(result))
+            self.assertTrue(result.out.startswith(f"INCONCLUSIVE: {what}\n"), str(result))
+        plan = self.write("pairs.yaml", "schema: 1\nstages: [pairs]\n")
+        accepted = execute([*on_one_core, BUSBAR, "accept", plan, "--backend", "mpi"], cwd=self.folder.name)
+        self.assertIn(what, " ".join(accepted.out.split()), str(accepted))
 
     def test_a_host_that_sends_slowly_is_named_with_its_direction(self):
         codes = self.hosts(4, """

@@ -72,6 +72,15 @@ TEST_CASE("what was measured is a line for each size, of several hosts with the 
   CHECK_THAT(text_of(r), !Contains("measured\n"));
 }
 
+TEST_CASE("where ranks share cores the next step is fewer of them", "[accept][text]") {
+  AcceptResult r = accept_result();
+  r.cells.front().shared_cores = true;
+  r.outcome = Outcome::inconclusive;
+  CHECK_THAT(accept_text(r), Contains("  next: start at most one rank per core: "));
+  r.outcome = Outcome::pass;
+  CHECK_THAT(accept_text(r), !Contains("next: "));
+}
+
 TEST_CASE("a failure names culprit and next step before any detail", "[accept][text]") {
   AcceptResult r = accept_result("{latency: 2ms, busbw: expected}");
   r.cells[0].wrong = 7;

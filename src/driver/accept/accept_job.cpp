@@ -101,10 +101,10 @@ Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, co
   m.nranks = c.problem.nranks;
   m.nhosts = group.nhosts;
   set_stats(m, stats);
-  HalfResult at;
   m.wrong = half.wrong;
   m.algorithm = row.algorithm ? row.algorithm->algorithm : "";
   if (m.nranks < 2) return m;
+  HalfResult at;
   const auto busbw = [&](double time_s) {
     set_bandwidths(*cell.collective, c.problem, time_s, at);
     return at.busbw;
@@ -348,10 +348,7 @@ AcceptResult::Located not_located(std::string why) {
 /// 0.
 AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options, double looks_s) {
   const Comm& world = job.world();
-  const bool shared = world.max(std::int64_t{!job.oversubscribed().empty()}) > 0;
-  if (on_one_host(world) && shared) {
-    return not_located("one host with more ranks than cores: the scheduler decides which rank is slow");
-  }
+  if (const std::string shared = shared_cores(world); on_one_host(world) && !shared.empty()) return not_located(shared);
   job.begin_step(Phase::initialization, "pairs: opening the communicator");
   Config config;
   for (const Setting& setting : options.line.settings) setting.option->set(config, setting.text);

@@ -92,6 +92,9 @@ std::string culprits_text(const AcceptResult& result) {
 std::string next_step(const AcceptResult& result) {
   const auto hosts = blamed(result);
   const std::string culprit = hosts.empty() ? "" : hosts.front().first;
+  const bool doubted = result.outcome == Outcome::warn || result.outcome == Outcome::inconclusive;
+  if (doubted && std::ranges::any_of(result.cells, &Cell::shared_cores))
+    return "start at most one rank per core: ranks that share cores take turns, and their times decide nothing";
   switch (result.outcome) {
     case Outcome::skip:
     case Outcome::pass:

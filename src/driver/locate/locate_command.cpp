@@ -147,8 +147,8 @@ std::string locate_help() {
 
 /// Below the verdict: what ran.
 std::string footer(const RunInfo& info) {
-  std::string text = fmt::format("# busbar version {} locate: {} ranks, backend={} library={}\n", info.version,
-                                 info.nranks, info.backend, info.library_version);
+  std::string text = fmt::format("# busbar version {} locate: {}, backend={} library={}\n", info.version,
+                                 counted(info.nranks, "rank"), info.backend, info.library_version);
   text += calls_line(info);
   for (const std::string& remark : info.remarks) text += remark_lines(remark);
   return text;

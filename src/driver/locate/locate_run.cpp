@@ -423,23 +423,26 @@ struct SearchJob {
   }
 };
 
-/// Whether ranks take turns on cores: the scheduler then chooses which of them is slow. Hosts have their cores to
-/// themselves. Collective.
-bool scheduler_chooses(const Comm& world, UnitKind unit) {
-  const Comm host = world.split_by_host();
-  return world.max(std::int64_t{host.size() > job_cores()}) > 0 && unit == UnitKind::rank;
-}
-
-void doubt_shared_cores(AcceptResult::Located& located) {
-  LocateVerdict& verdict = located.finding;
-  if (verdict.culprits.empty()) return;
+/// Whatever was found between ranks that take turns, a culprit or groups of them, is the scheduler's choice.
+void doubt_shared_cores(LocateVerdict& verdict, const std::string& shared) {
+  if (verdict.culprits.empty() && verdict.outcome != Outcome::inconclusive) return;
   verdict.outcome = Outcome::inconclusive;
-  verdict.reason = fmt::format("more ranks than cores on this host, so it may be the scheduler's choice: {}",
-                               describe(verdict.culprits.front(), located.units));
+  verdict.reason = shared;
   verdict.culprits.clear();
 }
 
 }  // namespace
+
+std::string shared_cores(const Comm& world) {
+  const Comm host = world.split_by_host();
+  const int cores = job_cores();
+  const std::int64_t first = world.min(std::int64_t{host.size() > cores ? world.rank() : world.size()});
+  if (first == world.size()) return {};
+  const std::string text =
+      fmt::format("{} ranks share {}, so the scheduler decides which rank is slow: start at most {} on a host",
+                  host.size(), counted(cores, "core"), cores);
+  return world.broadcast(text, static_cast<int>(first));
+}
 
 std::optional<std::string> why_no_search(const Backend& baseline) {
   if (baseline.local_ranks().size() == 1) return std::nullopt;
@@ -475,7 +478,9 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
     }
   }
   const SearchCounters counters(world);
-  const bool by_scheduler = !on_gpu && scheduler_chooses(world, run.located.unit);
+  const std::string shared = shared_cores(world);
+  // Hosts have their cores to themselves.
+  const bool by_scheduler = !on_gpu && !shared.empty() && run.located.unit == UnitKind::rank;
   SearchOptions& search = run.options.search;
   search.looks = std::min(search.looks, kMostLooks);
   const int looks = search.may_wait ? search.looks : 1;
@@ -491,7 +496,7 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   SearchJob{job, probe, units, run, report, ranks, wait}.go();
   demand_looks(run.ranks, search.looks);
   run.located.later_s = wait.elapsed_s();
-  if (by_scheduler) doubt_shared_cores(run.located);
+  if (by_scheduler) doubt_shared_cores(run.located.finding, shared);
   job.watchdog().begin_step(Phase::agreeing, "the verdict");
   run.counters = counters.moved();
   run.outcome = worse(run.located.finding.outcome, run.ranks.outcome);  // process 0's

@@ -56,6 +56,10 @@ using ReportProgress = std::function<void(const std::string& text)>;
 /// Why a search cannot be made with this backend; nothing if it can. The same on all processes.
 std::optional<std::string> why_no_search(const Backend& baseline);
 
+/// "4 ranks share 2 cores, so ...: start at most 2 on a host", of the first host with more ranks than cores; empty if
+/// there is none. Collective, the same on all processes.
+std::string shared_cores(const Comm& world);
+
 /// Searches for the slow host, link, direction or rank, from the choice of the message to the verdict. `baseline`: a
 /// communicator of all ranks, which owns the memory.
 /// Process 0 decides and sends each round to the others; complete on it, the outcome the same everywhere. Throws

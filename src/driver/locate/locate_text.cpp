@@ -93,6 +93,7 @@ std::string measured_text(const LocateRun& run) {
                         run.rounds_left_out > 0 ? ", ..." : "", run.time_s, format_bytes(run.shape.nbytes),
                         counted(run.links, "link"), run.shape.repetitions);
   }
+  if (run.located.units.size() < 2) return text;
   text += fmt::format(
       "# noise {:.1f} %, slow below {:.2f} of the median {}; seed {}; {:.2g} of {} expected to be "
       "blamed by chance\n",

@@ -138,7 +138,8 @@ SlowRankVerdict judge_solo(std::span<const ProbedRank> ranks, double warn, doubl
   SlowRankVerdict verdict;
   if (ranks.empty()) return verdict;
   const bool cold_caches = works_on_host(ranks) && (take_turns || spinning_takes_turns(ranks));
-  if (cold_caches) verdict.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
+  if (cold_caches && ranks.size() >= kFewestEqual)
+    verdict.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
   for (const auto& [device, equal] : by_device(ranks)) {
     if (equal.size() < kFewestEqual) {
       verdict.skipped.push_back(
