@@ -44,6 +44,7 @@ MAKE = {
     "history": "for n in 1 2 3 4 5 6 7 8 9; do mpirun -n 2 all_reduce_perf -b 1K -e 8K -f 8 --placement out --stat "
                "--max-time 0.5 --history h.db; done >/dev/null; busbar history compare last --history h.db",
     "lagging": LAGGING,
+    "shipped": 'cd "$ROOT"; busbar diagnose docs/samples/rank_lagging.log',
 }
 MARK = re.compile(r"^<!-- sample (\w+) -->\n\n?```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Lines that come and go with the machine.
@@ -54,7 +55,7 @@ ASIDE = re.compile(r"^#( DISTURBED| Disturbance| Undisturbed| \d+ of \d+ cells| 
 def masked(line):
     """What must agree: words and their order."""
     line = re.sub(r"\b(ci|noisy|time)$", "STOP", line.rstrip())
-    line = re.sub(r"\b(default|ring|recursive_doubling|tie|undecided)(?= +(-|#|[\d.]+)$)", "WINNER", line)
+    line = re.sub(r"(?<=  )(default|ring|recursive_doubling)\b.*?(?= +(-|#|[\d.]+)$)", "WINNER", line)
     line = re.sub(r"\b(undecided|equivalent|slower|faster)$", "VERDICT", line)
     line = re.sub(r"verdict: [A-Z]+: .*", "verdict", line)
     line = re.sub(r"(?<![A-Za-z_])[-+]?\d[\d.:]*(e[-+]?\d+)?", "#", line)

@@ -115,6 +115,14 @@ class DiagnoseCase(suite.Case):
 
 
 class Verdicts(DiagnoseCase):
+    def test_the_samples_that_we_ship_have_the_verdicts_that_the_readme_says(self):
+        shipped = os.path.join(suite.ROOT, "docs", "samples")
+        lagging = self.diagnose(os.path.join(shipped, "rank_lagging.log"))
+        self.verdict(lagging, "RANK_LAGGING: rank 1 (node0, pid 20005) never made call #21", 4)
+        with open(os.path.join(suite.ROOT, "README.md"), encoding="utf-8") as file:
+            self.assertIn(lagging.out.splitlines()[0], file.read())
+        self.verdict(self.diagnose(os.path.join(shipped, "gpu_lost")), "HW_FAULT: GPU 0000:18:00 of node0 reported XID 79", 3)
+
     def test_each_kind_of_verdict_has_its_exit_code(self):
         lagging = good_job()
         for rank, lines in lagging.items():
