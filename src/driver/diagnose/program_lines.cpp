@@ -200,7 +200,7 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
 
 /// Ranks that others wait for before anything else: barriers, stores.
 bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named) {
-  ProgramEvent& event = line.add(rule.kind == RuleKind::late ? What::late : What::absent);
+  ProgramEvent& event = line.add(rule.kind);
   if (rule.blame != RuleBlame::writer) event.ranks.clear();
   set_named(event, rule, named);
   const auto count = named.find("count");
@@ -275,22 +275,14 @@ bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& name
   return true;
 }
 
-/// Kinds of lines that only name ranks or hosts.
-constexpr std::pair<RuleKind, What> kPlainKinds[] = {
-    {RuleKind::traceback, What::traceback}, {RuleKind::stopped, What::stopped},
-    {RuleKind::host_lost, What::host_lost}, {RuleKind::stalled, What::stalled},
-    {RuleKind::exception, What::exception}, {RuleKind::healthy, What::healthy},
-    {RuleKind::error, What::error}};
-
 /// Whether the rule says all about a line.
 bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {
   if (rule.kind == RuleKind::no_error) return true;
   LineFacts named = builtin_line_rules().captures(rule, line.writer.text);
   if (rule.kind == RuleKind::absent || rule.kind == RuleKind::late) return read_absent(line, rule, named);
   if (rule.kind == RuleKind::ended) return read_end(line, rule, std::move(named));
-  const auto* plain = std::ranges::find(kPlainKinds, rule.kind, &std::pair<RuleKind, What>::first);
-  if (plain == std::end(kPlainKinds)) return read_message(line, rule, named, in_error);
-  set_named(line.add(plain->second), rule, std::move(named));
+  if (rule.kind < RuleKind::traceback) return read_message(line, rule, named, in_error);
+  set_named(line.add(rule.kind), rule, std::move(named));
   return true;
 }
 

@@ -31,20 +31,7 @@ bool may_report_failure(std::string_view line);
 
 /// What a program, a framework, a launcher or a tool reports of a failure, outside NCCL's log.
 struct ProgramEvent {
-  enum class What : std::uint8_t {
-    message,      ///< of NCCL, CUDA, Gloo or a plugin, by `rule`
-    traceback,    ///< of Python begins, or continues
-    exception,    ///< its last line, or a C++ exception's
-    ended,        ///< a process: `number` is its exit code, or minus its signal
-    host_lost,    ///< a launcher lost a host
-    stalled,      ///< a process or CPU makes no progress
-    fingerprint,  ///< what `ranks` runs: `number` is the sequence number, `name` the operation and its tensors
-    absent,       ///< `ranks` did not come to the start
-    late,         ///< `ranks` did not come to a barrier
-    stopped,      ///< ended by the launcher or by time: the log names nobody at fault
-    healthy,      ///< something works
-    error,        ///< anything else that calls itself an error
-  };
+  using What = RuleKind;
   What what = What::error;
   std::vector<int> ranks;  ///< the ranks concerned; of messages and exceptions: the writers
   std::vector<int> came;   ///< of late: those that came

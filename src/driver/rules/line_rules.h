@@ -36,11 +36,14 @@ enum class RuleKind : std::uint8_t {
   stopped,    ///< ended on purpose: the log names nobody at fault
   host_lost,  ///< by a launcher
   stalled,    ///< a process or CPU is there but makes no progress
-  ended,      ///< a process: by `code`, else by the signal that the line names
+  ended,      ///< a process: by `code`, else by the signal that the line names; `number`: the code, or minus the signal
   exception,  ///< its last line, or a C++ exception's
   no_error,   ///< only looks like one
   healthy,    ///< shows that something works
   error,      ///< anything else that calls itself an error
+  // What no rule is for:
+  message,      ///< of any of the kinds before `traceback`
+  fingerprint,  ///< what `ranks` runs: `number` is the sequence number, `name` the operation and its tensors
 };
 
 /// Whom a line blames; `unset`: the peers if it names some, else the writer; `named`: whom the groups name.
