@@ -298,8 +298,6 @@ std::string diagnose_text(const DiagnoseResult& result, bool unknown) {
   return text;
 }
 
-std::string diagnosis_json(const Diagnosis& diagnosis) { return dump_json(diagnosis_document(diagnosis)); }
-
 std::string diagnose_json(const DiagnoseResult& result) {
   const JudgedHang* first = decisive_hang(result);
   Json document = envelope_json({"diagnosis", local_timestamp(), {hostname()}, own_command()});

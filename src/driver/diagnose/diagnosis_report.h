@@ -12,9 +12,6 @@ namespace busbar {
 /// A diagnosis for the terminal: verdict and evidence first, then the tables, what is missing, what to try next.
 std::string diagnosis_text(const Diagnosis& diagnosis);
 
-/// All of it as one JSON object; the names are those of Diagnosis's members.
-std::string diagnosis_json(const Diagnosis& diagnosis);
-
 /// Evidence of one of busbar's own jobs, and what follows from it.
 struct JudgedHang {
   HangEvidence evidence;
