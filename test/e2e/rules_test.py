@@ -109,6 +109,7 @@ class Rules(Case):
             explained = self.diagnose("--explain", rule)
             self.assertEqual(explained.returncode, 0, explained.stderr)
             self.assertIn("next", explained.stdout)
+        self.assertEqual(*(self.diagnose("--explain", xid).stdout for xid in ("79", "xid-79")))
         unknown = self.diagnose("--explain", "xid")
         self.assertEqual(unknown.returncode, 255)
         self.assertIn("kernel-xid-reboot-required", unknown.stderr)

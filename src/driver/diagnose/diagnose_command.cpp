@@ -135,16 +135,14 @@ std::vector<std::string> like(std::string_view id) {
   return alike.empty() ? all : alike;
 }
 
-/// What a rule or an XID ("xid-79") means, and what to do.
+/// What a rule or an XID ("xid-79", "79") means, and what to do.
 std::string explain_rule(std::string_view id) {
   for (const LineRule& rule : builtin_line_rules().all()) {
     if (rule.id == id) return explain(rule);
   }
-  if (id.starts_with("xid-")) {
-    if (const auto number = number_of<int>(id.substr(4))) {
-      const XidMeaning& xid = xid_meaning(*number);
-      return fmt::format("{} (NVIDIA's driver)\n", id) + field("means", xid.meaning) + field("next", xid.advice);
-    }
+  if (const auto number = number_of<int>(id.substr(id.starts_with("xid-") ? 4 : 0))) {
+    const XidMeaning& xid = xid_meaning(*number);
+    return fmt::format("xid-{} (NVIDIA's driver)\n", *number) + field("means", xid.meaning) + field("next", xid.advice);
   }
   throw_bad_config(fmt::format("no rule is called {}; there are: {} and xid-NUMBER", in_quotes(std::string(id)),
                                fmt::join(like(id), ", ")));
