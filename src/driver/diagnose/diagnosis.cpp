@@ -239,17 +239,21 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
   }
 }
 
-/// A failure whose line names no rank is that of the one rank that ended by itself.
-void name_who_ended(const Findings& findings, Diagnosis& diagnosis) {
+/// A failure whose line names no rank is that of the one rank that ended by itself, or else raised an exception.
+void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& diagnosis) {
   const bool of_rank = diagnosis.verdict == Verdict::resource || diagnosis.verdict == Verdict::config;
   const auto nobodys = [&](const LineRule& rule) {
     return rule.blame == RuleBlame::nobody && contains(diagnosis.rules, rule.id);
   };
   if (!of_rank || !diagnosis.ranks.empty() || std::ranges::any_of(builtin_line_rules().all(), nobodys)) return;
-  std::vector<int> ended;
+  std::vector<int> ended, raised;
   for (const LogFinding& finding : findings) {
     if (finding.verdict == Verdict::process_dead) add_new(ended, finding.ranks, 2);
   }
+  for (const ProgramNote& note : view.book.program) {
+    if (note.event.what == RuleKind::traceback) add_new(raised, note.event.ranks, 2);
+  }
+  if (ended.empty()) ended = std::move(raised);
   if (ended.size() != 1 || diagnosis.hosts.size() > 1) return;
   diagnosis.ranks = ended;
   diagnosis.evidence.push_back(fmt::format("only rank {} ended by itself", ended.front()));
@@ -328,7 +332,7 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
     add_new(diagnosis.devices, finding.devices, kMostBlamed);
     add_new(diagnosis.rules, finding.rules, kMostBlamed);
   }
-  name_who_ended(findings, diagnosis);
+  name_who_ended(view, findings, diagnosis);
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);
   fill_facts(view, diagnosis);
