@@ -162,6 +162,9 @@ Finding nothing_wrong(const LogView& view) {
       if (finding.evidence.size() < 4) finding.evidence.push_back("RAS: " + line);
     }
   }
+  for (const ProgramNote& note : view.book.program) {
+    if (is_survived(view, note)) finding.evidence.push_back(fmt::format("work went on after \"{}\"", note.event.text));
+  }
   note_slowness(view, finding);
   note_settings(view, finding);
   const int nranks = view.rank_map.nranks;

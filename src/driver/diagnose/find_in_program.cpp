@@ -152,12 +152,6 @@ void find_absent(const LogView& view, const Waiting& waiting, What what, Finding
   findings.emplace_back(std::move(finding));
 }
 
-/// Whether an exception is the program's own, and not what follows when others fail.
-bool is_own(const ProgramEvent& event) {
-  return event.what == What::traceback ||
-         (event.what == What::exception && !builtin_line_rules().has("consequences", event.text));
-}
-
 /// The rank that raised it, by elimination if the line names none; -1: not known.
 int rank_of(const ProgramEvent& event, const Waiting& waiting) {
   if (!event.ranks.empty()) return event.ranks.front();
@@ -183,7 +177,9 @@ void find_raised(const LogView& view, const Waiting& waiting, Findings& findings
   const ProgramNote* trace = nullptr;
   const ProgramNote* raised = nullptr;
   for (const ProgramNote& note : view.book.program) {
-    if (!is_own(note.event) || (note.file == waiting.file && note.line >= waiting.line)) continue;
+    const bool follows = builtin_line_rules().has("consequences", note.event.text);  // from another's failure
+    if (note.event.what != What::traceback && (note.event.what != What::exception || follows)) continue;
+    if (note.file == waiting.file && note.line >= waiting.line) continue;
     if (!note.event.ranks.empty() && waiting.ranks.contains(note.event.ranks.front())) continue;
     const ProgramNote*& kept = note.event.what == What::traceback ? trace : raised;
     // The last line of a traceback, because that is where it was.
@@ -359,7 +355,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
   for (const ProgramNote& note : view.book.program) {
     const What what = note.event.what;
     if (what != What::exception && what != What::error && what != What::traceback && what != What::stopped) continue;
-    if (alone || !std::get<0>(order(&note))) notes.push_back(&note);
+    if ((alone || !std::get<0>(order(&note))) && !is_survived(view, note)) notes.push_back(&note);
   }
   if (notes.empty()) return;
   std::ranges::stable_sort(notes, [&](const auto* a, const auto* b) { return order(a) < order(b); });
@@ -421,6 +417,18 @@ void find_in_program(const LogView& view, Findings& findings) {
   find_gone(view, What::host_lost, findings);
   find_gone(view, What::stalled, findings);
   find_ends(view, waiting, findings);
+}
+
+bool is_survived(const LogView& view, const ProgramNote& note) {
+  const LineRules& rules = builtin_line_rules();
+  const LineRule* rule = note.event.rule;
+  const auto steps = view.book.steps.find(note.file);
+  if (rule == nullptr || rule->kind != RuleKind::error || !rule->program.empty() || steps == view.book.steps.end() ||
+      rules.has("grave", note.event.text))
+    return false;
+  const auto after = std::ranges::count_if(steps->second, [&](std::uint64_t line) { return line > note.line; });
+  // In the middle of the work, ranks that do not know yet of a failure may report a few steps.
+  return after >= (rules.has("informing", note.event.text) ? 1 : note.line < steps->second.front() ? 2 : 4);
 }
 
 void find_other_failures(const LogView& view, Findings& findings) {

@@ -273,6 +273,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   if (first == '#' || (table_file_ == file && is_digit(first))) {
     for (const auto& [key, value] : builtin_line_rules().facts_in("benchmarks", begin)) {
       if (key == "table") table_file_ = file;
+      if (key == "rows") steps[file].push_back(number);
       ++understood;
       note(key, value);
     }
@@ -283,10 +284,11 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   }
   // Steps come again and again: late in a long log, a part of the lines is enough.
   const bool searched = number < kSearchedWhole || number % kSearchedLater == 0;
-  if (!works_ && searched && builtin_line_rules().has("steps-done", text.substr(0, 400))) {
-    works_ = true;
+  if (searched && (!steps.contains(file) || !program.empty()) &&
+      builtin_line_rules().has("steps-done", text.substr(0, 400))) {
     ++understood;
     note("works", "steps are done");
+    steps[file].push_back(number);
   }
   // nvidia-smi -q: "GPU 0..." and lines that are indented.
   const auto trouble = first == 'G' || (!text.empty() && text.front() == ' ') ? smi_.read(text) : std::nullopt;
@@ -511,6 +513,7 @@ void JobBook::merge(JobBook&& other) {
   for (const auto& [key, state] : other.torch.states) torch.add(key, state);
   for (KernelGroup& group : other.kernel) count(std::move(group));
   for (ProgramNote& one : other.program) count(std::move(one));
+  steps.merge(other.steps);
   add_counts(facts, other.facts, kMaxFacts);
   add_counts(tuning, other.tuning, kMaxFacts);
   add_counts(named_peers, other.named_peers, kMaxFacts);

@@ -163,6 +163,8 @@ struct JobBook {
   TorchBook torch;
   std::vector<KernelGroup> kernel;
   std::vector<ProgramNote> program;
+  /// Lines that report finished work, by file: the first, and those after the first note.
+  std::map<std::size_t, std::vector<std::uint64_t>> steps;
   /// (key, value) -> number of lines that say so
   std::map<std::pair<std::string, std::string>, std::uint64_t> facts;
   /// op, log2 of the size, choice -> times
@@ -217,7 +219,6 @@ struct JobBook {
   std::size_t error_file_ = 0;
   std::size_t table_file_ = ~std::size_t{0};     ///< has a benchmark's table
   std::map<std::size_t, std::string> prompted_;  ///< by file: the host whose kernel or GPUs the next lines are about
-  bool works_ = false;                           ///< finished steps were reported
   /// A help text of Open MPI, between lines of dashes: its lines count as a whole.
   struct Help {
     std::uint64_t lines = 0;  ///< 0: none is open

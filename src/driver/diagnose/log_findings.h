@@ -93,6 +93,8 @@ void find_in_init(const LogView& view, Findings& findings);
 void find_in_calls(const LogView& view, Findings& findings);
 /// What PyTorch's watchdog says.
 void find_in_torch(const LogView& view, Findings& findings);
+/// Whether work was done after a line that only has a word of failure, and concerns no process, host or device.
+bool is_survived(const LogView& view, const ProgramNote& note);
 /// Errors, tracebacks and unwinding whose cause nothing above explains.
 void find_other_failures(const LogView& view, Findings& findings);
 /// From dumped stacks: processes that are not in the operation in which the others wait.
