@@ -97,9 +97,16 @@ class BadInput(Case):
     def test_a_file_that_does_not_end_or_is_huge_is_refused(self):
         huge = self.write("huge.json", "")
         os.truncate(huge, 1 << 40)  # without blocks
-        for words in (["report", huge], ["merge", huge], ["doctor", "--merge", huge], ["merge", "/dev/zero"]):
+        for words in (["report", huge], ["merge", huge], ["doctor", "--merge", huge]):
             with self.subTest(words=words):
                 self.assertIn("it has more than", self.refused([BUSBAR, *words]).err)
+        os.mkfifo(self.path("pipe"))  # to which nobody writes
+        for path in (self.path("pipe"), "/dev/zero"):
+            for words in ([BUSBAR, "report", path], [BUSBAR, "merge", path, path], [BUSBAR, "doctor", "--merge", path],
+                          [BUSBAR, "accept", path, "--dry-run"], [BUSBAR, "diagnose", "--rules", path, huge],
+                          [BUSBAR, "compare", "--config", path], [suite.program("all_reduce"), "--config", path]):
+                with self.subTest(words=words):
+                    self.assertIn("it is a pipe or a device", self.refused(words).err)
 
 
 if __name__ == "__main__":

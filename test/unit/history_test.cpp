@@ -335,6 +335,19 @@ TEST_CASE("A damaged history is an error, not a crash", "[history][unit]") {
   }
 }
 
+TEST_CASE("What never ends in a history is refused, or left out", "[history][unit]") {
+  const TempDir dir;
+  const std::string path = dir.file("h.db");
+  check_history(path);
+  const std::string endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT ";
+  sqlite(path, "CREATE TRIGGER t AFTER INSERT ON runs BEGIN SELECT (" + endless + "sum(i) FROM n); END");
+  CHECK(History(path, History::Mode::add).add(history_run(1e-3)) == 1);
+  sqlite(path, "DROP TRIGGER t; ALTER TABLE runs RENAME TO r; CREATE VIEW runs AS " + endless +
+                   "i AS id, uuid, time, kind, title, command, version, backend, library, platform, estimand, hosts, "
+                   "nranks, environment, outcome, exit_code FROM n, r");
+  CHECK_THROWS_WITH(runs_of(path), Contains("h.db"));
+}
+
 TEST_CASE("A full disk is one message at the start, and costs no result at the end", "[history][unit]") {
   const TempDir dir;
   const std::string path = dir.file("h.db");
@@ -342,6 +355,7 @@ TEST_CASE("A full disk is one message at the start, and costs no result at the e
   const std::string said = stderr_of(dir.file("stderr"), [&] {
     const FullDisk full(8192);
     CHECK_THROWS_WITH(check_history(dir.file("new.db")), Contains("--history"));
+    CHECK_FALSE(std::filesystem::exists(dir.file("new.db")));
     CHECK_FALSE(add_to_history(path, history_run(1e-3, "2026-07-04 10:20:30", 3000)));
   });
   CHECK_THAT(said, Contains("its result stands"));

@@ -166,6 +166,7 @@ TEST_CASE("pipes, devices, folders and missing files are refused at once", "[dia
   CHECK_FALSE(read("/dev/zero").file.trouble.empty());       // would read for ever
   CHECK_FALSE(read(dir.path()).file.trouble.empty());
   CHECK(read(dir.file("missing")).file.trouble == "No such file or directory");
+  CHECK(read("/proc/self/pagemap").file.bytes <= (std::uint64_t{64} << 20));  // 256 GiB for each of a page's tables
 }
 
 TEST_CASE("a file that grows or shrinks while it is read has an end", "[diagnose][log_files]") {

@@ -15,7 +15,8 @@
 namespace busbar {
 
 std::string read_file(const std::string& path, const std::string& what, std::uint64_t most_bytes) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Does not wait for the writer of a pipe, which may never come.
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   const auto fail = [&](const std::string& why) {
     if (fd >= 0) ::close(fd);
     throw_bad_config(fmt::format("cannot read {} '{}': {}", what, path, why));
@@ -26,7 +27,8 @@ std::string read_file(const std::string& path, const std::string& what, std::uin
   struct stat info {};
   if (fd < 0 || ::fstat(fd, &info) != 0) fail(std::strerror(errno));
   if (S_ISDIR(info.st_mode)) fail("it is a directory; name a file");
-  if (S_ISREG(info.st_mode)) check_size(static_cast<std::uint64_t>(info.st_size));
+  if (!S_ISREG(info.st_mode)) fail("it is a pipe or a device, which may have no end; name a file");
+  check_size(static_cast<std::uint64_t>(info.st_size));
   std::string text;
   std::array<char, 1 << 16> piece;
   for (ssize_t got = 1; got != 0;) {

@@ -28,8 +28,8 @@ inline constexpr std::size_t kMostJsonMembers = std::size_t{1} << 14;
 /// [bytes] of one JSON string; our longest one is an acceptance plan.
 inline constexpr std::size_t kMostJsonText = std::size_t{16} << 20;
 
-/// A whole file. Throws Error(bad_config) that names `what` it is, also if it holds more than `most_bytes`, which a
-/// device or a pipe may do without an end. For process 0: the others get the text from it.
+/// A whole regular file. Throws Error(bad_config) that names `what` it is, also if it holds more than `most_bytes`, or
+/// is a pipe or a device, which may have no end. For process 0: the others get the text from it.
 std::string read_file(const std::string& path, const std::string& what, std::uint64_t most_bytes = kMostFileBytes);
 
 }  // namespace busbar

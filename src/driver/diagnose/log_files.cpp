@@ -114,8 +114,9 @@ std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) 
   if (standard_input) return "";
   if (S_ISDIR(status.st_mode)) return "a folder that cannot be listed";
   if (!S_ISREG(status.st_mode)) return "no regular file (give pipes as '-')";
-  // A log that grows as fast as it is read would have no end. Files of /proc say 0.
-  if (status.st_size > 0) limit = static_cast<std::uint64_t>(status.st_size);
+  // A log that grows as fast as it is read would have no end. Files of /proc say 0, and some of them have none.
+  constexpr std::uint64_t kMostUnsized = std::uint64_t{64} << 20;
+  limit = status.st_size > 0 ? static_cast<std::uint64_t>(status.st_size) : kMostUnsized;
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   return "";
 }

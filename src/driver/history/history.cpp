@@ -73,7 +73,9 @@ class Database {
     check(result);
     sqlite3_extended_result_codes(database, 1);
     sqlite3_busy_handler(database, &wait_a_little, &patience_s_);
-    // The file may come from anybody: its views and triggers get no functions with side effects.
+    // The file may come from anybody. A view in place of a table, or a trigger, may never end.
+    sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
+    sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
     sqlite3_db_config(database, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(database, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   }
@@ -422,9 +424,12 @@ void History::read_criteria(HistoryRun& run) {
 }
 
 void check_history(const std::string& path) {
+  std::error_code unknown;
+  const bool was_there = std::filesystem::exists(path, unknown);
   try {
     History(path, History::Mode::add).check_room();
   } catch (const Error& e) {
+    if (!was_there && !path.empty()) std::filesystem::remove(path, unknown);
     throw Error(e.code(), fmt::format("--history {}", e.what()));
   }
 }
