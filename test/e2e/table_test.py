@@ -202,8 +202,10 @@ class Table(Case):
                 self.assertIn("0 OK", result.line("# Out of bounds values"))
 
     def test_no_check_prints_na(self):
-        row = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "-c", "0")).rows()[0]
+        result = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "-c", "0"))
+        row = result.rows()[0]
         self.assertEqual((row[8], row[12]), ("N/A", "N/A"))
+        self.assertEqual(result.line("# Out of bounds values"), "# Out of bounds values : 0 OK (not checked)")
 
     def test_placements_can_be_chosen(self):
         out_only = self.ok(perf("all_reduce", 2, "-b", "1K", "-e", "1K", "--placement", "out")).rows()[0]

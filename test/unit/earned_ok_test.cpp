@@ -108,6 +108,8 @@ TEST_CASE("What programs tell of health makes it OK, and of no failure beside it
                                        "[0] Hello world from processor n7, rank 3 out of 4 processors",
                                        "> [1,0]<stdout>:# Avg bus bandwidth    : 92.3405"})
     CHECK(of_lines({done}).verdict == Verdict::ok);
+  CHECK(of_lines({"# Out of bounds values : 0 OK"}).verdict == Verdict::ok);
+  CHECK(of_lines({"# Out of bounds values : 0 OK (not checked)"}).verdict == Verdict::unknown);
   CHECK(of_lines({"# OSU MPI-CUDA Bandwidth Test v7.2", "8192             525.73"}).verdict == Verdict::ok);
 }
 

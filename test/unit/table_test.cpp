@@ -226,7 +226,7 @@ TEST_CASE("A list of sizes is described by its ends", "[table][unit]") {
 }
 
 TEST_CASE("The average says OK or FAILED only against a threshold", "[table][unit]") {
-  const RunInfo info = sample_run();
+  RunInfo info = sample_run();
   Summary summary;
   summary.mean_busbw = 1234567;
   CHECK(lines(table_footer(info, summary))[1] == "# Avg bus bandwidth    : 1.23457e+06");
@@ -234,6 +234,8 @@ TEST_CASE("The average says OK or FAILED only against a threshold", "[table][uni
   summary.mean_busbw = std::numeric_limits<double>::quiet_NaN();  // nothing was measured
   CHECK(lines(table_footer(info, summary))[1] == "# Avg bus bandwidth    : 0 OK");
   CHECK(lines(table_footer(info, summary))[0] == "# Out of bounds values : 0 OK");
+  info.config.check = 0;
+  CHECK(lines(table_footer(info, summary))[0] == "# Out of bounds values : 0 OK (not checked)");
 }
 
 TEST_CASE("What each rank moves in alltoallv stands below its row where it was asked for", "[table][unit]") {

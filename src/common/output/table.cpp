@@ -344,8 +344,8 @@ std::string table_header(const RunInfo& info) {
 
 std::string table_footer(const RunInfo& info, const Summary& summary) {
   const double mean_busbw = std::isfinite(summary.mean_busbw) ? summary.mean_busbw : 0;
-  std::string text =
-      fmt::format("# {:<20} : {} {}\n", "Out of bounds values", summary.wrong, summary.wrong == 0 ? "OK" : "FAILED");
+  std::string text = fmt::format("# {:<20} : {} {}{}\n", "Out of bounds values", summary.wrong,
+                                 summary.wrong == 0 ? "OK" : "FAILED", info.config.check > 0 ? "" : " (not checked)");
   text += fmt::format("# {:<20} : {:g}", "Avg bus bandwidth", mean_busbw);
   if (summary.bandwidth_okay) text += *summary.bandwidth_okay ? " OK" : " FAILED";
   text += fmt::format("\n#\n# Collective test concluded: {}\n", info.program);
