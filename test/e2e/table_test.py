@@ -262,5 +262,98 @@ class Table(Case):
         self.assertTrue(bad.line("# Avg bus bandwidth").endswith("FAILED"), str(bad))
 
 
+class Readers(Case):
+    """The six ways in which programs of others read nccl-tests' output, as 31 of them do, on a golden row and on a run."""
+
+    ROW = "        1024           256     float     sum      -1    12.34    0.08    0.12       0    11.11    0.09    0.14       0"
+
+    @staticmethod
+    def by_regex(text):
+        """Out-of-place busbw by size: a Go or Python regular expression over a whole log, tags and time stamps allowed."""
+        return {int(size): float(busbw) for size, busbw in re.findall(
+            r"(?m)^.*?\b(\d+)\s+\d+\s+\w+\s+\w+\s+-?\d+\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+\d+\s", text)}
+
+    @staticmethod
+    def by_tokens(text):
+        """Time, algbw and busbw of both halves by size: lines that begin with a digit, 13 tokens, by place."""
+        rows = [line.split() for line in text.splitlines() if re.match(r"\s*\d", line)]
+        assert all(len(row) == 13 for row in rows), text
+        return {int(row[0]): [float(row[i]) for i in (5, 6, 7, 9, 10, 11)] for row in rows}
+
+    @staticmethod
+    def by_titles(text):
+        """In-place busbw by size: columns by their titles, counted from the end."""
+        titles = next(line for line in text.splitlines() if "time" in line and "busbw" in line).lstrip("#").split()
+        at, at_size = len(titles) - 1 - titles[::-1].index("busbw") - len(titles), titles.index("size")
+        rows = [line.split() for line in text.splitlines() if re.match(r"\s*\d", line)]
+        return {int(row[at_size]): float(row[at]) for row in rows}
+
+    @staticmethod
+    def by_grep(text):
+        """The average: grep 'Avg bus bandwidth    : ' | awk '{print $NF}', and awk's $6."""
+        found = [line.split() for line in text.splitlines() if "# Avg bus bandwidth    : " in line]
+        assert len(found) == 1 and found[0][5] == found[0][-1], text
+        return float(found[0][-1])
+
+    @staticmethod
+    def by_verdict(text):
+        """Whether data are right: one line "# Out of bounds values : 0 OK", and FAILED nowhere."""
+        return text.count("# Out of bounds values : 0 OK") == 1 and "FAILED" not in text
+
+    @staticmethod
+    def by_devices(text):
+        """Ranks, hosts and devices of the header."""
+        return re.findall(r"Rank\s+(\d+)\s+Group\s+\d+\s+Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)\s+\[(.+?)\]\s+(\S.*)", text)
+
+    def test_each_reads_its_golden_row(self):
+        self.assertEqual(self.by_regex(self.ROW), {1024: 0.12})
+        self.assertEqual(self.by_regex("2026-11-25T00:00:00.1Z stdout F [1,0]<stdout>:" + self.ROW), {1024: 0.12})
+        self.assertEqual(self.by_tokens(self.ROW), {1024: [12.34, 0.08, 0.12, 11.11, 0.09, 0.14]})
+        titles = "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong"
+        self.assertEqual(self.by_titles(titles + "\n" + self.ROW), {1024: 0.14})
+        self.assertEqual(self.by_grep("# Avg bus bandwidth    : 0.13"), 0.13)
+        self.assertTrue(self.by_verdict("# Out of bounds values : 0 OK"))
+        self.assertFalse(self.by_verdict("# Out of bounds values : 3 FAILED"))
+        self.assertEqual(self.by_devices("#  Rank  0 Group  0 Pid   1234 on      node0 device  0 [core 3] host memory"),
+                         [("0", "node0", "0", "core 3", "host memory")])
+
+    def test_each_reads_our_runs_as_json_has_them(self):
+        for name, more in (("all_reduce", ()), ("alltoall", ()), ("sendrecv", ("-a", "3")), ("broadcast", ("-c", "0"))):
+            with self.subTest(name):
+                path = self.path(name + ".json")
+                text = self.ok(perf(name, 2, "-b", "64K", "-e", "1M", "-f", "4", "-n", "4", "-J", path, *more)).out
+                with open(path, encoding="utf-8") as file:
+                    document = json.load(file)
+                rows = {row["size"]: row for row in document["results"]}
+                for size, row in rows.items():
+                    halves = [row[half][key] for half in ("out_of_place", "in_place") for key in ("time", "alg_bw", "bus_bw")]
+                    for read, wanted in zip(self.by_tokens(text)[size], halves):
+                        self.assertAlmostEqual(read, wanted, delta=0.006 + 0.006 * wanted)
+                    self.assertEqual(self.by_titles(text)[size], self.by_tokens(text)[size][5])
+                    if "-c" not in more:  # this one wants a number of wrong elements
+                        self.assertEqual(self.by_regex(text)[size], self.by_tokens(text)[size][2])
+                self.assertEqual(set(self.by_tokens(text)), set(rows))
+                self.assertAlmostEqual(self.by_grep(text), document["average_bus_bandwidth"]["bandwidth"], delta=1e-3)
+                self.assertTrue(self.by_verdict(text))
+                self.assertEqual([int(rank) for rank, *_ in self.by_devices(text)], [0, 1])
+
+    def test_no_line_but_the_table_s_own_looks_like_it(self):
+        flip = ("--inject", "rank=1,op=2,kind=flip")
+        for name, more, code in (("all_reduce", (), 0), ("all_reduce", flip, 7), ("all_reduce", ("--topology",), 0),
+                                 ("alltoallv", ("-M", "1", "-S", "1"), 0), ("barrier", (), 0), ("pingpong", (), 0),
+                                 ("all_reduce", ("--stat", "--max-time", "1", "--per-rank"), 0),
+                                 ("all_reduce", ("--show-algo", "-I", "1"), 0), ("hypercube", ("-c", "0"), 0),
+                                 ("all_reduce", ("-o", "avg"), 0)):
+            with self.subTest(name, more=more):
+                result = perf(name, 2, "-b", "8", "-e", "1K", "-f", "8", "-n", "3", *more)
+                self.assertEqual(result.code, code, str(result))
+                table = ("# Avg bus bandwidth", "# Out of bounds values")
+                for line in result.out.splitlines():
+                    if "bandwidth" in line.lower() or "FAILED" in line:
+                        self.assertTrue(line.startswith(table), line)
+                    if re.match(r"\s*\d", line):
+                        self.assertRegex(line, r"^\s*\d+\s+\d+\s+[a-z]\w*\s+\w+\s+-?\d+(\s+\S+){8,}")
+
+
 if __name__ == "__main__":
     suite.main()
