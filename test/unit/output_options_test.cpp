@@ -35,6 +35,12 @@ AcceptResult begun() {
   return result;
 }
 
+void open(OutputFiles& files, const OutputOptions& options) {
+  StartedFiles started;
+  files.open(options, begun(), "accept", started);
+  started.keep();
+}
+
 }  // namespace
 
 TEST_CASE("The files say from the start that nothing passed, and at the end what did", "[output_options][unit]") {
@@ -42,7 +48,7 @@ TEST_CASE("The files say from the start that nothing passed, and at the end what
   const OutputOptions options = all_in(dir);
   std::ofstream(options.prometheus) << "yesterday's\n";
   OutputFiles files;
-  files.open(options, begun(), "accept");
+  open(files, options);
   CHECK_THAT(read_text(options.junit), Contains("ended before its verdict"));
   CHECK_THAT(read_text(options.markdown), Contains("not ended"));
   CHECK_THAT(read_text(options.csv), Catch::Matchers::StartsWith("record,"));
@@ -53,7 +59,7 @@ TEST_CASE("The files say from the start that nothing passed, and at the end what
   CHECK_THAT(read_text(options.junit), Contains("all_reduce") && Contains("ended before its verdict"));
   CHECK_THAT(read_text(options.csv), Contains("\ncell,"));
   CHECK(read_text(options.prometheus) == "yesterday's\n");
-  CHECK(files.write(output_result()));
+  CHECK(files.write(output_result()).empty());
   CHECK(read_text(options.junit) ==
         read_text(std::filesystem::path(__FILE__).parent_path() / "golden/accept.junit.xml"));
   CHECK(read_text(options.csv) == read_text(std::filesystem::path(__FILE__).parent_path() / "golden/accept.csv"));
@@ -69,8 +75,8 @@ TEST_CASE("Earlier results stay, metrics are replaced, the history grows", "[out
   for (int run = 0; run < 2; ++run) {
     OutputFiles files;
     const std::string said = stderr_of(dir.file("stderr"), [&] {
-      files.open(options, begun(), "accept");
-      CHECK(files.write(output_result()));
+      open(files, options);
+      CHECK(files.write(output_result()).empty());
     });
     CHECK((said.find("exists; writing") != std::string::npos) == (run == 1));
   }
@@ -87,7 +93,7 @@ TEST_CASE("What cannot be written is an error at the start that names its option
     options.*field = dir.file("none/file");
     OutputFiles files;
     try {
-      files.open(options, begun(), "accept");
+      open(files, options);
     } catch (const Error& e) {
       CHECK(e.code() == ExitCode::bad_config);
       return std::string(e.what());
@@ -101,10 +107,22 @@ TEST_CASE("What cannot be written is an error at the start that names its option
   CHECK_THAT(message(&OutputOptions::history), Contains("--history"));
   OutputOptions folder;
   folder.prometheus = dir.path();
-  CHECK_THROWS_WITH(OutputFiles().open(folder, begun(), "accept"), Contains("not a regular file"));
+  OutputFiles files;
+  CHECK_THROWS_WITH(open(files, folder), Contains("not a regular file"));
 }
 
-TEST_CASE("A full disk is found before the run, and later costs a warning each", "[output_options][unit]") {
+TEST_CASE("A run that is refused at its start leaves none of its files", "[output_options][unit]") {
+  const TempDir dir;
+  OutputOptions options = all_in(dir);
+  options.prometheus.clear();
+  options.history.clear();
+  options.markdown = dir.file("none/m.md");
+  OutputFiles files;
+  CHECK_THROWS_AS(open(files, options), Error);
+  CHECK(std::filesystem::is_empty(dir.path()));
+}
+
+TEST_CASE("A full disk is found before the run, and later costs one last line", "[output_options][unit]") {
   const TempDir dir;
   const OutputOptions options = all_in(dir);
   {
@@ -112,20 +130,26 @@ TEST_CASE("A full disk is found before the run, and later costs a warning each",
     for (auto field : {&OutputOptions::junit, &OutputOptions::prometheus, &OutputOptions::history}) {
       OutputOptions one;
       one.*field = options.*field;
-      CHECK_THROWS_AS(OutputFiles().open(one, begun(), "accept"), Error);
+      OutputFiles files;
+      CHECK_THROWS_AS(open(files, one), Error);
     }
   }
-  CHECK_FALSE(std::filesystem::exists(options.junit));
+  for (const std::string& file : {options.junit, options.prometheus, options.history}) {
+    CHECK_FALSE(std::filesystem::exists(file));
+  }
   OutputFiles files;
-  files.open(options, begun(), "accept");
-  bool written = true;
+  open(files, options);
+  AcceptResult large = output_result();
+  for (int i = 0; i < 100; ++i) large.criteria.push_back(large.criteria[2]);
   const std::string said = stderr_of(dir.file("stderr"), [&] {
-    const FullDisk full(800);
-    written = files.write(output_result());
+    const FullDisk full(4000);  // room for what is said
+    CHECK_FALSE(say_lost(files.write(large), true));
   });
-  CHECK_FALSE(written);
-  for (const char* option : {"--junit", "--csv", "--markdown", "--prometheus", "--history"}) {
-    CHECK_THAT(said, Contains(std::string(option)));
+  const std::string last = said.substr(said.rfind('\n', said.size() - 2) + 1);
+  CHECK_THAT(last, Catch::Matchers::StartsWith("busbar: kept an unfinished state in " + options.junit +
+                                               " (File too large), "));
+  for (const std::string& file : {options.csv, options.markdown, options.prometheus, options.history}) {
+    CHECK_THAT(last, Contains(file));
   }
   CHECK_THAT(read_text(options.junit), Contains("ended before its verdict"));  // the old text, whole
 }

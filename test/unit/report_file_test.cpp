@@ -60,7 +60,7 @@ TEST_CASE("A result that is written at once is whole or is not there", "[report_
     write_new_file(dir.file("large"), "-J", std::string(100, 'x'));
     FAIL("there was no room");
   } catch (const Error& e) {
-    CHECK(e.code() == ExitCode::bad_config);
+    CHECK(e.code() == ExitCode::results_lost);
     CHECK_THAT(e.what(), Catch::Contains("-J") && Catch::Contains("large"));
   }
   CHECK_FALSE(std::filesystem::exists(dir.file("large")));

@@ -16,6 +16,7 @@ enum class ExitCode : int {
   invalid_use = 6,
   wrong_data = 7,
   inconclusive = 8,
+  results_lost = 9,
   bad_config = 255,
 };
 

@@ -135,7 +135,7 @@ void Job::guarded(const std::string& step, std::span<Backend* const> backends, c
 }
 
 ExitCode Job::agreed_code(ExitCode code, bool complete) const {
-  if (world_.min(std::int64_t{complete}) == 0 && code == ExitCode::good) code = ExitCode::internal;
+  if (world_.min(std::int64_t{complete}) == 0 && code == ExitCode::good) code = ExitCode::results_lost;
   watchdog_.rest();
   watchdog_.set_kept({});
   return code;

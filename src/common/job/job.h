@@ -75,13 +75,19 @@ class Job {
   /// before the exception passes on.
   void guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work);
 
+  /// Process 0 alone reads or writes files now, for minutes if their file system is slow; the others wait at their
+  /// step.
+  void begin_files(std::string_view step) {
+    if (is_root()) watchdog_.begin_step(Phase::output, step);
+  }
+
   /// For writers of results: sets what is kept of them if the job is interrupted.
   std::function<void(std::string)> report_kept() const {
     return [this](std::string what) { watchdog_.set_kept(std::move(what)); };
   }
 
-  /// The exit code of all. Only process 0 writes; if its output is incomplete, no code is good. Nothing that could hang
-  /// is under way afterwards. Collective.
+  /// The exit code of all. Only process 0 writes; if its output is incomplete, a good code becomes results_lost.
+  /// Nothing that could hang is under way afterwards. Collective.
   ExitCode agreed_code(ExitCode code, bool complete) const;
 
  private:

@@ -181,11 +181,13 @@ std::optional<ConfigFile> read_config_file(const std::string& path) {
   return ConfigFile{path, read_file(path, "the --config file")};
 }
 
-std::optional<ConfigFile> agree_on_config_file(const Comm& world, const std::string& path) {
+std::optional<ConfigFile> agree_on_config_file(Job& job, const std::string& path) {
   if (path.empty()) return std::nullopt;
   std::optional<ConfigFile> file = ConfigFile{path, {}};
-  on_process0(world, [&] { file = read_config_file(path); });
-  file->text = world.broadcast(file->text, 0);
+  job.begin_files("reading --config " + path);
+  on_process0(job.world(), [&] { file = read_config_file(path); });
+  file->text = job.world().broadcast(file->text, 0);
+  job.begin_step(Phase::initialization, "reading the options");
   return file;
 }
 

@@ -37,7 +37,7 @@ void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, 
 
 /// The --config file on every process; only process 0 reads it, so that a bad file fails alike everywhere. nullopt if
 /// `path` is empty. Collective.
-std::optional<ConfigFile> agree_on_config_file(const Comm& world, const std::string& path);
+std::optional<ConfigFile> agree_on_config_file(Job& job, const std::string& path);
 
 /// The --config file on this process alone.
 std::optional<ConfigFile> read_config_file(const std::string& path);

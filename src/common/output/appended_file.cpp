@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -26,10 +27,12 @@ std::size_t piece_size(std::string_view lines, std::size_t at) {
   return (last != std::string_view::npos ? last : std::min(lines.find('\n'), lines.size() - 1)) + 1;
 }
 
+std::size_t lines_in(std::string_view text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); }
+
 }  // namespace
 
 AppendedFile::AppendedFile(const std::string& path, std::string_view option, std::string_view header)
-    : file_(create_new_file(path, option)), waiting_(header) {
+    : file_(create_new_file(path, option)), waiting_(header), lines_(lines_in(header)) {
   const int error = write_waiting();
   if (error == 0) return;
   ::unlink(file_.path.c_str());
@@ -47,6 +50,7 @@ int AppendedFile::write_waiting() {
     error = write_at(fd, piece, end_);
     if (error != 0) break;
     end_ += piece.size();
+    kept_ += lines_in(piece);
     left.remove_prefix(piece.size());
   }
   if (error != 0 && ::ftruncate(fd, static_cast<off_t>(end_)) != 0) error = errno;
@@ -55,15 +59,16 @@ int AppendedFile::write_waiting() {
 }
 
 void AppendedFile::append(std::string_view lines) {
+  lines_ += lines_in(lines);
   if (waiting_.size() + lines.size() > kMostWaiting) {
     lost_ = true;
     return;
   }
   waiting_ += lines;
   const int error = write_waiting();
-  if (error == 0 || warned_) return;
-  warned_ = true;
-  write_stderr(write_warning(file_.path, error));
+  if (error == 0) return;
+  error_ = error;
+  if (!std::exchange(warned_, true)) write_stderr(write_warning(file_.path, error));
 }
 
 }  // namespace busbar

@@ -30,6 +30,10 @@ class AppendedFile {
   const std::string& path() const { return file_.path; }
   /// Whether every line is in the file.
   bool complete() const { return waiting_.empty() && !lost_; }
+  /// Adds how many lines after the header the file holds, if some are missing.
+  void add_lost(Lost& lost) const {
+    if (!complete()) lost.push_back(lost_text(kept_ - 1, lines_ - 1, "line", path(), error_));
+  }
 
  private:
   int write_waiting();
@@ -38,6 +42,8 @@ class AppendedFile {
   std::size_t end_ = 0;  ///< [bytes] of the whole lines in the file
   std::string waiting_;  ///< lines that the disk did not take yet
   bool lost_ = false;    ///< there were too many to keep
+  std::size_t lines_ = 0, kept_ = 0;
+  int error_ = 0;
   bool warned_ = false;
 };
 

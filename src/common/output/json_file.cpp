@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/base/say.h"
-#include "common/output/report_file.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -131,12 +130,14 @@ JsonFile::~JsonFile() {
 
 void JsonFile::add(const Row& row) {
   report_.add(row);
+  ++rows_;
   pending_ = true;
   note(write_rows());
 }
 
 void JsonFile::finish(const Summary& summary, ExitCode code, const std::string& end_time) {
   report_.finish(summary, code, end_time);
+  pending_ = true;
   growing_.reset();
   note(rewrite());
 }
@@ -147,6 +148,7 @@ int JsonFile::write_rows() {
     if (!growing_) growing_ = std::make_unique<Copies>(path_);
     if (growing_->write(report_.head(), report_.rows(), report_.tail()) == 0) {
       pending_ = false;
+      kept_ = rows_;
       return 0;
     }
     growing_.reset();
@@ -161,14 +163,17 @@ int JsonFile::rewrite() {
   const int error = replace_file(path_, report_.document());
   const Clock::time_point end = Clock::now();
   next_ = end + (end - start) * kRestPerWork;
-  if (error == 0) pending_ = false;
+  if (error == 0) {
+    pending_ = false;
+    kept_ = rows_;
+  }
   return error;
 }
 
 void JsonFile::note(int error) {
-  if (error == 0 || warned_) return;
-  warned_ = true;
-  write_stderr(write_warning(path_, error));
+  if (error == 0) return;
+  error_ = error;
+  if (!std::exchange(warned_, true)) write_stderr(write_warning(path_, error));
 }
 
 }  // namespace busbar

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/output/json_report.h"
+#include "common/output/report_file.h"
 
 #include <memory>
 #include <string>
@@ -25,8 +26,11 @@ class JsonFile {
 
   /// The file that was created.
   const std::string& path() const { return path_; }
-  /// Whether every row is in the file.
+  /// Whether every row, and the end if there is one, is in the file; else add_lost adds what is not.
   bool complete() const { return !pending_; }
+  void add_lost(Lost& lost) const {
+    if (pending_) lost.push_back(lost_text(kept_, rows_, "row", path_, error_));
+  }
 
  private:
   class Copies;
@@ -40,7 +44,9 @@ class JsonFile {
   std::unique_ptr<Copies> growing_;  // once there are many rows
   bool grows_ = true;                // as far as known
   Clock::time_point next_;
+  std::size_t rows_ = 0, kept_ = 0;
   bool pending_ = false;
+  int error_ = 0;
   bool warned_ = false;
 };
 

@@ -124,19 +124,45 @@ std::string create_result_file(const std::string& path, std::string_view option)
   return name;
 }
 
-void RewrittenFile::write(const std::function<std::string()>& text) {
-  if (!is_there()) return;
-  const int error = replace_file(path_, text());
-  if (error != 0 && complete_) write_stderr(write_warning(path_, error));
-  complete_ = error == 0;
+StartedFiles::~StartedFiles() {
+  for (const std::string& path : paths_) ::unlink(path.c_str());
 }
+
+void RewrittenFile::write(const std::function<std::string()>& text, std::size_t amount) {
+  if (!is_there()) return;
+  error_ = replace_file(path_, text(), how_);
+  amount_ = amount;
+  if (error_ == 0) kept_ = amount;
+  if (error_ != 0 && !std::exchange(warned_, true)) write_stderr(write_warning(path_, error_));
+}
+
+void RewrittenFile::add_lost(Lost& lost, std::string_view unit) const {
+  if (complete()) return;
+  lost.push_back(unit.empty() ? fmt::format("an unfinished state in {} ({})", path_, why_lost(error_))
+                              : lost_text(kept_, amount_, unit, path_, error_));
+}
+
+bool say_lost(Lost lost, bool printed) {
+  if (!printed) lost.emplace_back("part of the table on stdout (it takes no more output)");
+  if (!lost.empty()) say("kept {}", joined_words(lost, ", "));
+  return lost.empty();
+}
+
+std::string lost_text(std::size_t kept, std::size_t all, std::string_view unit, const std::string& path, int error) {
+  const std::string what = kept < all ? fmt::format("{} of {}", kept, counted(all, unit))
+                                      : fmt::format("{} without the end", counted(all, unit));
+  return fmt::format("{} in {} ({})", what, path, why_lost(error));
+}
+
+std::string why_lost(int error) { return error == ENOSPC ? "disk full" : std::strerror(error); }
 
 std::string write_new_file(const std::string& path, std::string_view option, std::string_view text) {
   const std::string name = create_result_file(path, option);
   const int error = replace_file(name, text);
   if (error == 0) return name;
   ::unlink(name.c_str());
-  throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, path, name, std::strerror(error)));
+  throw Error(ExitCode::results_lost,
+              fmt::format("{} {}: kept nothing in '{}' ({})", option, path, name, why_lost(error)));
 }
 
 int try_writing_beside(const std::string& path, std::string_view text) {
@@ -146,9 +172,12 @@ int try_writing_beside(const std::string& path, std::string_view text) {
   return error;
 }
 
-std::string kept_text(std::string_view what, const std::vector<std::string>& files) {
-  if (files.empty()) return fmt::format("{} shown, none kept: -J FILE or --csv FILE keeps them", what);
-  return fmt::format("kept {} in {}", what, joined_words(files, ", "));
+std::string kept_text(std::string_view what, const std::vector<std::string>& files, const Lost& lost) {
+  if (files.empty() && lost.empty()) return fmt::format("{} shown, none kept: -J FILE or --csv FILE keeps them", what);
+  std::vector<std::string> parts;
+  if (!files.empty()) parts.push_back(fmt::format("{} in {}", what, joined_words(files, ", ")));
+  parts.insert(parts.end(), lost.begin(), lost.end());
+  return "kept " + joined_words(parts, ", ");
 }
 
 std::string write_warning(const std::string& path, int error) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -32,7 +33,7 @@ void say_other_name(const std::string& asked, const std::string& written);
 std::string create_result_file(const std::string& path, std::string_view option);
 
 /// Writes `text` into a file that create_result_file creates, and returns its name. Throws Error(bad_config) naming
-/// `option`, and leaves no file.
+/// `option` if it cannot be created, Error(results_lost) if the disk does not take the text; leaves no file then.
 std::string write_new_file(const std::string& path, std::string_view option, std::string_view text);
 
 enum class Replacing : std::uint8_t {
@@ -45,10 +46,38 @@ enum class Replacing : std::uint8_t {
 /// one. Returns 0 or errno; on errors the old text stays.
 int replace_file(const std::string& path, std::string_view text, Replacing how = Replacing::plainly);
 
+/// The files that a starting run has created: removed unless it calls keep(), so that a refused one leaves none.
+class StartedFiles {
+ public:
+  StartedFiles() = default;
+  StartedFiles(const StartedFiles&) = delete;
+  StartedFiles& operator=(const StartedFiles&) = delete;
+  ~StartedFiles();
+  const std::string& add(std::string path) { return paths_.emplace_back(std::move(path)); }
+  void keep() { paths_.clear(); }
+
+ private:
+  std::vector<std::string> paths_;
+};
+
+// What the disk did not take, for the last line of a run: a phrase per file, "3 of 40 rows in a.json (disk full)".
+
+using Lost = std::vector<std::string>;
+
+/// Says "kept 3 of 40 rows in a.json (disk full), ..." if anything is lost; returns whether nothing is. `printed`:
+/// whether stdout took everything.
+bool say_lost(Lost lost, bool printed);
+/// "3 of 40 rows in a.json (disk full)". All of them: "40 rows without the end in a.json (disk full)".
+std::string lost_text(std::size_t kept, std::size_t all, std::string_view unit, const std::string& path, int error);
+/// "disk full", or the system's words.
+std::string why_lost(int error);
+
 /// A file of one run that is rewritten whenever more is known.
 class RewrittenFile {
  public:
   RewrittenFile() = default;  ///< no file
+  /// A file that is there; empty: none.
+  RewrittenFile(std::string path, Replacing how) : path_(std::move(path)), how_(how) {}
   /// As create_result_file; no file if `asked` is empty.
   RewrittenFile(const std::string& asked, std::string_view option)
       : path_(asked.empty() ? "" : create_result_file(asked, option)) {}
@@ -56,14 +85,21 @@ class RewrittenFile {
   bool is_there() const { return !path_.empty(); }
   const std::string& path() const { return path_; }
   /// False while the latest text is not in it.
-  bool complete() const { return complete_; }
+  bool complete() const { return error_ == 0; }
 
-  /// Writes the result of `text` to the file, if there is one. A full disk is reported once, on stderr.
-  void write(const std::function<std::string()>& text);
+  /// Writes the result of `text`, with `amount` of what add_lost counts, to the file, if there is one. A full disk is
+  /// reported once, on stderr.
+  void write(const std::function<std::string()>& text, std::size_t amount = 0);
+
+  /// Adds what the file lacks; counted in `unit`, if there is one ("step").
+  void add_lost(Lost& lost, std::string_view unit = {}) const;
 
  private:
   std::string path_;
-  bool complete_ = true;
+  Replacing how_ = Replacing::plainly;
+  int error_ = 0;
+  bool warned_ = false;
+  std::size_t amount_ = 0, kept_ = 0;
 };
 
 /// Writes all of `text` at byte `at` of the file. Returns 0 or errno.
@@ -75,8 +111,8 @@ int try_writing_beside(const std::string& path, std::string_view text);
 /// Receives what of a run is in files, whenever that changes: shown if the run is interrupted.
 using ReportKept = std::function<void(std::string)>;
 
-/// "kept 14 of 30 rows in r.json, r.csv". `what`: "14 of 30 rows".
-std::string kept_text(std::string_view what, const std::vector<std::string>& files);
+/// "kept 14 of 30 rows in r.json, 3 of 14 rows in s.json (disk full)". `what`: "14 of 30 rows"; `files` have them.
+std::string kept_text(std::string_view what, const std::vector<std::string>& files, const Lost& lost = {});
 inline constexpr std::string_view kStartAgain = "; start again for the others";
 
 /// The warning when a result file can no longer be written.

@@ -42,9 +42,16 @@ void Reporter::start() {
     init_history_by_busbar(config.history);
     history_ = history_of_run(info_);
   }
-  if (!config.output_file.empty()) json_ = std::make_unique<JsonFile>(config.output_file, info_, plan_);
-  if (!config.csv.empty()) csv_ = std::make_unique<CsvFile>(config.csv);
-  if (!config.samples_file.empty()) samples_ = std::make_unique<SamplesFile>(config.samples_file);
+  StartedFiles started;
+  const auto open = [&]<class File>(std::unique_ptr<File>& file, const std::string& name, const auto&... more) {
+    if (name.empty()) return;
+    file = std::make_unique<File>(name, more...);
+    started.add(file->path());
+  };
+  open(json_, config.output_file, info_, plan_);
+  open(csv_, config.csv);
+  open(samples_, config.samples_file);
+  started.keep();
   if (json_) say_other_name(config.output_file, json_->path());
   if (csv_) say_other_name(config.csv, csv_->path());
   if (samples_) say_other_name(config.samples_file, samples_->path());
@@ -57,19 +64,25 @@ void Reporter::start() {
   to_table(table_header(info_));
 }
 
+template <class Visit>
+void Reporter::each_file(const Visit& visit) const {
+  if (json_) visit(*json_);
+  if (csv_) visit(*csv_);
+  if (samples_) visit(*samples_);
+}
+
 void Reporter::report_kept() {
   if (!report_kept_) return;
   std::vector<std::string> files;
-  const auto add = [&](const auto& file) {
-    if (file && file->complete()) files.push_back(file->path());
-  };
-  add(json_);
-  add(csv_);
-  add(samples_);
+  Lost lost;
+  each_file([&](const auto& file) {
+    if (file.complete()) files.push_back(file.path());
+    file.add_lost(lost);
+  });
   const std::size_t all = plan_.cases.size() * static_cast<std::size_t>(std::max(0, info_.config.run_cycles));
   // With -N 0 there are no others.
-  report_kept_(all > 0 ? kept_text(fmt::format("{} of {}", rows_, counted(all, "row")), files).append(kStartAgain)
-                       : kept_text(counted(rows_, "row"), files));
+  report_kept_(all > 0 ? kept_text(fmt::format("{} of {}", rows_, counted(all, "row")), files, lost).append(kStartAgain)
+                       : kept_text(counted(rows_, "row"), files, lost));
 }
 
 void Reporter::to_table(const std::string& text) {
@@ -108,8 +121,8 @@ void Reporter::pass(int pass, int cells_done, int cells, double elapsed_s) {
   if (progress_) progress_->pass(pass, cells_done, cells, elapsed_s, info_.config.max_time_s);
 }
 
-void Reporter::end(const Summary& summary, ExitCode code) {
-  if (!is_root_) return;
+bool Reporter::end(const Summary& summary, ExitCode code) {
+  if (!is_root_) return true;
   progress_->erase();
   if (plan_.cases.empty()) {
     to_table("# Nothing was measured: every row was skipped, for the reasons on stderr\n");
@@ -118,10 +131,14 @@ void Reporter::end(const Summary& summary, ExitCode code) {
   to_table(notes_.text(summary.disturbance) + table_footer(info_, summary));
   if (samples_) samples_->flush();
   if (json_) json_->finish(summary, code, local_timestamp());
-  if (!history_) return;
-  history_->exit_code = static_cast<int>(code);
-  history_->outcome = outcome_of_exit(history_->exit_code);
-  add_to_history_by_busbar(info_.config.history, *history_);
+  Lost lost;
+  each_file([&](const auto& file) { file.add_lost(lost); });
+  if (history_) {
+    history_->exit_code = static_cast<int>(code);
+    history_->outcome = outcome_of_exit(history_->exit_code);
+    if (!add_to_history_by_busbar(info_.config.history, *history_)) lost.push_back("no run in " + info_.config.history);
+  }
+  return say_lost(lost, table_complete_);
 }
 
 }  // namespace busbar

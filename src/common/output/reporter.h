@@ -34,14 +34,15 @@ class Reporter {
   /// For the progress line.
   void pass(int pass, int cells_done, int cells, double elapsed_s);
 
-  void end(const Summary& summary, ExitCode code);
-
-  /// False once stdout took no more (disk full, reader gone): the table is incomplete, even if the data are right.
-  bool table_complete() const { return table_complete_; }
+  /// Finishes table, files and history. If a disk or stdout (full, its reader gone) took no more, the last line says
+  /// what is kept. Returns whether nothing is lost.
+  bool end(const Summary& summary, ExitCode code);
 
  private:
   void to_table(const std::string& text);
   void report_kept();
+  template <class Visit>
+  void each_file(const Visit& visit) const;
 
   bool is_root_;
   bool table_complete_ = true;

@@ -127,10 +127,11 @@ void add_row(HistoryRun& run, const Config& config, const Collective& collective
 
 void init_history_by_busbar(const std::string& path) { run_history_command({"init"}, path); }
 
-void add_to_history_by_busbar(const std::string& path, const HistoryRun& run) {
+bool add_to_history_by_busbar(const std::string& path, const HistoryRun& run) {
   const fs::path folder = fs::temp_directory_path();
   std::string file = (folder / "busbar-run-XXXXXX").string();
   const int descriptor = mkstemp(file.data());
+  bool added = false;
   try {
     if (descriptor < 0)
       throw Error(ExitCode::internal, fmt::format("--history: no temporary file in {}", folder.string()));
@@ -139,10 +140,12 @@ void add_to_history_by_busbar(const std::string& path, const HistoryRun& run) {
       throw Error(ExitCode::internal, fmt::format("--history: cannot write {}: error {}", file, error));
     }
     run_history_command({"add", file}, path);
+    added = true;
   } catch (const std::exception& e) {
     say("warning: {}; the run is not in the history, its result stands", e.what());
   }
   if (descriptor >= 0) std::remove(file.c_str());
+  return added;
 }
 
 }  // namespace busbar

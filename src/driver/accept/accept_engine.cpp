@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,21 @@ class ResultsLock {
   /// Throws Error(bad_config) if another run holds it. On a file system without locks, or in a folder without room for
   /// one more file, there is no lock.
   explicit ResultsLock(const std::string& results) : path_(results + ".lock") {
+    do {
+      lock(results);
+    } while (fd_ >= 0 && !is_there());
+  }
+  ResultsLock(const ResultsLock&) = delete;
+  ResultsLock& operator=(const ResultsLock&) = delete;
+  ~ResultsLock() {
+    if (fd_ < 0) return;
+    ::unlink(path_.c_str());  // while it is held
+    ::close(fd_);
+  }
+
+ private:
+  void lock(const std::string& results) {
+    if (fd_ >= 0) ::close(fd_);
     fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     // The ranks of a job that was killed a moment ago may still be ending.
     constexpr int kTries = 50;
@@ -51,42 +67,18 @@ class ResultsLock {
       if (is_taken) throw_bad_config(fmt::format("--resume: another run of busbar is writing {}", results));
     }
   }
-  ResultsLock(const ResultsLock&) = delete;
-  ResultsLock& operator=(const ResultsLock&) = delete;
-  ~ResultsLock() {
-    if (fd_ < 0) return;
-    ::unlink(path_.c_str());  // while it is held
-    ::close(fd_);
+
+  /// Whether the locked file still has its name: a run that ends removes it, and the lock of a removed file keeps
+  /// nobody out.
+  bool is_there() const {
+    struct stat locked {
+    }, named{};
+    return ::fstat(fd_, &locked) == 0 && ::stat(path_.c_str(), &named) == 0 && locked.st_ino == named.st_ino &&
+           locked.st_dev == named.st_dev;
   }
 
- private:
   std::string path_;
   int fd_ = -1;
-};
-
-/// A file of this run that is rewritten whenever more is known. A full disk is reported once, on stderr.
-class OwnFile {
- public:
-  OwnFile() = default;  ///< none
-  OwnFile(std::string path, Replacing how) : path_(std::move(path)), how_(how) {}
-
-  bool is_there() const { return !path_.empty(); }
-  const std::string& path() const { return path_; }
-  /// False until the latest text is in it.
-  bool complete() const { return complete_; }
-
-  void write(const std::function<std::string()>& text) {
-    if (!is_there()) return;
-    const int error = replace_file(path_, text(), how_);
-    complete_ = error == 0;
-    if (!complete_ && !std::exchange(warned_, true)) write_stderr(write_warning(path_, error));
-  }
-
- private:
-  std::string path_;
-  Replacing how_ = Replacing::plainly;
-  bool complete_ = true;
-  bool warned_ = false;
 };
 
 /// The results of a run of accept on disk, correct after every step: --resume needs them and `report` reads them. For
@@ -141,8 +133,9 @@ class AcceptStore {
 
   /// Replaces the file's text in one step. A disk that fills up later is reported once on stderr; the run continues.
   void save(const AcceptResult& result) {
-    file_.write([&] { return accept_json(result); });
+    file_.write([&] { return accept_json(result); }, result.done.size());
   }
+  void add_lost(Lost& lost) const { file_.add_lost(lost, "step"); }
 
   bool is_saved() const { return file_.complete(); }
 
@@ -164,7 +157,7 @@ class AcceptStore {
     file_ = {};
   }
 
-  OwnFile file_;
+  RewrittenFile file_;
   bool resumed_;
   bool asked_;
   std::optional<ResultsLock> lock_;
@@ -174,14 +167,16 @@ class AcceptStore {
 class AcceptEnd {
  public:
   /// Opens the files and reads the baseline; throws Error(bad_config) before anything is measured.
-  AcceptEnd(const AcceptOptions& options, const AcceptResult& begun) : options_(options) {
+  AcceptEnd(const AcceptOptions& options, const AcceptResult& begun, StartedFiles& started) : options_(options) {
     const std::string& baseline = options.baseline.empty() ? begun.plan.baseline : options.baseline;
     if (!baseline.empty()) {
       for (const std::string_view file : split_text(baseline, ',')) add_baseline(std::string(file));
     }
-    if (!options.report.empty()) report_ = {create_new_file(options.report, "--report").path, Replacing::plainly};
-    if (!options.save_baseline.empty()) baseline_file_ = create_new_file(options.save_baseline, "--save-baseline").path;
-    files_.open(options.outputs, begun, "accept");
+    if (!options.report.empty())
+      report_ = {started.add(create_new_file(options.report, "--report").path), Replacing::plainly};
+    if (!options.save_baseline.empty())
+      baseline_file_ = started.add(create_new_file(options.save_baseline, "--save-baseline").path);
+    files_.open(options.outputs, begun, "accept", started);
     write_report(begun);  // so that there is one that opens, however the run ends
   }
 
@@ -198,25 +193,26 @@ class AcceptEnd {
   }
 
   /// Prints the verdict, writes the files and returns the exit code that they make.
-  ExitCode finish(const AcceptResult& result, const std::string& results_file) {
-    bool complete = write_stdout(accept_text(result));
+  ExitCode finish(const AcceptResult& result, const AcceptStore& store) {
+    const bool printed = write_stdout(accept_text(result));
     write_report(result);
-    complete = files_.write(result) && report_.complete() && complete;
+    Lost lost = files_.write(result);
+    store.add_lost(lost);
+    report_.add_lost(lost);
     const bool good = result.outcome == Outcome::pass || result.outcome == Outcome::warn;
     if (!baseline_file_.empty() && good) {
       const int error = replace_file(baseline_file_, accept_json(result));
-      if (error != 0) write_stderr(write_warning(baseline_file_, error));
-      complete = complete && error == 0;
+      if (error != 0) lost.push_back(fmt::format("nothing in {} ({})", baseline_file_, why_lost(error)));
     } else if (!baseline_file_.empty()) {
       std::remove(baseline_file_.c_str());
       say("no baseline is saved from a run that ended {}", name(result.outcome));
     }
     std::vector<std::string> written;
-    if (!results_file.empty()) written.push_back("results: " + results_file);
+    if (store.is_kept()) written.push_back("results: " + store.path());
     if (report_.is_there()) written.push_back("report: " + report_.path());
     if (!written.empty()) say("{}", joined_words(written, ", "));
     const ExitCode code = exit_code(result.outcome, options_.strict);
-    return complete || code != ExitCode::good ? code : ExitCode::internal;
+    return say_lost(lost, printed) || code != ExitCode::good ? code : ExitCode::results_lost;
   }
 
  private:
@@ -263,7 +259,7 @@ class AcceptEnd {
   const AcceptOptions& options_;
   OutputFiles files_;
   std::optional<AcceptResult> baseline_;
-  OwnFile report_;
+  RewrittenFile report_;
   std::string baseline_file_;
 };
 
@@ -356,7 +352,8 @@ class Acceptance {
 
   void open_files() {
     runner_.on_root([&] {
-      end_.emplace(options_, result_);
+      StartedFiles started;
+      end_.emplace(options_, result_, started);
       store_.emplace(options_, result_.plan.keeps_results);
       std::optional<AcceptResult> earlier = store_->earlier(result_.plan);
       const bool resumed = earlier.has_value();
@@ -365,6 +362,7 @@ class Acceptance {
       earlier_later_s_ = located_later_s();
       runner_.start(result_, store_->path(), resumed);
       store_->start(result_);
+      started.keep();
       runner_.keep(kept());
       if (limit_s_ > 0) report(fmt::format("at most {}{}", format_duration(limit_s_), looks_allowance(result_.plan)));
       if (store_->is_kept()) {
@@ -453,7 +451,7 @@ class Acceptance {
     runner_.on_root([&] {
       result_.end_time = local_timestamp();
       store_->save(result_);
-      code = end_->finish(result_, store_->path());
+      code = end_->finish(result_, *store_);
     });
     return static_cast<ExitCode>(static_cast<int>(runner_.agree(static_cast<double>(code))));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/yaml_node.h"
 
@@ -50,9 +51,12 @@ void refuse_shared_options(const CommandLine& line, std::string_view subcommand,
 /// The file of -J; empty: none. All others are refused.
 std::string only_output_file(const CommandLine& line, std::string_view subcommand);
 
-/// Sets a field to the text of an option, or to what `parse` makes of it.
+/// Sets a field to the text of an option, which must not be empty, or to what `parse` makes of it.
 inline auto into(std::string& field) {
-  return [&field](std::string_view text) { field = text; };
+  return [&field](std::string_view text) {
+    if (text.empty()) throw_bad_config("an empty text; is a variable unset?");
+    field = text;
+  };
 }
 template <class Value>
 auto into(Value& field, Value (*parse)(std::string_view)) {

@@ -185,7 +185,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
   std::vector<Emitted> emitted;
   CompareArguments arguments;
   const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.line.config_file);
+    const std::optional<ConfigFile> file = agree_on_config_file(job, before.line.config_file);
     collectively(job.world(), "reading the options", [&] {
       arguments = read_compare_arguments(argc, argv, file, ::getenv);
       check_in_one_job(arguments.options);

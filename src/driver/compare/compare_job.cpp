@@ -286,9 +286,9 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
                   [&](const Comparison& comparison) { reporter.add(comparison); });
   runs.run(targets);
   const ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;
-  reporter.end(code);
+  const bool complete = reporter.end(code);
   on_process0(world, [&] { emitted = emit_files(options, reporter.comparisons()); });
-  return job.agreed_code(code, reporter.table_complete());
+  return job.agreed_code(code, complete);
 }
 
 }  // namespace busbar

@@ -204,10 +204,10 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   }
   const bool wrong = any_wrong(reporter->comparisons());
   const ExitCode code = wrong ? ExitCode::wrong_data : ExitCode::good;
-  reporter->end(code);
+  const bool complete = reporter->end(code);
   const std::vector<Emitted> files = emit_files(options, reporter->comparisons());
-  if (!reporter->table_complete()) return ExitCode::internal;
-  if (wrong || !options.verify) return code;
+  if (wrong || !complete) return wrong ? code : ExitCode::results_lost;
+  if (!options.verify) return code;
   return verify_emitted(files, options, config, read_user_environment());
 }
 

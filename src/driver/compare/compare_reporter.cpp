@@ -209,11 +209,14 @@ void CompareReporter::start(const std::string& header) {
     history_->kind = "compare";
   }
   json_ = {config.output_file, "-J"};
+  StartedFiles started;
+  started.add(json_.path());
   write_json(std::nullopt);
   if (!config.csv.empty()) {
     csv_.emplace(config.csv, "--csv", compare_csv_header());
     say_other_name(config.csv, csv_->path());
   }
+  started.keep();
   to_stdout(header.empty() ? compare_header(info_, delta_) : header);
 }
 
@@ -235,18 +238,28 @@ std::string CompareReporter::kept() const {
   std::vector<std::string> files;
   if (json_.is_there() && json_.complete()) files.push_back(json_.path());
   if (csv_ && csv_->complete()) files.push_back(csv_->path());
-  return kept_text(counted(comparisons_.size(), "table"), files).append(kStartAgain);
+  return kept_text(counted(comparisons_.size(), "table"), files, lost()).append(kStartAgain);
 }
 
-void CompareReporter::end(ExitCode code) {
-  if (!is_root_) return;
+Lost CompareReporter::lost() const {
+  Lost lost;
+  json_.add_lost(lost, "table");
+  if (csv_) csv_->add_lost(lost);
+  return lost;
+}
+
+bool CompareReporter::end(ExitCode code) {
+  if (!is_root_) return true;
   line_.erase();
   write_json(code);
-  if (!history_) return;
-  for (const Comparison& comparison : comparisons_) add_comparison(*history_, comparison);
-  history_->exit_code = static_cast<int>(code);
-  history_->outcome = outcome_of_exit(history_->exit_code);
-  add_to_history(info_.config.history, *history_);
+  Lost all = lost();
+  if (history_) {
+    for (const Comparison& comparison : comparisons_) add_comparison(*history_, comparison);
+    history_->exit_code = static_cast<int>(code);
+    history_->outcome = outcome_of_exit(history_->exit_code);
+    if (!add_to_history(info_.config.history, *history_)) all.push_back("no run in " + info_.config.history);
+  }
+  return say_lost(all, table_complete_);
 }
 
 void CompareReporter::to_stdout(const std::string& text) {
@@ -256,7 +269,7 @@ void CompareReporter::to_stdout(const std::string& text) {
 }
 
 void CompareReporter::write_json(std::optional<ExitCode> code) {
-  json_.write([&] { return comparisons_json(info_, delta_, comparisons_, code); });
+  json_.write([&] { return comparisons_json(info_, delta_, comparisons_, code); }, comparisons_.size());
 }
 
 }  // namespace busbar

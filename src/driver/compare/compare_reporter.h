@@ -39,7 +39,8 @@ class CompareReporter {
 
   void progress(const std::string& text);
   void add(const Comparison& comparison);
-  void end(ExitCode code);
+  /// As Reporter::end.
+  bool end(ExitCode code);
 
   /// The message if somebody interrupts the run: what is in files.
   std::string kept() const;
@@ -47,12 +48,10 @@ class CompareReporter {
   /// What was added; on every process.
   const std::vector<Comparison>& comparisons() const { return comparisons_; }
 
-  /// False once stdout took no more (disk full, reader gone).
-  bool table_complete() const { return table_complete_; }
-
  private:
   void to_stdout(const std::string& text);
   void write_json(std::optional<ExitCode> code);
+  Lost lost() const;
 
   bool is_root_;
   const RunInfo& info_;

@@ -41,7 +41,7 @@ struct Seen {
 };
 
 void print(const std::string& text) {
-  if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output");
+  if (!write_stdout(text)) throw Error(ExitCode::results_lost, "stdout takes no more output");
 }
 
 /// Launched ranks may be bound to one core, and what they launch would inherit that. The kernel keeps what the

@@ -181,7 +181,7 @@ int diagnose(int argc, char** argv, bool is_root) {
   }
   if (!options.json_file.empty()) write_diagnose_json(options.json_file, result);
   if (!write_stdout(options.json ? diagnose_json(result) : diagnose_text(result, options.unknown))) {
-    throw Error(ExitCode::internal, "stdout takes no more output; the diagnosis is incomplete");
+    throw Error(ExitCode::results_lost, "stdout takes no more output; the diagnosis is incomplete");
   }
   return static_cast<int>(exit_code(verdict_of(result)));
 }

@@ -78,14 +78,16 @@ std::string doctor_help() {
 }
 
 /// Writes --junit and the like. The checks take seconds, so the files are opened only here.
-void write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
+Lost write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
   AcceptResult result = result_of_doctor(nodes, verdict);
   result.version = BUSBAR_VERSION;
   result.command = {"busbar", "doctor"};
   result.start_time = result.end_time = nodes.empty() ? local_timestamp() : nodes.front().time;
   OutputFiles files;
-  files.open(options, result, "doctor");
-  files.write(result);
+  StartedFiles started;
+  files.open(options, result, "doctor", started);
+  started.keep();
+  return files.write(result);
 }
 
 double latest(const std::vector<NodeReport>& nodes) {
@@ -136,11 +138,11 @@ int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>&
   }
   std::string text = doctor_text(verdict) + since;
   if (options.verbose) text += doctor_rows_text(nodes);
+  const bool printed = write_stdout(text);  // first: a bad name of a file must not cost the verdict
   if (!options.output_file.empty()) write_new_file(options.output_file, "-J", doctor_json(nodes, verdict));
-  write_files(options.outputs, nodes, verdict);
-  if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
+  const bool complete = say_lost(write_files(options.outputs, nodes, verdict), printed);
   const bool bad = verdict.outcome == Outcome::fail || (options.strict && verdict.outcome == Outcome::warn);
-  return static_cast<int>(bad ? ExitCode::wrong_data : ExitCode::good);
+  return static_cast<int>(bad ? ExitCode::wrong_data : complete ? ExitCode::good : ExitCode::results_lost);
 }
 
 namespace {
@@ -164,7 +166,7 @@ std::vector<NodeReport> merged_files(const std::vector<std::string>& files) {
 }
 
 int doctor(const DoctorOptions& options) {
-  if (options.help) return write_stdout(doctor_help()) ? 0 : static_cast<int>(ExitCode::internal);
+  if (options.help) return write_stdout(doctor_help()) ? 0 : static_cast<int>(ExitCode::results_lost);
   if (options.merge) return conclude_doctor(options, merged_files(options.files));
   if (!options.recorded.empty()) {
     const Probe probe = probe_recorded(read_file(options.recorded, "the recorded machine"), options.recorded);

@@ -262,13 +262,6 @@ FingerprintResult look_at(Fingerprinter& fingerprinter, const Arguments& a, cons
   return result;
 }
 
-/// The results so far; `path`: the file that was created for them, or empty.
-void write_json(const std::string& path, const std::vector<FingerprintResult>& results) {
-  if (path.empty()) return;
-  const int error = replace_file(path, fingerprint_json(results));
-  if (error != 0) throw Error(ExitCode::not_possible, write_warning(path, error));
-}
-
 int look(const Arguments& a) {
   const std::vector<std::uint64_t> sizes = sweep_sizes(a.config, a.config.maxbytes);
   if (sizes.size() > kMaxSizes) {
@@ -280,17 +273,20 @@ int look(const Arguments& a) {
   ParsedOmpiRules rules;
   if (!a.rules_file.empty()) rules = parse_ompi_rules(read_file(a.rules_file, "the rules file"));
   forced_choice(a);
-  const std::string json = a.config.output_file.empty() ? "" : create_new_file(a.config.output_file, "-J").path;
+  RewrittenFile json(a.config.output_file, "-J");
   Fingerprinter fingerprinter(a.run);
   std::vector<FingerprintResult> results;
-  write_json(json, results);  // so that an interrupt leaves a whole file
+  const auto write_json = [&] { json.write([&] { return fingerprint_json(results); }, results.size()); };
+  write_json();  // so that an interrupt leaves a whole file
+  bool printed = true;
   for (const std::uint64_t nbytes : sizes) {
     results.push_back(look_at(fingerprinter, a, case_of(a, nbytes), rules));
-    write_stdout(fingerprint_text(results.back()));
-    std::fflush(stdout);
-    write_json(json, results);
+    printed = write_stdout(fingerprint_text(results.back())) && printed;
+    write_json();
   }
-  return static_cast<int>(ExitCode::good);
+  Lost lost;
+  json.add_lost(lost, "size");
+  return static_cast<int>(say_lost(lost, printed) ? ExitCode::good : ExitCode::results_lost);
 }
 
 int run(const Launch& launch, int argc, char** argv) {

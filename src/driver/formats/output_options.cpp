@@ -3,7 +3,6 @@
 #include "common/base/error.h"
 #include "common/base/say.h"
 #include "common/base/timestamp.h"
-#include "common/output/report_file.h"
 #include "driver/formats/result_formats.h"
 #include "driver/history/history.h"
 
@@ -46,14 +45,12 @@ std::function<void(std::string_view)> file_name(std::string& field) {
 
 /// Creates the file or throws; reports where it is, if not at the requested name.
 OutputFiles::File OutputFiles::create(const std::string& asked, const char* option, decltype(File::text) text,
-                                      const AcceptResult& begun) {
-  File file{create_result_file(asked, option), option, std::move(text)};
-  int error = replace_file(file.path, std::string(kRoom, ' '));
-  if (error == 0) error = replace_file(file.path, file.text(begun));
-  if (error == 0) return file;
-  std::error_code ignored;
-  std::filesystem::remove(file.path, ignored);
-  throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, asked, file.path, std::strerror(error)));
+                                      const AcceptResult& begun, StartedFiles& started) {
+  const std::string path = started.add(create_result_file(asked, option));
+  int error = replace_file(path, std::string(kRoom, ' '));
+  if (error == 0) error = replace_file(path, text(begun));
+  if (error == 0) return {{path, Replacing::plainly}, std::move(text)};
+  throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, asked, path, std::strerror(error)));
 }
 
 std::vector<OwnOption> output_own_options(OutputOptions& options) {
@@ -65,13 +62,14 @@ std::vector<OwnOption> output_own_options(OutputOptions& options) {
           {"history", "FILE", "add the run to this SQLite file, for `busbar history`", file_name(options.history)}};
 }
 
-void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool) {
+void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool,
+                       StartedFiles& started) {
   // What cannot be created comes before what can, so that a bad name leaves no files.
   if (!options.prometheus.empty()) check_prometheus(options.prometheus);
   if (!options.history.empty()) check_history(options.history);
   std::vector<File> files;
   const auto add = [&](const std::string& asked, const char* option, decltype(File::text) text) {
-    if (!asked.empty()) files.push_back(create(asked, option, std::move(text), begun));
+    if (!asked.empty()) files.push_back(create(asked, option, std::move(text), begun, started));
   };
   const std::string name(tool);
   add(options.junit, "--junit", [name](const AcceptResult& r) { return junit_xml(r, name); });
@@ -84,29 +82,21 @@ void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, 
 }
 
 void OutputFiles::write_so_far(const AcceptResult& result) {
-  for (const File& file : files_) {
-    const int error = replace_file(file.path, file.text(result));
-    if (error != 0 && !std::exchange(warned_, true)) write_stderr(write_warning(file.path, error));
-  }
+  for (File& one : files_) one.file.write([&] { return one.text(result); });
 }
 
-bool OutputFiles::write(const AcceptResult& result) {
-  bool good = true;
-  const auto complain = [&](const std::string& option, const std::string& path, const std::string& why) {
-    good = false;
-    say("warning: {} {}: {}; the verdict stands", option, path, why);
-  };
-  for (const File& file : files_) {
-    const int error = replace_file(file.path, file.text(result));
-    if (error != 0) complain(file.option, file.path, std::strerror(error));
-  }
+Lost OutputFiles::write(const AcceptResult& result) {
+  Lost lost;
+  write_so_far(result);
+  for (const File& one : files_) one.file.add_lost(lost);
   if (!prometheus_.empty()) {
     const std::int64_t end_s = parse_local_timestamp(result.end_time).value_or(std::time(nullptr));
     const int error = replace_file(prometheus_, prometheus_text(result, tool_, end_s), Replacing::shared);
-    if (error != 0) complain("--prometheus", prometheus_, std::strerror(error));
+    if (error != 0) lost.push_back(fmt::format("the last run's metrics in {} ({})", prometheus_, why_lost(error)));
   }
-  if (!history_.empty()) good = add_to_history(history_, history_of_accept(result, tool_)) && good;
-  return good;
+  if (!history_.empty() && !add_to_history(history_, history_of_accept(result, tool_)))
+    lost.push_back("no run in " + history_);
+  return lost;
 }
 
 }  // namespace busbar

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/output/report_file.h"
 #include "common/record/accept_result.h"
 #include "driver/command/subcommand.h"
 
@@ -29,32 +30,29 @@ class OutputFiles {
   /// naming the option, before anything is measured. Earlier results stay (FILE.0 is written then), but for
   /// --prometheus, which is replaced when the run ends, and --history, to which the run is added. Until write() the
   /// files say that the run did not end, so that a crash leaves nothing that passes. `begun`: what is known at the
-  /// start; `tool`: "accept", "locate" or "doctor".
-  void open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool);
+  /// start; `tool`: "accept", "locate" or "doctor"; adds what it creates to `started`.
+  void open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool, StartedFiles& started);
 
   /// Writes what is known so far into the files of this run alone, so that they hold it however the run ends. Reports a
-  /// full disk on stderr, once.
+  /// full disk on stderr, once per file.
   void write_so_far(const AcceptResult& result);
 
-  /// Writes all of them; once, at the end. Reports on stderr what cannot be written, a line each: the verdict and the
-  /// exit code of the run stand. Returns false then.
-  bool write(const AcceptResult& result);
+  /// Writes all of them; once, at the end. Returns what cannot be written, for say_lost; the verdict stands.
+  Lost write(const AcceptResult& result);
 
  private:
   /// A file of one run.
   struct File {
-    std::string path;
-    std::string option;
+    RewrittenFile file;
     std::function<std::string(const AcceptResult&)> text;
   };
-  static File create(const std::string& asked, const char* option, decltype(File::text) text,
-                     const AcceptResult& begun);
+  static File create(const std::string& asked, const char* option, decltype(File::text) text, const AcceptResult& begun,
+                     StartedFiles& started);
 
   std::string tool_;
   std::vector<File> files_;
   std::string prometheus_;
   std::string history_;
-  bool warned_ = false;
 };
 
 }  // namespace busbar

@@ -124,7 +124,7 @@ bool speaks_utf8() {
 
 void write_out(const HistoryOptions& options, const std::string& text, const std::function<std::string()>& json) {
   if (!options.output_file.empty()) write_new_file(options.output_file, "-J", json());
-  if (!write_stdout(text)) throw Error(ExitCode::internal, "stdout takes no more output; the table is incomplete");
+  if (!write_stdout(text)) throw Error(ExitCode::results_lost, "stdout takes no more output; the table is incomplete");
 }
 
 int list(History& history, const HistoryOptions& options) {

@@ -193,9 +193,12 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
   OutputFiles files;
   TerminalLine line;
   on_process0(world, [&] {
+    StartedFiles started;
     json = {config.output_file, "-J"};
+    started.add(json.path());
     json.write([&] { return locate_json(info, run, std::nullopt); });
-    files.open(arguments.output, result_of_run(info, run), "locate");
+    files.open(arguments.output, result_of_run(info, run), "locate", started);
+    started.keep();
   });
   run = run_search(job, *opened.backend, config, run.options, [&](const std::string& text) {
     if (stderr_is_terminal()) return line.show(text);
@@ -210,7 +213,9 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
     line.erase();
     const bool printed = write_stdout(locate_text(run) + footer(info));
     json.write([&] { return locate_json(info, run, code); });
-    complete = files.write(result) && printed && json.complete();
+    Lost lost = files.write(result);
+    json.add_lost(lost);
+    complete = say_lost(lost, printed);
   });
   return job.agreed_code(code, complete);
 }
@@ -220,7 +225,7 @@ int run(const Launch& launch, int argc, char** argv) {
   if (const auto code = help_or_version(launch, before.line.action, locate_help)) return *code;
   LocateArguments arguments;
   const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), before.line.config_file);
+    const std::optional<ConfigFile> file = agree_on_config_file(job, before.line.config_file);
     collectively(job.world(), "reading the options",
                  [&] { arguments = read_locate_arguments(argc, argv, file, ::getenv); });
     return locate_in_job({argv, static_cast<std::size_t>(argc)}, arguments, job);

@@ -338,7 +338,7 @@ int merge(int argc, char** argv) {
   const MergedRuns merged = merge_runs(mapped(line.words, read), launch_cost_s);
   if (!output_file.empty()) write_new_file(output_file, "-J", merged_json(merged));
   if (!write_stdout(merged_text(merged))) {
-    throw Error(ExitCode::internal, "stdout takes no more output; the table is incomplete");
+    throw Error(ExitCode::results_lost, "stdout takes no more output; the table is incomplete");
   }
   const bool wrong = std::ranges::any_of(merged.cells, [](const MergedCell& c) { return c.wrong > 0; });
   return static_cast<int>(wrong ? ExitCode::wrong_data : ExitCode::good);

@@ -140,7 +140,7 @@ class Series {
       say("note: not every row is within +-{:g} %; -n with more launches, or more time between them (--spaced)",
           100 * options_.rel_ci);
     }
-    if (!complete) return static_cast<int>(ExitCode::internal);
+    if (!complete) return static_cast<int>(ExitCode::results_lost);
     return static_cast<int>(is_wrong_ ? ExitCode::wrong_data : ExitCode::good);
   }
 
@@ -214,16 +214,19 @@ class Series {
   }
 
   void write_json(const std::string& why) {
-    if (runs_.size() >= 2) json_.write([&] { return repeated_json(result(why)); });
+    if (runs_.size() >= 2) json_.write([&] { return repeated_json(result(why)); }, runs_.size());
   }
 
-  /// False if the output is not complete.
+  /// False if the output is not complete; the last line then says what is.
   bool show(const std::string& why) {
     if (runs_.size() < 2) return true;
     const RepeatedRuns repeated = result(why);
     is_wrong_ = std::ranges::any_of(repeated.merged.cells, [](const MergedCell& cell) { return cell.wrong > 0; });
     write_json(why);
-    return write_stdout(repeated_text(repeated)) && json_.complete();
+    const bool printed = write_stdout(repeated_text(repeated));
+    Lost lost;
+    json_.add_lost(lost);
+    return say_lost(lost, printed);
   }
 
   std::string kept() const {

@@ -278,7 +278,8 @@ ReportOptions read_options(int argc, char** argv) {
 
 void write_report(const std::string& path, const std::string& text) {
   if (path == "-") {
-    if (!write_document(text)) throw Error(ExitCode::internal, "stdout takes no more output; the report is incomplete");
+    if (!write_document(text))
+      throw Error(ExitCode::results_lost, "stdout takes no more output; the report is incomplete");
     return;
   }
   write_stdout(fmt::format("wrote {}\n", write_new_file(path, "--output", text)));

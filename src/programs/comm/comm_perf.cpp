@@ -69,22 +69,30 @@ class LifecycleFiles {
   /// Creates the files. Throws Error(bad_config).
   void open(const RunInfo& info) {
     json_ = {info.config.output_file, "-J"};
+    StartedFiles started;
+    started.add(json_.path());
     csv_ = {info.config.csv, "--csv"};
+    started.keep();
   }
 
   void write(const RunInfo& info, const LifecycleResult& result, const std::optional<LifecycleEnd>& end) {
-    json_.write([&] { return lifecycle_json(info, result, end); });
-    csv_.write([&] { return lifecycle_csv(info, result); });
+    const auto cycles = static_cast<std::size_t>(result.cycles);
+    json_.write([&] { return lifecycle_json(info, result, end); }, cycles);
+    csv_.write([&] { return lifecycle_csv(info, result); }, cycles);
   }
 
-  bool complete() const { return json_.complete() && csv_.complete(); }
+  Lost lost() const {
+    Lost lost;
+    for (const RewrittenFile* file : {&json_, &csv_}) file->add_lost(lost, "cycle");
+    return lost;
+  }
 
   std::string kept(const LifecycleResult& result) const {
     std::vector<std::string> files;
     for (const RewrittenFile* file : {&json_, &csv_}) {
-      if (file->is_there()) files.push_back(file->path());
+      if (file->is_there() && file->complete()) files.push_back(file->path());
     }
-    return kept_text(fmt::format("{} {}", result.cycles, result.cycles == 1 ? "cycle" : "cycles"), files);
+    return kept_text(counted(result.cycles, "cycle"), files, lost());
   }
 
  private:
@@ -109,6 +117,7 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
   job.add_remarks(info, config, std::move(opened.remarks));
 
   LifecycleFiles files;
+  job.begin_files("opening the results");
   on_process0(world, [&] { files.open(info); });
   bool table_complete = !job.is_root() || write_stdout(lifecycle_header(info));
   Backend* const backends[] = {&backend};
@@ -140,7 +149,7 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
     write_stderr(wrong_text(kAllReduce, row, false));
     files.write(info, result, LifecycleEnd{local_timestamp(), code});
   }
-  return job.agreed_code(code, table_complete && files.complete());
+  return job.agreed_code(code, say_lost(files.lost(), table_complete));
 }
 
 int run(const Launch& launch, int argc, char** argv, const WrapBackend& wrap) {
@@ -149,7 +158,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapBackend& wrap) {
   if (const auto code = help_or_version(launch, line.action, help)) return *code;
   relaunch_if_alone(launch, line, argc, argv);
   const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), line.config_file);
+    const std::optional<ConfigFile> file = agree_on_config_file(job, line.config_file);
     Configured configured;
     collectively(job.world(), "reading the options", [&] {
       configured = configure(line, file, ::getenv);

@@ -115,6 +115,15 @@ std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, co
   return remarks;
 }
 
+/// "opening the results: r.json, r.csv": a file system that does not answer is found by them.
+std::string opening_step(const Config& c) {
+  std::string step = "opening the results";
+  for (const std::string* file : {&c.history, &c.output_file, &c.csv, &c.samples_file}) {
+    if (!file->empty()) step += (step.ends_with('s') ? ": " : ", ") + *file;
+  }
+  return step;
+}
+
 /// One benchmark run on an initialized MPI: choose the backend, plan, measure, report. Collective. Throws AgreedError
 /// if all processes fail alike, anything else if the job must be aborted.
 ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Config& config,
@@ -127,7 +136,9 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   OpenedJobBackend opened = job.open(config, group, collectives, wrap);
   Backend& backend = *opened.backend;
 
+  if (uses_traffic(collective) && !config.traffic_file.empty()) job.begin_files("reading " + config.traffic_file);
   const Traffic traffic = agree_on_traffic(world, collective, config);
+  job.begin_step(Phase::initialization, "planning");
   const Backend::MemoryLimit limit = least_memory(world, backend, collective);
   const Plan plan = agree_on_plan(world, group, config, collective, backend, traffic, limit);
   std::vector<RankInfo> local_ranks = describe_local_ranks(backend, world, color);
@@ -141,7 +152,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   }
 
   Reporter reporter(job.is_root(), info, plan, job.report_kept());
-  if (job.is_root()) job.watchdog().begin_step(Phase::output, "opening the results");
+  job.begin_files(opening_step(config));
   on_process0(world, [&] { reporter.start(); });
   job.begin_step(Phase::allocating, "allocating buffers");
   Totals totals;
@@ -161,9 +172,8 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   summary.disturbance = std::move(disturbance);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);
   const ExitCode code = verdict(summary);
-  if (job.is_root()) job.watchdog().begin_step(Phase::output, "writing the results");
-  reporter.end(summary, code);
-  return job.agreed_code(code, reporter.table_complete());
+  job.begin_files("writing the results");
+  return job.agreed_code(code, reporter.end(summary, code));
 }
 
 int run(const Launch& launch, int argc, char** argv, std::string_view collective_name, const WrapBackend& wrap) {
@@ -172,7 +182,7 @@ int run(const Launch& launch, int argc, char** argv, std::string_view collective
   if (const auto code = help_or_version(launch, line.action, help)) return *code;
   relaunch_if_alone(launch, line, argc, argv);
   const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job.world(), line.config_file);
+    const std::optional<ConfigFile> file = agree_on_config_file(job, line.config_file);
     Configured configured;
     collectively(job.world(), "reading the options", [&] { configured = configure(line, file, ::getenv); });
     return run_perf_job({argv, static_cast<std::size_t>(argc)}, *find_collective(collective_name), configured.config,
