@@ -285,6 +285,21 @@ TEST_CASE("a way that is cut in one direction is named with the direction", "[ju
   CHECK_THAT(judge(job).sentence, Contains("node2 does not reach node1") && Contains("no route"));
 }
 
+TEST_CASE("a way that only the watchers do not pass is evidence, once it was asked for again", "[judge]") {
+  HangEvidence job = stuck_job(16, 4);
+  probe_all(job, {{1, 2}, {2, 1}}, Result::timed_out);
+  for (HostEvidence& host : job.hosts) {
+    for (PeerProbe& probe : host.probes) probe.stalled = false;
+  }
+  const Names both{"node1 -> node2: no answer between the watchers", "node2 -> node1: no answer between the watchers"};
+  CHECK(doubtful_pairs(job) == both);
+  check(job, Verdict::stuck_inside, {}, {});
+  for (const std::string& line : both) CHECK(has_line(judge(job).evidence, line));
+  job.hosts[1].probes[1].stalled = true;  // by then the kernel knows
+  CHECK(doubtful_pairs(job).empty());
+  check(job, Verdict::host_unreachable, {}, {"node1", "node2"});
+}
+
 TEST_CASE("a host that stands in all failing pairs is blamed alone", "[judge]") {
   HangEvidence job = stuck_job(16, 4);
   probe_all(job, {{0, 3}, {1, 3}, {2, 3}, {3, 0}, {3, 1}, {3, 2}}, Result::timed_out);
@@ -324,6 +339,20 @@ TEST_CASE("small messages that pass and large ones that do not are a matter of t
   job = stuck_job(2, 1);
   probe_all(job, {{0, 1}}, Result::large_lost);
   check(job, Verdict::host_unreachable, {}, {"node0", "node1"});
+}
+
+TEST_CASE("a host whose large packets are lost on their way out is not one that gets no CPU", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  lose_host(job, 2, Silence::unresponsive, "connected, but no answer from rank 5 at 198.18.7.3");
+  probe_all(job, {{0, 2}, {1, 2}, {3, 2}}, Result::large_lost);
+  for (HostEvidence& host : job.hosts) {  // what it sends in vain only its own kernel knows
+    for (PeerProbe& probe : host.probes) probe.stalled = false;
+  }
+  check(job, Verdict::host_unreachable, {}, {"node2"});
+  CHECK_THAT(judge(job).sentence, Contains("32 KiB") && Contains("between node2 and the other hosts"));
+  // A busy host answers some of them.
+  job.hosts[0].probes[1].result = Result::ok;
+  CHECK_THAT(judge(job).sentence, Contains("get no CPU"));
 }
 
 TEST_CASE("of two hosts between which large messages are lost the one with its own MTU is to blame", "[judge]") {
@@ -421,6 +450,29 @@ TEST_CASE("ranks of hosts that nobody asked are not called missing", "[judge][in
   CHECK_THAT(finding.sentence,
              Contains("all 4 ranks heard from are in MPI_Init") && Contains("ranks 4-7 not heard from"));
   CHECK(has_line(finding.missing, "no record of ranks 4-7 came"));
+}
+
+TEST_CASE("who waits for rank 0's files is not blamed, wherever it waits", "[judge][init]") {
+  const auto at_files = [](Phase others, std::uint64_t entered, const std::string& step) {
+    HangEvidence job = stuck_job(8, 4);
+    for_all_ranks(job, [&](RankEvidence& r) { put_into(r, others, entered); });
+    put_into(rank_of(job, 0), Phase::output, entered);
+    rank_of(job, 0).flight.step = step;
+    rank_of(job, 0).process = {ProcessState::Life::alive, 'D', "request_wait_answer"};
+    return job;
+  };
+  HangEvidence job = at_files(Phase::initialization, 0, "opening the results: r.json");
+  check(job, Verdict::rank_lagging, {0}, {"node0"});
+  CHECK_THAT(judge(job).sentence, Contains("rank 0 on node0 (pid 4000) is opening the results: r.json, state D in "
+                                           "request_wait_answer, for 31 s: its file system") &&
+                                      Contains("7 ranks wait for it"));
+  check(at_files(Phase::initialization, 0, "reading --config x.yaml"), Verdict::rank_lagging, {0}, {"node0"});
+  check(at_files(Phase::finishing, 412, "writing the results"), Verdict::rank_lagging, {0}, {"node0"});
+  job.occasion = HangEvidence::Occasion::terminated;
+  check(job, Verdict::rank_lagging, {0}, {"node0"});
+  // A rank that is stopped is certain.
+  stop_rank(rank_of(job, 5));
+  check(job, Verdict::process_stopped, {5}, {"node1"});
 }
 
 TEST_CASE("some that are still in it while others left it are named", "[judge][init]") {

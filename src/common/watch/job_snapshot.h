@@ -121,6 +121,8 @@ std::optional<Symptom> find_stopped(const JobSnapshot& snapshot);
 std::optional<Symptom> find_unresponsive(const JobSnapshot& snapshot);
 std::optional<Symptom> find_resource(const JobSnapshot& snapshot);
 std::optional<Symptom> find_config(const JobSnapshot& snapshot);
+/// Rank 0 reads or writes files for all; whatever the others are in, they wait for it.
+std::optional<Symptom> find_at_files(const JobSnapshot& snapshot);
 std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot);
 /// Hosts that no watcher of this part of the job ever reached: ranks that are late here may wait for a rank there.
 std::optional<Symptom> find_never_reached(const JobSnapshot& snapshot);

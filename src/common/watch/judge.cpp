@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 #include <tuple>
 
@@ -109,12 +110,12 @@ std::vector<std::string> missing_evidence(const JobSnapshot& snapshot) {
 
 using Finder = std::optional<Symptom> (*)(const JobSnapshot&);
 
-/// In the order of Verdict, except for hosts that are unresponsive, walled or were never reached. The first that finds
-/// something gives the verdict.
+/// In the order of Verdict, except for rank 0's files and hosts that are unresponsive, walled or were never reached.
+/// The first that finds something gives the verdict.
 constexpr std::array kFinders = {
-    find_hardware_fault, find_unreachable,   find_dead,       find_stopped,       find_unresponsive,
-    find_resource,       find_config,        find_not_joined, find_never_reached, find_walled,
-    find_init_stuck,     find_call_mismatch, find_slow,       find_lagging,       find_stuck_inside,
+    find_hardware_fault, find_unreachable, find_dead,       find_stopped,       find_unresponsive, find_resource,
+    find_config,         find_at_files,    find_not_joined, find_never_reached, find_walled,       find_init_stuck,
+    find_call_mismatch,  find_slow,        find_lagging,    find_stuck_inside,
 };
 
 /// "all_reduce #412, 64 MiB float sum, timed loop", "agreement".
@@ -255,6 +256,7 @@ void add_secondary(const JobSnapshot& snapshot, const std::vector<Symptom>& foun
   const std::string walled = walled_words(snapshot);
   if (!walled.empty() && !found[0].sentence.starts_with(walled)) lines.push_back(walled);
   if (const std::string mtus = mtu_words(snapshot); !mtus.empty()) lines.push_back(mtus);
+  std::ranges::move(doubtful_pairs(*snapshot.evidence), std::back_inserter(lines));
   add_troubles(snapshot, lines);
 }
 

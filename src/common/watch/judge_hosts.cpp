@@ -78,6 +78,13 @@ std::map<Pair, PeerProbe> probes(const JobSnapshot& snapshot) {
 /// The collector had a connection to every host whose evidence it has: only its own process was busy, then.
 bool asked_by(const JobSnapshot& snapshot, const std::string& host) { return snapshot.evidence->reporter_host == host; }
 
+/// A host that was not reached, and that answers all who probed it, but with small messages only.
+bool loses_large(const JobSnapshot& snapshot, const std::map<Pair, PeerProbe>& all, const std::string& host) {
+  return std::ranges::any_of(snapshot.unreached, [&](const HostEvidence* h) { return h->host == host; }) &&
+         std::ranges::all_of(
+             all, [&](const auto& one) { return one.first.second != host || one.second.result == Result::large_lost; });
+}
+
 /// Between hosts that both answered the collector, a slow probe proves nothing: busy cores cause many. The kernel's
 /// state of the job's own connections proves something, and so does "no route". TCP needs both directions: if one host
 /// has just connected to the other, silence in the other direction is a busy process.
@@ -85,6 +92,8 @@ bool is_failure(const JobSnapshot& snapshot, const std::map<Pair, PeerProbe>& al
                 const PeerProbe& probe) {
   if (probe.result == Result::ok || probe.result == Result::refused) return false;
   if (probe.result == Result::no_route) return true;
+  // Its evidence, which is large, does not arrive either, nor what its kernel knows.
+  if (probe.result == Result::large_lost && loses_large(snapshot, all, pair.second)) return true;
   const auto back = all.find({pair.second, pair.first});
   const bool stalled = probe.stalled || (back != all.end() && back->second.stalled);
   if (!stalled || probe.result == Result::large_lost) return stalled;
@@ -166,6 +175,24 @@ std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
   }
   return symptom;
 }
+
+}  // namespace
+
+std::vector<std::string> doubtful_pairs(const HangEvidence& evidence) {
+  const JobSnapshot snapshot = make_snapshot(evidence);
+  const std::map<Pair, PeerProbe> all = probes(snapshot);
+  std::vector<std::string> lines;
+  for (const auto& [pair, probe] : all) {
+    const auto back = all.find({pair.second, pair.first});
+    const bool mutual = back != all.end() && back->second.result == Result::timed_out;
+    if (probe.result != Result::timed_out || !mutual || is_failure(snapshot, all, pair, probe)) continue;
+    if (may_be_unresponsive(snapshot, pair.first) || may_be_unresponsive(snapshot, pair.second)) continue;
+    lines.push_back(fmt::format("{} -> {}: {} between the watchers", pair.first, pair.second, words(probe.result)));
+  }
+  return lines;
+}
+
+namespace {
 
 /// Seconds since any rank that was heard from advanced; infinity if none was.
 double still_s(const JobSnapshot& snapshot) {

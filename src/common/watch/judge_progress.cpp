@@ -180,6 +180,21 @@ std::optional<Symptom> rule_by_ras(const JobSnapshot& snapshot) {
 
 }  // namespace
 
+std::optional<Symptom> find_at_files(const JobSnapshot& snapshot) {
+  constexpr double kLong = 5;  // [s]
+  const Seen at_files = those(snapshot, [](const SeenRank& seen) {
+    const FlightState& f = *seen.flight;
+    return seen.rank == 0 && seen.condition == Condition::running && f.phase == Phase::output && f.idle_s >= kLong;
+  });
+  if (at_files.empty() || snapshot.ranks.size() < 2) return std::nullopt;
+  Symptom symptom{Verdict::rank_lagging};
+  blame_ranks(symptom, at_files);
+  symptom.sentence =
+      fmt::format("{} is {}, for {}: its file system may not answer{}", who(at_files), process_words(*at_files.front()),
+                  seconds(at_files.front()->flight->idle_s), waiting(snapshot, symptom.ranks, "it"));
+  return symptom;
+}
+
 std::optional<Symptom> find_slow(const JobSnapshot& snapshot) {
   constexpr double kTraffic = 256 * 1024;
   const HangEvidence& evidence = *snapshot.evidence;

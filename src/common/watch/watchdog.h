@@ -152,7 +152,8 @@ class Watchdog : public Observer {
   std::atomic<bool> ending_{false};  ///< the verdict is out: a launcher's SIGTERM only speeds up what is under way
   std::atomic<bool> leaving_{false};
   std::atomic<bool> stopping_{false};
-  int failed_looks_ = 0;  ///< in a row
+  int failed_looks_ = 0;      ///< in a row
+  bool asked_again_ = false;  ///< after hosts that do not reach each other, for no known reason
   std::mutex collector_mutex_;
   std::condition_variable wake_collector_;  ///< `investigating` or `stopping` was set
   std::thread collector_;

@@ -136,8 +136,8 @@ std::string held_up_line(const RankEvidence& rank) {
   if (rank.process.tracer != 0) {
     return fmt::format("{} is held by a debugger (pid {}); the job waits until that ends\n", who, rank.process.tracer);
   }
-  return fmt::format("{} has been writing results for {:.0f} s, and the others wait for it, for {:.0f} s at most\n",
-                     who, f.idle_s, f.limit_s);
+  return fmt::format("{} has been {} for {:.0f} s, and the others wait for it, for {:.0f} s at most\n", who,
+                     f.phase == Phase::output ? f.step : "writing results", f.idle_s, f.limit_s);
 }
 
 /// A process that ended because of an error has reported it; ranks that it merely took along need no report.
@@ -293,6 +293,11 @@ void Watchdog::decide(const JobView& now, const FlightState& me, HangEvidence& e
   if (waits_for_first_host(now, me, evidence)) {
     alarmed_ = false;
     postpone(5);
+    return;
+  }
+  // By then the kernel knows what it has sent in vain.
+  if (!doubtful_pairs(evidence).empty() && !std::exchange(asked_again_, true)) {
+    postpone(3);
     return;
   }
   evidence.occasion = moves ? HangEvidence::Occasion::slow_limit : HangEvidence::Occasion::limit;
