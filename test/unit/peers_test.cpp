@@ -108,7 +108,11 @@ std::string reply_in(const std::string& heard) { return std::string(parse_reply(
 /// A client that does as it likes.
 class Rude {
  public:
-  explicit Rude(const PeerAddress& to) : socket_(make_tcp_socket(AF_INET)) {
+  explicit Rude(const PeerAddress& to, const std::string& from = {}) : socket_(make_tcp_socket(AF_INET)) {
+    if (!from.empty()) {
+      SocketAddress own = *socket_address(from, 0);
+      REQUIRE(bind(socket_.fd(), own.get(), own.length) == 0);
+    }
     const SocketAddress address = *socket_address(to.ip, to.port);
     if (connect(socket_.fd(), address.get(), address.length) != 0) REQUIRE(errno == EINPROGRESS);
     wait(POLLOUT);
@@ -478,9 +482,12 @@ TEST_CASE("silent strangers on all places give way after a second to those with 
     return std::count_if(clients.begin(), clients.end(), [](Rude& client) { return client.hears(); });
   };
   std::vector<Rude> first, later;
-  for (std::size_t i = 0; i < PeerConnections::kMost; ++i) first.emplace_back(host.address());
+  static_assert(PeerConnections::kMost == 4 * PeerConnections::kMostStrangers);
+  for (std::size_t i = 0; i < PeerConnections::kMost; ++i) {
+    first.emplace_back(host.address(), "127.0.0." + std::to_string(2 + i / PeerConnections::kMostStrangers));
+  }
   serve();
-  for (int i = 0; i < 16; ++i) later.emplace_back(host.address());
+  for (int i = 0; i < 16; ++i) later.emplace_back(host.address(), "127.0.0.6");
   Rude client(host.address());
   client.say(proven(host.address(), "hello"));
   client.say_no_more();
@@ -497,6 +504,37 @@ TEST_CASE("silent strangers on all places give way after a second to those with 
   // The 17 that came later needed places, and one was kept ready.
   CHECK(gone(first) == 18);
   CHECK(gone(later) == 0);
+}
+
+TEST_CASE("strangers of one address, however many, take no place of those with the token", "[peers]") {
+  Frozen host;
+  PeerConnections connections(
+      Socket(dup(host.listener().fd())), kToken, [] { return false; },
+      [] { return PeerConnections::Clock::time_point{}; });
+  const auto serve = [&] {
+    std::vector<pollfd> events;
+    (void)connections.add_events(events);
+    poll(events.data(), events.size(), 1);
+    connections.serve(
+        events, [](std::string_view) { return "served"; }, [] {});
+  };
+  std::vector<Rude> strangers;
+  for (int round = 0; round < 3; ++round) {  // at one time: no second passes in which a silent one would give way
+    for (std::size_t i = 0; i < PeerConnections::kMost; ++i) {
+      strangers.emplace_back(host.address());
+      strangers.back().say(proven(host.address(), "hello").substr(0, 1));
+    }
+    for (int i = 0; i < 3; ++i) serve();
+  }
+  const auto gone = std::ranges::count_if(strangers, [](Rude& stranger) { return stranger.hears(); });
+  CHECK(static_cast<std::size_t>(gone) == strangers.size() - PeerConnections::kMostStrangers);
+  for (const char* from : {"127.0.0.1", "127.0.0.2"}) {
+    Rude client(host.address(), from);
+    client.say(proven(host.address(), "hello"));
+    client.say_no_more();
+    for (int i = 0; i < 100 && !client.hears(); ++i) serve();
+    CHECK(reply_in(client.hear()) == "served");
+  }
 }
 
 TEST_CASE("a watcher ticks at once, again and again, and under load", "[peers]") {

@@ -5,6 +5,8 @@
 #include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -57,7 +59,7 @@ void PeerConnections::serve(std::span<const pollfd> events, const Handle& handle
     if (over || now >= connection.begun + kPatience) drop(connection);
   }
   std::erase_if(connections_, [](const Connection& connection) { return !connection.socket.open(); });
-  if (events[0].revents != 0) accept_new();
+  if (events[0].revents != 0) accept_new(handle, between);
 }
 
 bool PeerConnections::accepting() const {
@@ -82,9 +84,20 @@ bool PeerConnections::make_room() {
   return true;
 }
 
-void PeerConnections::accept_new() {
+/// However fast one address connects, the places of others stay free: its oldest stranger gives way.
+void PeerConnections::limit_strangers(const std::string& from) {
+  const auto is_stranger = [&](const Connection& c) { return !c.trusted && c.from == from; };
+  if (static_cast<std::size_t>(std::ranges::count_if(connections_, is_stranger)) <= kMostStrangers) return;
+  const auto oldest = std::ranges::find_if(connections_, is_stranger);
+  drop(*oldest);
+  connections_.erase(oldest);
+}
+
+void PeerConnections::accept_new(const Handle& handle, const std::function<void()>& between) {
   for (std::size_t taken = 0; taken < kMost && make_room(); ++taken) {
-    Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    SocketAddress from;
+    from.length = sizeof from.storage;
+    Socket socket(accept4(listener_.fd(), from.get(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.open()) {
       SocketAddress own;
       own.length = sizeof own.storage;
@@ -92,8 +105,17 @@ void PeerConnections::accept_new() {
       connections_.push_back({.socket = std::move(socket),
                               .begun = now_(),
                               .asked = asked_address(ip_text(own.get()), port_of(own)),
+                              .from = ip_text(from.get()),
                               .in = {},
                               .out = {}});
+      between();
+      // A peer's request is there as soon as its connection.
+      if (!go_on(connections_.back(), handle)) {
+        drop(connections_.back());
+        connections_.pop_back();
+      } else {
+        limit_strangers(connections_.back().from);
+      }
     } else if (errno != ECONNABORTED && errno != EINTR) {
       // Nothing left to accept, or no descriptor for it: poll would report the latter again and again.
       if (!again(errno)) accept_again_ = now_() + kLookAgain;
@@ -276,6 +298,9 @@ std::uint16_t PeerServer::listen(const std::string& ip, const std::string& token
   if (!address) throw Error(ExitCode::internal, fmt::format("the watcher cannot listen on '{}': no IP address", ip));
   Socket listener = make_tcp_socket(address->family());
   if (!listener.open()) fail("no socket for the watcher");
+  // The kernel keeps a connection to itself until data have come: strangers that send nothing take no place.
+  const int seconds = static_cast<int>(PeerConnections::kPatience.count());
+  (void)setsockopt(listener.fd(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof seconds);
   if (bind(listener.fd(), address->get(), address->length) != 0 || ::listen(listener.fd(), kBacklog) != 0 ||
       getsockname(listener.fd(), address->get(), &address->length) != 0) {
     fail(fmt::format("the watcher cannot listen on {}", ip));

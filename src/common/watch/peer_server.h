@@ -30,6 +30,7 @@ class PeerConnections {
   using Handle = std::function<std::string(std::string_view request)>;
 
   static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMostStrangers = 16;    ///< of one address: connections that have proved nothing
   static constexpr std::chrono::seconds kPatience{5};  ///< for a whole connection
 
   /// `segments_shrank`: whether packets as large as when the job began no longer reach this host. If so, large echoes
@@ -53,6 +54,7 @@ class PeerConnections {
     Socket socket;
     Clock::time_point begun;
     std::string asked;  ///< the address of this host that the client used
+    std::string from;   ///< the client's, without the port
     std::string in;     ///< a request that grows
     std::string out;    ///< the reply; empty while the request is not whole
     std::size_t sent = 0;
@@ -62,7 +64,8 @@ class PeerConnections {
 
   bool accepting() const;
   bool make_room();
-  void accept_new();
+  void accept_new(const Handle& handle, const std::function<void()>& between);
+  void limit_strangers(const std::string& from);
   bool go_on(Connection& connection, const Handle& handle);
   bool receive(Connection& connection, const Handle& handle);
   bool is_new(std::string_view nonce);
