@@ -127,6 +127,14 @@ TEST_CASE("A run without --stat and one that never ended are read as such", "[re
   CHECK(run.copy_s == Approx(800e-6));
 }
 
+TEST_CASE("A time that cannot be is refused", "[read_run][unit]") {
+  const std::string good = fake_run({.stat = false, .cells = {{.stats = false}}});
+  for (const char* time : {"-5", "0", "1e308", "2e9"}) {
+    CHECK(complaint(without(good, "\"time_s\":1e-06", std::string("\"time_s\":") + time)) ==
+          "a.json: results[0].busbar.out_of_place.time_s is not a time above 0, of less than 30 years");
+  }
+}
+
 TEST_CASE("A complaint names the file and what is wrong in it", "[read_run][unit]") {
   const std::string good = fake_run({});
   CHECK_THAT(complaint(""), Catch::StartsWith("a.json: is not JSON: "));

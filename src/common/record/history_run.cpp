@@ -22,7 +22,10 @@ constexpr std::string_view kDocument = "history-run";
 
 }  // namespace
 
-bool is_kept(double time_s) { return std::isnormal(time_s) && time_s > 0; }
+bool is_kept(double time_s) {
+  constexpr double kLongest = 1e9;  // [s] 30 years
+  return std::isnormal(time_s) && time_s > 0 && time_s < kLongest;
+}
 
 void add_again(Cell& cell, const Cell& again) {
   const double bytes = cell.busbw * cell.median_s;

@@ -34,7 +34,7 @@ struct HistoryRun {
 /// The run of a result of accept, locate or doctor; `tool`: which one.
 HistoryRun history_of_accept(const AcceptResult& result, std::string_view tool);
 
-/// Whether the history keeps this time: finite, above 0 and normal.
+/// Whether it can be a time: finite, above 0, normal and below 30 years. The history keeps no other.
 bool is_kept(double time_s);
 
 /// Joins a cell with the same cell of another cycle or repetition: the median over all epochs.

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
+#include "common/record/history_run.h"
 #include "common/record/json_fields.h"
 
 #include <fmt/format.h>
@@ -266,8 +267,7 @@ double JsonPlace::number_or(double otherwise) const { return is_null() ? otherwi
 
 double JsonPlace::seconds() const {
   const double value_s = json_->is_number() ? json_->get<double>() : 0;
-  // A subnormal number has no usable logarithm.
-  if (!std::isnormal(value_s) || value_s < 0) fail("is not a time above 0");
+  if (!is_kept(value_s)) fail("is not a time above 0, of less than 30 years");
   return value_s;
 }
 

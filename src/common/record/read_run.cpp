@@ -73,7 +73,7 @@ void read_cell(const JsonPlace& row, bool in_place, RunFile& run) {
   const JsonPlace half = extra.at(key);
   if (!half.at("measured").truth()) return;
   if (row.at(key).holds("nwrong")) cell.wrong = row.at(key).at("nwrong").whole(0);
-  if (half.holds("time_s")) cell.median_s = std::max(half.at("time_s").number(), 0.0);
+  if (half.holds("time_s")) cell.median_s = half.at("time_s").seconds();
   if (row.at(key).holds("bus_bw")) cell.busbw = std::max(row.at(key).at("bus_bw").number(), 0.0);
   if (extra.holds("note")) cell.note = extra.at("note").text();
   if (run.stat) read_stats(half.at("stats"), cell);
