@@ -75,6 +75,10 @@ class ForeignText(Case):
                 for words in commands:
                     with self.subTest(file=name, at=at, words=words):
                         self.harmless([BUSBAR, *words, path], shows=False)
+                        if os.path.exists(self.path("r.html")):  # the page, and the data in it
+                            with open(self.path("r.html"), encoding="utf-8") as page:
+                                self.assertEqual([hex(ord(c)) for c in page.read() if ord(c) in BAD - {9}], [])
+                            os.remove(self.path("r.html"))
         for words in (["list"], ["show", "1"]):
             self.harmless([BUSBAR, "history", *words, "--history", "h.db"], shows=False)
 

@@ -202,7 +202,7 @@ class Files(unittest.TestCase):
             rows = list(csv.DictReader(file, strict=True))
         self.assertEqual([row["record"] for row in rows], ["cell"] * 2 + ["criterion"] * 5)
         self.assertTrue(all(None not in row and None not in row.values() for row in rows))
-        self.assertEqual(rows[4]["reason"], "slow\nhost")
+        self.assertEqual(rows[4]["reason"], "slow host")
         self.assertEqual(rows[4]["source"], 'a \\ table, "measured"')
         self.assertEqual(rows[1]["busbw_gbps"], "1.5")
 

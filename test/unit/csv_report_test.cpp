@@ -69,7 +69,7 @@ TEST_CASE("Fields are quoted where RFC 4180 asks for it", "[csv_report][unit]") 
   CHECK(csv_field("") == "");
   CHECK(csv_field("a,b") == "\"a,b\"");
   CHECK(csv_field("say \"no\"") == "\"say \"\"no\"\"\"");
-  CHECK(csv_field("two\nlines") == "\"two\nlines\"");
+  CHECK(csv_field("two\nlines, one field") == "\"two lines, one field\"");
 }
 
 TEST_CASE("An earlier CSV file stays, and a full disk is reported once", "[csv_report][unit]") {

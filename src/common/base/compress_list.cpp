@@ -1,6 +1,7 @@
 #include "common/base/compress_list.h"
 
 #include "common/base/sequences.h"
+#include "common/base/text.h"
 
 #include <fmt/format.h>
 
@@ -75,8 +76,8 @@ std::string ranges(const std::vector<const NumberedName*>& names) {
 }  // namespace
 
 std::string compress_hosts(const std::vector<std::string>& hosts) {
-  const std::vector<NumberedName> parts =
-      mapped(grouped(hosts, std::identity{}), [](const auto& host) { return split_name(host.first); });
+  const std::vector<NumberedName> parts = mapped(
+      grouped(hosts, std::identity{}), [](const auto& host) { return split_name(without_controls(host.first)); });
   std::string text;
   for (auto& [key, names] : grouped(parts, [](const NumberedName& n) { return std::pair(n.before, n.after); })) {
     std::ranges::stable_sort(names, {}, [](const NumberedName* n) { return std::pair(n->number, n->digits.size()); });

@@ -42,7 +42,10 @@ std::string replaced(std::string_view text, std::string_view by, IsBad is_bad) {
 
 }  // namespace
 
-std::string valid_utf8(std::string_view text) { return replaced(text, "\xEF\xBF\xBD", is_no_character); }
+std::string valid_utf8(std::string_view text) {
+  return replaced(text, "\xEF\xBF\xBD",
+                  [](const Character& c) { return is_no_character(c) || (c.code >= 0x7F && is_misleading(c.code)); });
+}
 
 std::string without_controls(std::string_view text, bool keeps_newlines) {
   return replaced(text, "?", [&](const Character& c) {

@@ -120,8 +120,8 @@ std::string printable(std::string_view text);
 /// printable() in quotes.
 std::string in_quotes(std::string_view text);
 
-/// The text with U+FFFD for every byte that is invalid UTF-8. Host names and messages of libraries come from outside,
-/// and XML, Prometheus and SQLite readers refuse a file for one such byte.
+/// The text with U+FFFD for every byte that is invalid UTF-8, and for characters from DEL on that mislead. Host names
+/// and messages of libraries come from outside, and XML, Prometheus and SQLite readers refuse a file for one such byte.
 std::string valid_utf8(std::string_view text);
 
 /// The whole text with '?' for misleading characters and invalid UTF-8: untrusted text must not steer a terminal.

@@ -236,7 +236,7 @@ Probe probe_this_machine() {
   probe.uid = ::geteuid();
   char name[HOST_NAME_MAX + 1] = {};
   ::gethostname(name, sizeof name - 1);
-  probe.host = std::string_view(name).substr(0, std::string_view(name).find('.'));  // as everywhere else in the suite
+  probe.host = std::string_view(name).substr(0, std::string_view(name).find('.', 1));  // as hostname()
   utsname system{};
   if (::uname(&system) == 0) probe.kernel = system.release;
   probe.kernel_log = read_kernel_log();

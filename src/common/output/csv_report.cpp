@@ -1,5 +1,6 @@
 #include "common/output/csv_report.h"
 
+#include "common/base/text.h"
 #include "common/output/format.h"
 
 #include <fmt/format.h>
@@ -35,8 +36,13 @@ std::string csv_microseconds(std::optional<double> time_s) {
 }
 
 std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  return '"' + with_escapes(text, {{'"', "\"\""}}) + '"';
+  std::string field = without_controls(with_escapes(text, {{'\n', " "}, {'\r', " "}, {'\t', " "}}));
+  // Spreadsheets compute it, and may start programs; of a sign alone only with a function or a program's name.
+  const bool signed_text = field.starts_with('+') || field.starts_with('-');
+  const bool formula = field.starts_with('=') || field.starts_with('@');
+  if (formula || (signed_text && field.find_first_of("(|!") != kNotFound)) field.insert(0, 1, '\'');
+  if (field.find_first_of(",\"") == kNotFound) return field;
+  return '"' + with_escapes(field, {{'"', "\"\""}}) + '"';
 }
 
 std::string csv_header() {

@@ -325,7 +325,8 @@ std::string job_lines(const RunInfo& info) {
   std::string text = "#\n# Using devices\n";
   for (const RankInfo& r : info.ranks) {
     text += fmt::format("#  Rank {:>2} Group {:>2} Pid {:>6} on {:>10} device {:>2} [{}] {}\n", r.rank, r.group, r.pid,
-                        r.hostname, r.device.device, r.device.id, r.device.name);
+                        without_controls(r.hostname), r.device.device, without_controls(r.device.id),
+                        without_controls(r.device.name));
   }
   text += calls_line(info);
   for (const std::string& remark : info.remarks) text += remark_lines(remark);

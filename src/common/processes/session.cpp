@@ -72,7 +72,7 @@ std::string hostname() {
   std::array<char, 256> text{};
   gethostname(text.data(), text.size() - 1);
   const std::string name(text.data());
-  return name.substr(0, name.find('.'));
+  return name.substr(0, name.find('.', 1));  // ".odd" is a name, too
 }
 
 void abort_job(ExitCode code) {

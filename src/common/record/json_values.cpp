@@ -167,10 +167,28 @@ Json json_ranks(const RankList& ranks, std::uint64_t& room) {
   return ranks.each();
 }
 
-std::string dump_json(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+namespace {
+
+/// Characters that steer a terminal, or show another text than is there, as escapes, which mean the same.
+std::string escaped(std::string text) {
+  const auto is_plain = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };
+  if (std::ranges::all_of(text, is_plain)) return text;
+  std::string tame;
+  for (std::string_view rest = text; !rest.empty();) {
+    const Character c = first_character(rest);
+    const bool escape = c.code != kNoCharacter && c.code >= 0x7F && is_misleading(c.code);
+    tame += escape ? fmt::format("\\u{:04x}", static_cast<unsigned>(c.code)) : std::string(rest.substr(0, c.nbytes));
+    rest.remove_prefix(c.nbytes);
+  }
+  return tame;
+}
+
+}  // namespace
+
+std::string dump_json(const Json& value) { return escaped(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
 
 std::string dump_document(const Json& document) {
-  return document.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return escaped(document.dump(1, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 Json parse_json(std::string_view text, const std::string& name) {

@@ -31,7 +31,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> blamed(const Accep
   for (const CriterionResult& c : result.criteria) {
     if (c.outcome != Outcome::fail) continue;
     for (const std::string& host : c.hosts) {
-      auto& [rows, kinds] = by_host[host];
+      auto& [rows, kinds] = by_host[without_controls(host)];
       ++rows;
       add_once(kinds, c.criterion == Criterion::doctor || c.criterion == Criterion::counters
                           ? fmt::format("{} ({})", name(c.criterion), c.cell)
@@ -233,7 +233,7 @@ std::string group_text(const std::vector<const CriterionResult*>& rows) {
   std::string found = c.found;
   if (!c.wanted.empty()) found += fmt::format("{}wanted {}", found.empty() ? "" : "; ", c.wanted);
   if (!c.source.empty() && c.source != kFromPlan) found += fmt::format(" ({})", c.source);
-  if (!found.empty()) text += wrapped(rows.size() > 1 ? fmt::format("{}: {}", c.scope, found) : found, 16, 16);
+  if (!found.empty()) text += wrapped(rows.size() > 1 ? fmt::format("{}: {}", without_controls(c.scope), found) : found, 16, 16);
   if (!c.reason.empty()) text += wrapped(c.reason, 16, 16);
   return text;
 }

@@ -15,27 +15,24 @@
 namespace busbar {
 namespace {
 
-std::string text_field(const std::string& text) { return csv_field(valid_utf8(text)); }
-
 std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 
 std::string cell_line(const Cell& c) {
   const auto& ci = c.interval_s;
   const auto& bw = c.busbw_interval;
   return fmt::format(
-      "cell,{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},,,,,,,\n", name(*c.stage), text_field(c.scope),
-      text_field(c.cell), text_field(c.collective), text_field(c.dtype), text_field(c.op), c.nbytes, place(c.in_place),
-      c.nranks, c.nhosts, c.repetition, text_field(c.algorithm), csv_microseconds(c.median_s),
+      "cell,{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},,,,,,,\n", name(*c.stage), csv_field(c.scope),
+      csv_field(c.cell), csv_field(c.collective), csv_field(c.dtype), csv_field(c.op), c.nbytes, place(c.in_place),
+      c.nranks, c.nhosts, c.repetition, csv_field(c.algorithm), csv_microseconds(c.median_s),
       ci ? csv_microseconds(ci->low) : "", ci ? csv_microseconds(ci->high) : "", c.busbw > 0 ? number(c.busbw) : "",
       bw ? number(bw->low) : "", bw ? number(bw->high) : "", c.wrong ? std::to_string(*c.wrong) : "", name(c.stop));
 }
 
 std::string criterion_line(const CriterionResult& c) {
   return fmt::format("criterion,{},{},{},,,,{},{},,,,,,,,,,,,,{},{},{},{},{},{},{}\n", name(c.stage),
-                     text_field(c.scope), text_field(c.cell), c.nbytes > 0 ? std::to_string(c.nbytes) : "",
-                     c.nbytes > 0 ? place(c.in_place) : "", name(c.criterion), name(c.outcome), text_field(c.found),
-                     text_field(c.wanted), text_field(c.source), text_field(c.reason),
-                     text_field(joined_words(c.hosts)));
+                     csv_field(c.scope), csv_field(c.cell), c.nbytes > 0 ? std::to_string(c.nbytes) : "",
+                     c.nbytes > 0 ? place(c.in_place) : "", name(c.criterion), name(c.outcome), csv_field(c.found),
+                     csv_field(c.wanted), csv_field(c.source), csv_field(c.reason), csv_field(joined_words(c.hosts)));
 }
 
 }  // namespace

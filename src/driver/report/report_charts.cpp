@@ -1,4 +1,5 @@
 #include "common/base/sequences.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/record/json_fields.h"
@@ -210,13 +211,24 @@ ReportTable values_of(const ReportChart& chart) {
   return table;
 }
 
+namespace {
+
+/// As html_text: the page shows the texts of these data, too.
+void tame(Json& json) {
+  if (json.is_string()) json = without_controls(json.get_ref<const std::string&>());
+  if (json.is_structured()) std::ranges::for_each(json, tame);
+}
+
+}  // namespace
+
 std::string charts_json(const std::vector<ReportChart>& charts, const std::vector<ReportMatrix>& matrices,
                         const std::vector<ReportSkew>& skews, int most_squares) {
   const auto of_chart = [](const ReportChart& chart) { return Json{{"series", json_list(chart.lines, line_json)}}; };
   const auto of_matrix = [&](const ReportMatrix& matrix) { return matrix_json(matrix, most_squares); };
-  const Json document{{"charts", json_list(charts, of_chart)},
-                      {"matrices", json_list(matrices, of_matrix)},
-                      {"skews", json_list(skews, skew_json)}};
+  Json document{{"charts", json_list(charts, of_chart)},
+                {"matrices", json_list(matrices, of_matrix)},
+                {"skews", json_list(skews, skew_json)}};
+  tame(document);
   // Inside a script element nothing else ends it or begins a comment.
   return with_escapes(dump_json(document), {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
 }
