@@ -163,10 +163,8 @@ int JsonFile::rewrite() {
   const int error = replace_file(path_, report_.document());
   const Clock::time_point end = Clock::now();
   next_ = end + (end - start) * kRestPerWork;
-  if (error == 0) {
-    pending_ = false;
-    kept_ = rows_;
-  }
+  if (error == 0) kept_ = rows_;
+  pending_ = pending_ && error != 0;
   return error;
 }
 

@@ -51,7 +51,6 @@ class StartedFiles {
  public:
   StartedFiles() = default;
   StartedFiles(const StartedFiles&) = delete;
-  StartedFiles& operator=(const StartedFiles&) = delete;
   ~StartedFiles();
   const std::string& add(std::string path) { return paths_.emplace_back(std::move(path)); }
   void keep() { paths_.clear(); }
@@ -64,8 +63,7 @@ class StartedFiles {
 
 using Lost = std::vector<std::string>;
 
-/// Says "kept 3 of 40 rows in a.json (disk full), ..." if anything is lost; returns whether nothing is. `printed`:
-/// whether stdout took everything.
+/// Says "kept 3 of 40 rows in a.json (disk full)" if anything is lost, of stdout too; returns whether nothing is.
 bool say_lost(Lost lost, bool printed);
 /// "3 of 40 rows in a.json (disk full)". All of them: "40 rows without the end in a.json (disk full)".
 std::string lost_text(std::size_t kept, std::size_t all, std::string_view unit, const std::string& path, int error);

@@ -20,8 +20,7 @@ void add_row(HistoryRun& run, const Config& config, const Collective& collective
 /// Error naming --history.
 void init_history_by_busbar(const std::string& path);
 
-/// At its end: adds the run. A failure is reported on stderr in one line; the run's result stays. Returns whether it is
-/// there.
+/// At its end: adds the run. Returns false if that fails, after a line on stderr; the run's result stays.
 bool add_to_history_by_busbar(const std::string& path, const HistoryRun& run);
 
 }  // namespace busbar

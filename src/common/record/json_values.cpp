@@ -16,6 +16,20 @@
 namespace busbar {
 namespace {
 
+/// Characters that steer a terminal, or show another text than is there, as escapes, which mean the same.
+std::string escaped(std::string text) {
+  const auto is_plain = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };
+  if (std::ranges::all_of(text, is_plain)) return text;
+  std::string tame;
+  for (std::string_view rest = text; !rest.empty();) {
+    const Character c = first_character(rest);
+    const bool escape = c.code != kNoCharacter && c.code >= 0x7F && is_misleading(c.code);
+    tame += escape ? fmt::format("\\u{:04x}", static_cast<unsigned>(c.code)) : std::string(rest.substr(0, c.nbytes));
+    rest.remove_prefix(c.nbytes);
+  }
+  return tame;
+}
+
 /// The parser quotes the last token, however long, and begins with the name of its exception.
 std::string reason(const Json::exception& error) {
   constexpr std::size_t kLongest = 200;
@@ -166,24 +180,6 @@ Json json_ranks(const RankList& ranks, std::uint64_t& room) {
   room -= ranks.size();
   return ranks.each();
 }
-
-namespace {
-
-/// Characters that steer a terminal, or show another text than is there, as escapes, which mean the same.
-std::string escaped(std::string text) {
-  const auto is_plain = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };
-  if (std::ranges::all_of(text, is_plain)) return text;
-  std::string tame;
-  for (std::string_view rest = text; !rest.empty();) {
-    const Character c = first_character(rest);
-    const bool escape = c.code != kNoCharacter && c.code >= 0x7F && is_misleading(c.code);
-    tame += escape ? fmt::format("\\u{:04x}", static_cast<unsigned>(c.code)) : std::string(rest.substr(0, c.nbytes));
-    rest.remove_prefix(c.nbytes);
-  }
-  return tame;
-}
-
-}  // namespace
 
 std::string dump_json(const Json& value) { return escaped(value.dump(-1, ' ', false, Json::error_handler_t::replace)); }
 

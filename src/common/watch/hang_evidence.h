@@ -127,8 +127,7 @@ std::optional<JobLink::State> links_to(const HangEvidence& evidence, const std::
 /// and all data sent to it have arrived: behind a firewall, say. Then its silence proves nothing.
 bool is_walled(const HangEvidence& evidence, const HostEvidence& host);
 
-/// Pairs of hosts whose watchers do not reach each other, although nothing proves a lost way: cores are busy, or the
-/// kernel has not sent in vain for long enough. A line each.
+/// Pairs of hosts whose watchers do not reach each other, although nothing proves a lost way; a line each.
 std::vector<std::string> doubtful_pairs(const HangEvidence& evidence);
 
 /// Ranks in the same state.

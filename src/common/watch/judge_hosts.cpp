@@ -176,24 +176,6 @@ std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
   return symptom;
 }
 
-}  // namespace
-
-std::vector<std::string> doubtful_pairs(const HangEvidence& evidence) {
-  const JobSnapshot snapshot = make_snapshot(evidence);
-  const std::map<Pair, PeerProbe> all = probes(snapshot);
-  std::vector<std::string> lines;
-  for (const auto& [pair, probe] : all) {
-    const auto back = all.find({pair.second, pair.first});
-    const bool mutual = back != all.end() && back->second.result == Result::timed_out;
-    if (probe.result != Result::timed_out || !mutual || is_failure(snapshot, all, pair, probe)) continue;
-    if (may_be_unresponsive(snapshot, pair.first) || may_be_unresponsive(snapshot, pair.second)) continue;
-    lines.push_back(fmt::format("{} -> {}: {} between the watchers", pair.first, pair.second, words(probe.result)));
-  }
-  return lines;
-}
-
-namespace {
-
 /// Seconds since any rank that was heard from advanced; infinity if none was.
 double still_s(const JobSnapshot& snapshot) {
   double least = std::numeric_limits<double>::infinity();
@@ -274,6 +256,20 @@ Symptom about_refused_by_all(const JobSnapshot& snapshot) {
 }
 
 }  // namespace
+
+std::vector<std::string> doubtful_pairs(const HangEvidence& evidence) {
+  const JobSnapshot snapshot = make_snapshot(evidence);
+  const std::map<Pair, PeerProbe> all = probes(snapshot);
+  std::vector<std::string> lines;
+  for (const auto& [pair, probe] : all) {
+    const auto back = all.find({pair.second, pair.first});
+    const bool mutual = back != all.end() && back->second.result == Result::timed_out;
+    if (probe.result != Result::timed_out || !mutual || is_failure(snapshot, all, pair, probe)) continue;
+    if (may_be_unresponsive(snapshot, pair.first) || may_be_unresponsive(snapshot, pair.second)) continue;
+    lines.push_back(fmt::format("{} -> {}: {} between the watchers", pair.first, pair.second, words(probe.result)));
+  }
+  return lines;
+}
 
 std::optional<JobLink::State> links_to(const HangEvidence& evidence, const std::string& host) {
   std::optional<JobLink::State> all;

@@ -233,7 +233,8 @@ std::string group_text(const std::vector<const CriterionResult*>& rows) {
   std::string found = c.found;
   if (!c.wanted.empty()) found += fmt::format("{}wanted {}", found.empty() ? "" : "; ", c.wanted);
   if (!c.source.empty() && c.source != kFromPlan) found += fmt::format(" ({})", c.source);
-  if (!found.empty()) text += wrapped(rows.size() > 1 ? fmt::format("{}: {}", without_controls(c.scope), found) : found, 16, 16);
+  if (!found.empty())
+    text += wrapped(rows.size() > 1 ? fmt::format("{}: {}", without_controls(c.scope), found) : found, 16, 16);
   if (!c.reason.empty()) text += wrapped(c.reason, 16, 16);
   return text;
 }

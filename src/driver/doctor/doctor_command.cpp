@@ -138,9 +138,15 @@ int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>&
   }
   std::string text = doctor_text(verdict) + since;
   if (options.verbose) text += doctor_rows_text(nodes);
-  const bool printed = write_stdout(text);  // first: a bad name of a file must not cost the verdict
-  if (!options.output_file.empty()) write_new_file(options.output_file, "-J", doctor_json(nodes, verdict));
-  const bool complete = say_lost(write_files(options.outputs, nodes, verdict), printed);
+  StartedFiles started;
+  const std::string path =
+      options.output_file.empty() ? "" : started.add(create_result_file(options.output_file, "-J"));
+  const bool printed = write_stdout(text);
+  Lost lost = write_files(options.outputs, nodes, verdict);
+  const int error = path.empty() ? 0 : replace_file(path, doctor_json(nodes, verdict));
+  if (error != 0) lost.push_back(fmt::format("nothing in {} ({})", path, why_lost(error)));
+  if (error == 0) started.keep();
+  const bool complete = say_lost(lost, printed);
   const bool bad = verdict.outcome == Outcome::fail || (options.strict && verdict.outcome == Outcome::warn);
   return static_cast<int>(bad ? ExitCode::wrong_data : complete ? ExitCode::good : ExitCode::results_lost);
 }

@@ -18,6 +18,12 @@
 namespace busbar {
 namespace {
 
+/// As html_text: the page shows the texts of these data, too.
+void tame(Json& json) {
+  if (json.is_string()) json = without_controls(json.get_ref<const std::string&>());
+  if (json.is_structured()) std::ranges::for_each(json, tame);
+}
+
 /// More are hard to tell apart.
 constexpr std::size_t kMostLines = 8;
 
@@ -210,16 +216,6 @@ ReportTable values_of(const ReportChart& chart) {
   }
   return table;
 }
-
-namespace {
-
-/// As html_text: the page shows the texts of these data, too.
-void tame(Json& json) {
-  if (json.is_string()) json = without_controls(json.get_ref<const std::string&>());
-  if (json.is_structured()) std::ranges::for_each(json, tame);
-}
-
-}  // namespace
 
 std::string charts_json(const std::vector<ReportChart>& charts, const std::vector<ReportMatrix>& matrices,
                         const std::vector<ReportSkew>& skews, int most_squares) {

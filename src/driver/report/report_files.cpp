@@ -269,7 +269,6 @@ ReportOptions read_options(int argc, char** argv) {
   options.files = std::move(line.words);
   options.help = line.asks_help();
   refuse_shared_options(line, "report");
-  if (options.output.empty()) throw_bad_config("--output: an empty name");
   if (!options.help && options.files.empty()) {
     throw_bad_config("report: name the result files; `busbar report --help` shows how");
   }

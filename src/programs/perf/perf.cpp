@@ -115,15 +115,6 @@ std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, co
   return remarks;
 }
 
-/// "opening the results: r.json, r.csv": a file system that does not answer is found by them.
-std::string opening_step(const Config& c) {
-  std::string step = "opening the results";
-  for (const std::string* file : {&c.history, &c.output_file, &c.csv, &c.samples_file}) {
-    if (!file->empty()) step += (step.ends_with('s') ? ": " : ", ") + *file;
-  }
-  return step;
-}
-
 /// One benchmark run on an initialized MPI: choose the backend, plan, measure, report. Collective. Throws AgreedError
 /// if all processes fail alike, anything else if the job must be aborted.
 ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const Config& config,
@@ -152,7 +143,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   }
 
   Reporter reporter(job.is_root(), info, plan, job.report_kept());
-  job.begin_files(opening_step(config));
+  job.begin_files(config.output_file.empty() ? "opening the results" : "opening " + config.output_file);
   on_process0(world, [&] { reporter.start(); });
   job.begin_step(Phase::allocating, "allocating buffers");
   Totals totals;
