@@ -350,6 +350,8 @@ TEST_CASE("a host whose large packets are lost on their way out is not one that 
   }
   check(job, Verdict::host_unreachable, {}, {"node2"});
   CHECK_THAT(judge(job).sentence, Contains("32 KiB") && Contains("between node2 and the other hosts"));
+  CHECK_FALSE(has_line(judge(job).evidence, "get no CPU"));
+  CHECK(has_line(judge(job).next, "tracepath -n node2"));
   // A busy host answers some of them.
   job.hosts[0].probes[1].result = Result::ok;
   CHECK_THAT(judge(job).sentence, Contains("get no CPU"));

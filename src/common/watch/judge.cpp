@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <limits>
 #include <tuple>
 
@@ -256,7 +255,7 @@ void add_secondary(const JobSnapshot& snapshot, const std::vector<Symptom>& foun
   const std::string walled = walled_words(snapshot);
   if (!walled.empty() && !found[0].sentence.starts_with(walled)) lines.push_back(walled);
   if (const std::string mtus = mtu_words(snapshot); !mtus.empty()) lines.push_back(mtus);
-  std::ranges::move(doubtful_pairs(*snapshot.evidence), std::back_inserter(lines));
+  for (std::string& line : doubtful_pairs(*snapshot.evidence)) lines.push_back(std::move(line));
   add_troubles(snapshot, lines);
 }
 

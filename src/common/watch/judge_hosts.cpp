@@ -80,9 +80,11 @@ bool asked_by(const JobSnapshot& snapshot, const std::string& host) { return sna
 
 /// A host that was not reached, and that answers all who probed it, but with small messages only.
 bool loses_large(const JobSnapshot& snapshot, const std::map<Pair, PeerProbe>& all, const std::string& host) {
+  const auto to_it = [&](const auto& one) { return one.first.second == host; };
+  const auto is_lost = [](const auto& one) { return one.second.result == Result::large_lost; };
   return std::ranges::any_of(snapshot.unreached, [&](const HostEvidence* h) { return h->host == host; }) &&
-         std::ranges::all_of(
-             all, [&](const auto& one) { return one.first.second != host || one.second.result == Result::large_lost; });
+         std::ranges::any_of(all, to_it) &&
+         std::ranges::all_of(all, [&](const auto& one) { return !to_it(one) || is_lost(one); });
 }
 
 /// Between hosts that both answered the collector, a slow probe proves nothing: busy cores cause many. The kernel's
@@ -194,6 +196,7 @@ std::vector<const HostEvidence*> silent_hosts(const JobSnapshot& snapshot, bool 
   for (const HostEvidence* host : snapshot.unreached) {
     const bool there =
         std::ranges::find(snapshot.walled, host) != snapshot.walled.end() ||
+        loses_large(snapshot, probes(snapshot), host->host) ||
         (host->silence == Silence::refused && links_to(*snapshot.evidence, host->host) != JobLink::State::stalled);
     if (is_unresponsive(*host) == unresponsive && !there && still >= (unresponsive ? kStuck : kStill))
       silent.push_back(host);

@@ -123,7 +123,7 @@ std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Sympto
   std::vector<std::string> next;
   const Target target = target_of(snapshot, symptom);
   const auto is = [&](Verdict verdict) { return symptom.verdict == verdict; };
-  const bool unresponsive = are_unresponsive(snapshot, symptom.hosts), known = target.pid > 0;
+  const bool unresponsive = !symptom.about_mtu && are_unresponsive(snapshot, symptom.hosts), known = target.pid > 0;
   const bool mismatch = is(Verdict::arg_mismatch) || is(Verdict::order_mismatch);
   const bool process = known && !target.gone && !(mismatch && died_of_mismatch(snapshot));
   if (is(Verdict::host_unreachable) && !unresponsive) add_network(snapshot, symptom, next);
