@@ -22,7 +22,7 @@ std::string driver_help() {
   std::string text = "usage: busbar SUBCOMMAND [arguments]\n\n";
   for (const Subcommand& s : all_subcommands()) text += fmt::format("  {:<12} {}\n", s.name, s.summary);
   return text +
-         "\n`busbar SUBCOMMAND --help` describes one; the benchmarks are separate executables (all_reduce_perf, "
+         "\n`busbar help SUBCOMMAND` describes one; the benchmarks are separate executables (all_reduce_perf, "
          "...).\n`busbar --licenses` prints the licenses of busbar and of all that is linked and embedded.\n";
 }
 
@@ -32,12 +32,18 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
   // Under a launcher every rank comes here; rank 0 prints for all.
   const bool is_root = detect_launch().rank <= 0;
   const std::string_view word = argc > 1 ? argv[1] : "";
+  if (word == "help" && argc > 2) {
+    char asks[] = "--help";
+    char* words[] = {argv[0], argv[2], asks, nullptr};
+    return run_driver(3, words, with_ranks);
+  }
   if (word == "--help" || word == "-h" || word == "help") {
     if (is_root) fmt::print("{}", driver_help());
     return code_of(ExitCode::good);
   }
   // Before all else: a subcommand that examines machines must not begin to.
-  if (std::any_of(argv, argv + argc, [](const char* asked) { return std::string_view(asked) == "--version"; })) {
+  const auto asks_version = [](const char* asked) { return std::string_view(asked) == "--version"; };
+  if (word == "-V" || word == "version" || std::any_of(argv, argv + argc, asks_version)) {
     if (is_root) fmt::print("busbar {}\n", BUSBAR_VERSION);
     return code_of(ExitCode::good);
   }
