@@ -90,13 +90,21 @@ TEST_CASE("our own options are long only and names are unique", "[base][options]
     CHECK(names.insert(option.long_name).second);
     if (option.short_name == 0) ours.insert(option.long_name);
   }
-  CHECK(ours == std::set<std::string_view>{"config",    "sizes",           "placement",     "csv",       "dry-run",
-                                           "version",   "backend",         "ranks-per-gpu", "topology",  "stat",
-                                           "rel-ci",    "min-time",        "max-time",      "cell-time", "epochs",
-                                           "seed",      "cadence",         "per-rank",      "skew",      "samples",
-                                           "show-algo", "show-prediction", "hang-timeout",  "inject",    "paranoid",
-                                           "history",   "mpi-threads",     "buffers",       "pattern",   "window",
-                                           "pairs",     "nonblocking"});
+  CHECK(ours == std::set<std::string_view>{"config",    "sizes",           "placement",     "csv",         "dry-run",
+                                           "version",   "backend",         "ranks-per-gpu", "topology",    "stat",
+                                           "rel-ci",    "min-time",        "max-time",      "cell-time",   "epochs",
+                                           "seed",      "cadence",         "per-rank",      "skew",        "samples",
+                                           "show-algo", "show-prediction", "hang-timeout",  "inject",      "paranoid",
+                                           "history",   "mpi-threads",     "buffers",       "pattern",     "window",
+                                           "pairs",     "nonblocking",     "json",          "fail-on-skip"});
+}
+
+TEST_CASE("-J - is stdout, and --json says the same without a letter", "[base][options]") {
+  CHECK(config_of({"-J", "-"}).output_file == "-");
+  CHECK(config_of({"--json"}).output_file == "-");
+  CHECK(config_of({"--json=r.json"}).output_file == "r.json");
+  CHECK_THROWS_WITH(config_of({"-J", "/dev/stdout"}), Contains("or - for stdout"));
+  CHECK_THROWS_WITH(config_of({"--json", "r.json"}), Contains("--json=FILE.json"));
 }
 
 TEST_CASE("the default in the help is the default", "[base][options]") {
@@ -222,7 +230,8 @@ TEST_CASE("a long name may be cut as far as it is the only one", "[base][options
       if (std::ranges::count_if(all_options(), begins) != 1 || std::ranges::any_of(all_options(), whole)) continue;
       INFO(begin);
       std::vector<std::string> words{"--" + std::string(begin)};
-      if (!option.argument.empty()) words.push_back(std::string(option.default_text));
+      const bool takes_value = !option.argument.empty() && option.argument.front() != '[';
+      if (takes_value) words.push_back(std::string(option.default_text));
       try {
         const CommandLine line = scan(words);
         if (option.set != nullptr) CHECK(line.settings.at(0).option == &option);

@@ -9,7 +9,9 @@
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>
+#include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -64,6 +66,28 @@ TEST_CASE("A result that is written at once is whole or is not there", "[report_
     CHECK_THAT(e.what(), Catch::Contains("-J") && Catch::Contains("large"));
   }
   CHECK_FALSE(std::filesystem::exists(dir.file("large")));
+}
+
+TEST_CASE("-J - gives stdout one text, the last, and stderr all else", "[report_file][unit]") {
+  const TempDir dir;
+  std::fflush(stdout);
+  const int before = ::dup(STDOUT_FILENO);
+  REQUIRE(std::freopen(dir.file("out").c_str(), "w", stdout) != nullptr);
+  bool complete = false;
+  const std::string said = stderr_of(dir.file("err"), [&] {
+    RewrittenFile json("-", "-J");
+    json.write([] { return "one"; });
+    json.write([] { return "two"; });
+    std::puts("table");
+    std::fflush(stdout);
+    complete = json.finish();
+  });
+  ::dup2(before, STDOUT_FILENO);
+  ::close(before);
+  CHECK(complete);
+  CHECK(said == "table\n");
+  CHECK(read_text(dir.file("out")) == "two");
+  CHECK_FALSE(std::filesystem::exists("-"));
 }
 
 TEST_CASE("Replacing a file is all or nothing and leaves nothing behind", "[report_file][unit]") {

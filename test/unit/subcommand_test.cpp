@@ -84,6 +84,15 @@ TEST_CASE("an own letter goes before the benchmarks'", "[tools][subcommand]") {
   CHECK(line.settings[0].option->long_name == "check");
 }
 
+TEST_CASE("the first word may begin a command, whose options are its own", "[tools][subcommand]") {
+  const auto command = [](const std::vector<const char*>& words) {
+    return scan_arguments(static_cast<int>(words.size()), words.data(), {}, PlainWords::begin_a_command).words;
+  };
+  const Words all{"mpirun", "-n", "4", "x_perf", "-b", "8", "--", "--help"};
+  CHECK(command({"busbar", "-J", "r.json", "mpirun", "-n", "4", "x_perf", "-b", "8", "--", "--help"}) == all);
+  CHECK(command({"busbar", "-J", "r.json", "--", "mpirun", "-n", "4", "x_perf", "-b", "8", "--", "--help"}) == all);
+}
+
 TEST_CASE("help is seen anywhere, and nothing else is lost by it", "[tools][subcommand]") {
   CHECK(split({"x", "--help"}).line.asks_help());
   CHECK(split({"-h"}).line.asks_help());
@@ -107,6 +116,10 @@ TEST_CASE("an argument that may be left out stands behind '=' only", "[tools][su
 TEST_CASE("the help lists own options at the benchmarks' column", "[tools][subcommand]") {
   const std::vector<OwnOption> own{{"vary", "NAME=V", "what to vary", {}},
                                    {"a-very-long-name-of-an-option", "ARGUMENT", "below", {}}};
+  const std::string words = "a sentence that is too long for the hundred columns of a help, broken";
+  CHECK(own_options_help(std::vector<OwnOption>{{"x", "", words, {}}}) ==
+        "      --x                             a sentence that is too long for the hundred columns of a help,\n"
+        "                                      broken\n");
   CHECK(own_options_help(std::vector<OwnOption>{{"json", "[=FILE]", "optional", {}}}) ==
         "      --json[=FILE]                   optional\n");
   CHECK(own_options_help(own) ==

@@ -85,6 +85,7 @@ struct Config {
   PairChoice pairs = PairChoice::half;
   std::string csv;      ///< file; empty: none
   std::string history;  ///< SQLite file; empty: none
+  bool fail_on_skip = false;
   bool dry_run = false;
   bool topology = false;  ///< show where each process is bound, and each GPU's and NIC's locality
   int ranks_per_gpu = 1;

@@ -104,8 +104,8 @@ void set_root(Config& config, Text text) {
 void set_timeout(Config& config, Text text) { config.timeout_s = parse_double(text, 0, 1e9); }
 
 void set_output_file(Config& config, Text text) {
-  if (text.size() <= 5 || !text.ends_with(".json"))
-    reject_text(text, "a file ending in .json, the only format it writes");
+  if (text != "-" && (text.size() <= 5 || !text.ends_with(".json")))
+    reject_text(text, "a file ending in .json, the only format it writes, or - for stdout");
   config.output_file = text;
 }
 
@@ -154,7 +154,7 @@ constexpr std::array kOptions{
     Option{'x', "cta_policy", "0..2", "(unset)", "NCCL's CTA policy: 0 default, 1 efficiency, 2 zero", false, [](C& c, Text text) { c.cta_policy = parse_int(text, 0, 2); }},
     Option{'D', "device_implementation", "0..4", "0", "device API kernels instead of NCCL's: all_reduce 1 LSA, 2 LSA by vectors, 3 multimem, 4 multimem by vectors; alltoall 1, 2 the same, 3 GIN, 4 GIN and LSA; needs -R 2", false, set_int<&C::device_implementation, 0, 4>},
     Option{'V', "device_cta_count", "1..128", "16", "CTAs of the device API kernels", false, set_int<&C::device_cta_count, 1, 128>},
-    Option{'J', "output_file", "FILE.json", "(none)", "write the results as JSON; an existing file is kept, FILE.json.0 is written", false, set_output_file},
+    Option{'J', "output_file", "FILE.json", "(none)", "write the results as JSON; an existing file is kept, FILE.json.0 is written; -: to stdout, and the table to stderr", false, set_output_file},
     Option{'S', "report_timestamps", "0|1", "0", "add the time of day to each row", false, set_switch<&C::report_timestamps>},
     Option{'M', "memory", "0|1", "0", "report memory use at the end", false, set_switch<&C::memory_report>},
     Option{'u', "unalign", "N", "0", "shift both buffers by N elements", false, set_int<&C::unalign, 0, 1 << 20>},
@@ -173,6 +173,8 @@ constexpr std::array kOptions{
     Option{0, "window", "N", "64", "for pingpong's oneway and both: messages in flight at once", false, set_int<&C::window, 1, 65536>},
     Option{0, "pairs", "half|all", "half", "for pingpong: half: rank i with i + n/2; all: every rank with every other in turn, a row per round", false, [](C& c, Text text) { choose(c.pairs, text, "a choice of pairs"); }},
     Option{0, "ranks-per-gpu", "N", "1", "put N processes on each GPU: a functional run, its times mean little", false, set_int<&C::ranks_per_gpu, 1, 64>},
+    Option{0, "json", "[=FILE.json]", "(none)", "the same as -J; without a file as -J -", false, nullptr},
+    Option{0, "fail-on-skip", "", "", "end with 8 if rows were skipped, also if all were", false, set_switch<&C::fail_on_skip>},
     Option{0, "csv", "FILE", "(none)", "write the rows as CSV", false, set_file<&C::csv>},
     Option{0, "history", "FILE", "(none)", "add the run to this SQLite file, for `busbar history`", false, set_file<&C::history>},
     Option{0, "dry-run", "", "", "print the plan and the memory it needs, measure nothing", false, set_switch<&C::dry_run>},
@@ -233,18 +235,6 @@ constexpr std::string_view kExitCodes =
 
 bool of_nccl_tests(const Option& option) { return option.short_name != 0; }
 
-/// `left`, then `right` wrapped between the help column and the last.
-std::string entry(const std::string& left, std::string_view right) {
-  std::string text = wrapped(right, kHelpColumn, kHelpColumn, last_column());
-  if (left.size() + 2 > kHelpColumn) {
-    text.insert(0, left + '\n');
-  } else {
-    text.replace(0, left.size(), left);
-  }
-  std::ranges::replace(text, kFixedSpace, ' ');
-  return text;
-}
-
 std::string with_default(const Option& option) {
   const std::string_view text = option.default_text;
   if (text.empty() || text.front() == '(') return std::string(option.help);
@@ -256,19 +246,31 @@ std::string option_lines(bool nccl_tests, std::span<const std::string_view> only
   for (const Option& o : all_options()) {
     if (of_nccl_tests(o) != nccl_tests || (!only.empty() && !contains(only, o.long_name))) continue;
     const std::string letter = o.short_name != 0 ? fmt::format("-{}, ", o.short_name) : "    ";
-    const std::string argument = o.argument.empty() ? "" : fmt::format(" {}", o.argument);
-    text += entry(fmt::format("  {}--{}{}", letter, o.long_name, argument), with_default(o));
+    const std::string argument = fmt::format("{}{}", o.argument.empty() || o.argument[0] == '[' ? "" : " ", o.argument);
+    text += help_entry(fmt::format("  {}--{}{}", letter, o.long_name, argument), with_default(o));
   }
   return text;
 }
 
 std::string environment_lines() {
   std::string text;
-  for (const EnvironmentVariable& v : all_environment_variables()) text += entry(fmt::format("  {}", v.name), v.help);
+  for (const EnvironmentVariable& v : all_environment_variables())
+    text += help_entry(fmt::format("  {}", v.name), v.help);
   return text;
 }
 
 }  // namespace
+
+std::string help_entry(const std::string& left, std::string_view right) {
+  std::string text = wrapped(right, kHelpColumn, kHelpColumn, last_column());
+  if (left.size() + 2 > kHelpColumn) {
+    text.insert(0, left + '\n');
+  } else {
+    text.replace(0, left.size(), left);
+  }
+  std::ranges::replace(text, kFixedSpace, ' ');
+  return text;
+}
 
 std::string help_text(std::string_view program, const ProgramHelp& help) {
   return fmt::format(

@@ -57,6 +57,7 @@ std::string one_dash_hint(std::string_view word) {
 }
 
 void accept(CommandLine& line, const Option& option, std::string_view word, const std::string& text, Config& scratch) {
+  if (option.long_name == "json") return accept(line, *find_letter('J'), word, text.empty() ? "-" : text, scratch);
   if (option.long_name == "config") {
     if (text.empty()) fail("--config: the file name is empty");
     if (!line.config_file.empty()) fail("--config: give one file, not two");
@@ -90,7 +91,8 @@ std::vector<std::string> names_of(const CommandLine& line) {
 /// Reads a command line word by word.
 class ArgumentScanner {
  public:
-  ArgumentScanner(std::span<const char* const> words, std::span<const OwnOption> own) : left_(words), own_(own) {}
+  ArgumentScanner(std::span<const char* const> words, std::span<const OwnOption> own, PlainWords meant)
+      : left_(words), own_(own), meant_(meant) {}
 
   CommandLine scan() {
     bool options_end = false;
@@ -99,6 +101,7 @@ class ArgumentScanner {
       const std::string_view word = next_word();
       if (options_end || !word.starts_with('-') || word == "-") {
         line_.words.emplace_back(word);
+        options_end = options_end || meant_ == PlainWords::begin_a_command;
       } else if (word == "--") {
         options_end = true;
       } else if (word.starts_with("--")) {
@@ -201,14 +204,15 @@ class ArgumentScanner {
 
   std::span<const char* const> left_;
   std::span<const OwnOption> own_;
+  PlainWords meant_;
   CommandLine line_;
   Config scratch_;
 };
 
 }  // namespace
 
-CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own) {
-  CommandLine line = ArgumentScanner(std::span(argv, static_cast<std::size_t>(argc)).subspan(1), own).scan();
+CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own, PlainWords words) {
+  CommandLine line = ArgumentScanner(std::span(argv, static_cast<std::size_t>(argc)).subspan(1), own, words).scan();
   if (line.action == CommandLine::Action::run) check_size_conflict(names_of(line));
   return line;
 }
@@ -216,7 +220,10 @@ CommandLine scan_arguments(int argc, const char* const* argv, std::span<const Ow
 CommandLine scan_arguments(int argc, const char* const* argv) {
   CommandLine line = scan_arguments(argc, argv, {});
   if (line.action == CommandLine::Action::run && !line.words.empty()) {
-    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M", in_quotes(line.words[0])));
+    const bool is_file = line.words[0].ends_with(".json");
+    fail(fmt::format("unexpected argument {}: {}", in_quotes(line.words[0]),
+                     is_file ? "give a result file as -J FILE.json or --json=FILE.json"
+                             : "a value follows its option, as in -b 8M"));
   }
   return line;
 }

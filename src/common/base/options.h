@@ -3,6 +3,7 @@
 #include "common/base/config.h"
 #include "common/base/yaml_node.h"
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -62,8 +63,12 @@ struct CommandLine {
 /// nccl-tests. Throws Error(bad_config) with one message that names the nearest valid choice.
 CommandLine scan_arguments(int argc, const char* const* argv);
 
+/// What words without a dash mean to a subcommand.
+enum class PlainWords : std::uint8_t { among_options, begin_a_command };
+
 /// The same for a subcommand: applies its own options as it finds them, and takes words. argv[0] names the program.
-CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own);
+CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own,
+                           PlainWords words = PlainWords::among_options);
 
 /// A YAML file's name, for messages, and its content.
 struct ConfigFile {
@@ -100,6 +105,9 @@ struct ProgramHelp {
   std::string_view about = "";                     ///< a paragraph; may be empty
   std::span<const std::string_view> options = {};  ///< by their long names; empty: all
 };
+
+/// An option in a help: `left`, and from the help column on `right`, broken at the terminal's last column (100).
+std::string help_entry(const std::string& left, std::string_view right);
 
 /// The output of --help: at most 100 columns.
 std::string help_text(std::string_view program, const ProgramHelp& help = {});

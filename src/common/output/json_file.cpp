@@ -113,7 +113,7 @@ class JsonFile::Copies {
 
 JsonFile::JsonFile(const std::string& path, const RunInfo& info, const Plan& plan)
     : path_(create_new_file(path, "-J").path), report_(info, plan) {
-  if (const int error = rewrite(); error != 0) {
+  if (const int error = is_stdout(path_) ? 0 : rewrite(); error != 0) {
     ::unlink(path_.c_str());
     throw_bad_config(fmt::format("-J {}: cannot write '{}': {}", path, path_, std::strerror(error)));
   }
@@ -122,7 +122,8 @@ JsonFile::JsonFile(const std::string& path, const RunInfo& info, const Plan& pla
 JsonFile::~JsonFile() {
   try {
     growing_.reset();
-    if (pending_) note(rewrite());
+    const bool refused = is_stdout(path_) && error_ != 0;
+    if (pending_ && !refused) note(rewrite());
   } catch (const std::exception& e) {
     std::fprintf(stderr, "# warning: '%s' lacks the last rows: %s\n", path_.c_str(), e.what());
   }
@@ -143,6 +144,7 @@ void JsonFile::finish(const Summary& summary, ExitCode code, const std::string& 
 }
 
 int JsonFile::write_rows() {
+  if (is_stdout(path_)) return 0;
   const bool many = report_.rows().size() >= kManyRows;
   if (many && grows_) {
     if (!growing_) growing_ = std::make_unique<Copies>(path_);

@@ -15,6 +15,7 @@
 #include <ctime>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -64,9 +65,23 @@ void remove_leftovers(const std::string& path) {
   }
 }
 
+constexpr std::string_view kStdout = "/dev/fd/";  ///< then the descriptor
+
+NewFile take_stdout(std::string_view option) {
+  std::fflush(stdout);
+  const int fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (fd < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+    throw_bad_config(fmt::format("{} -: stdout or stderr is closed: {}", option, std::strerror(errno)));
+  }
+  return {fmt::format("{}{}", kStdout, fd), nullptr};
+}
+
 }  // namespace
 
+bool is_stdout(std::string_view path) { return path.starts_with(kStdout); }
+
 NewFile create_new_file(const std::string& path, std::string_view option) {
+  if (path == "-" && (option == "-J" || option == "--output")) return take_stdout(option);
   std::error_code unknown;  // then open() below has the reason
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
     throw_bad_config(fmt::format("{} {}: exists and is not a regular file; name a file", option, path));
@@ -92,16 +107,18 @@ NewFile create_new_file(const std::string& path, std::string_view option) {
 
 int write_at(int fd, std::string_view text, std::size_t at) {
   while (!text.empty()) {
-    const ssize_t written = ::pwrite(fd, text.data(), text.size(), static_cast<off_t>(at));
+    const ssize_t written = at == kAtItsEnd ? ::write(fd, text.data(), text.size())
+                                            : ::pwrite(fd, text.data(), text.size(), static_cast<off_t>(at));
     if (written < 0 && errno != EINTR) return errno;
     if (written <= 0) continue;
     text.remove_prefix(static_cast<std::size_t>(written));
-    at += static_cast<std::size_t>(written);
+    if (at != kAtItsEnd) at += static_cast<std::size_t>(written);
   }
   return 0;
 }
 
 int replace_file(const std::string& path, std::string_view text, Replacing how) {
+  if (is_stdout(path)) return write_at(number_of<int>(path.substr(kStdout.size())).value_or(-1), text, kAtItsEnd);
   std::string fresh;
   int error = write_beside(path, text, how, fresh);
   if (error != 0) return error;
@@ -115,7 +132,7 @@ int replace_file(const std::string& path, std::string_view text, Replacing how) 
 }
 
 void say_other_name(const std::string& asked, const std::string& written) {
-  if (written != asked) say("{} exists; writing {}", asked, written);
+  if (written != asked && !is_stdout(written)) say("{} exists; writing {}", asked, written);
 }
 
 std::string create_result_file(const std::string& path, std::string_view option) {
@@ -130,9 +147,18 @@ StartedFiles::~StartedFiles() {
 
 void RewrittenFile::write(const std::function<std::string()>& text, std::size_t amount) {
   if (!is_there()) return;
-  error_ = replace_file(path_, text(), how_);
   amount_ = amount;
-  if (error_ == 0) kept_ = amount;
+  if (!is_stdout(path_)) return replace(text());
+  waiting_ = text();
+}
+
+void RewrittenFile::finish() {
+  if (!waiting_.empty()) replace(std::exchange(waiting_, {}));
+}
+
+void RewrittenFile::replace(std::string_view text) {
+  error_ = replace_file(path_, text, how_);
+  if (error_ == 0) kept_ = amount_;
   if (error_ != 0 && !std::exchange(warned_, true)) write_stderr(write_warning(path_, error_));
 }
 

@@ -23,7 +23,8 @@ struct NewFile {
 
 /// Creates `path` or, if that exists, `path.0`, `path.1`, ...: an earlier result is never overwritten, and two runs
 /// that start at once never share a file. Removes what a killed run left next to it (FILE.tmp). Throws
-/// Error(bad_config) naming `option`.
+/// Error(bad_config) naming `option`. "-" of -J and --output is stdout: all else that goes there goes to stderr from
+/// then on, and replace_file() of the returned name writes to the true stdout. It has no stream.
 NewFile create_new_file(const std::string& path, std::string_view option);
 
 /// Says on stderr where a result went, if an earlier one had the requested name.
@@ -70,7 +71,10 @@ std::string lost_text(std::size_t kept, std::size_t all, std::string_view unit, 
 /// "disk full", or the system's words.
 std::string why_lost(int error);
 
-/// A file of one run that is rewritten whenever more is known.
+/// Whether such a name is stdout's, which takes one text alone: the last.
+bool is_stdout(std::string_view path);
+
+/// A file of one run that is rewritten whenever more is known. Stdout gets what is known at the end.
 class RewrittenFile {
  public:
   RewrittenFile() = default;  ///< no file
@@ -79,6 +83,7 @@ class RewrittenFile {
   /// As create_result_file; no file if `asked` is empty.
   RewrittenFile(const std::string& asked, std::string_view option)
       : path_(asked.empty() ? "" : create_result_file(asked, option)) {}
+  ~RewrittenFile() { finish(); }
 
   bool is_there() const { return !path_.empty(); }
   const std::string& path() const { return path_; }
@@ -92,13 +97,21 @@ class RewrittenFile {
   /// Adds what the file lacks; counted in `unit`, if there is one ("step").
   void add_lost(Lost& lost, std::string_view unit = {}) const;
 
+  /// Writes to stdout what no other text will follow: before add_lost.
+  void finish();
+
  private:
+  void replace(std::string_view text);
+
   std::string path_;
   Replacing how_ = Replacing::plainly;
+  std::string waiting_;  ///< for stdout
   int error_ = 0;
   bool warned_ = false;
   std::size_t amount_ = 0, kept_ = 0;
 };
+
+inline constexpr std::size_t kAtItsEnd = static_cast<std::size_t>(-1);  ///< also of a pipe
 
 /// Writes all of `text` at byte `at` of the file. Returns 0 or errno.
 int write_at(int fd, std::string_view text, std::size_t at);

@@ -72,7 +72,7 @@ void check_line(AcceptOptions& options) {
     }
     Config config;
     setting.option->set(config, setting.text);
-    if (name == "output_file") options.results = config.output_file;
+    if (name == "output_file") (config.output_file == "-" ? options.json : options.results) = config.output_file;
     if (name == "dry-run") options.dry_run = config.dry_run;
   }
   std::erase_if(options.line.settings, [](const Setting& setting) {

@@ -174,6 +174,7 @@ class AcceptEnd {
     }
     if (!options.report.empty())
       report_ = {started.add(create_new_file(options.report, "--report").path), Replacing::plainly};
+    json_ = {options.json, "-J"};
     if (!options.save_baseline.empty())
       baseline_file_ = started.add(create_new_file(options.save_baseline, "--save-baseline").path);
     files_.open(options.outputs, begun, "accept", started);
@@ -196,9 +197,11 @@ class AcceptEnd {
   ExitCode finish(const AcceptResult& result, const AcceptStore& store) {
     const bool printed = write_stdout(accept_text(result));
     write_report(result);
+    json_.write([&] { return accept_json(result); });
+    json_.finish();
     Lost lost = files_.write(result);
     store.add_lost(lost);
-    report_.add_lost(lost);
+    for (const RewrittenFile* file : {&report_, &json_}) file->add_lost(lost);
     const bool good = result.outcome == Outcome::pass || result.outcome == Outcome::warn;
     if (!baseline_file_.empty() && good) {
       const int error = replace_file(baseline_file_, accept_json(result));
@@ -260,6 +263,7 @@ class AcceptEnd {
   OutputFiles files_;
   std::optional<AcceptResult> baseline_;
   RewrittenFile report_;
+  RewrittenFile json_;  ///< -J -
   std::string baseline_file_;
 };
 

@@ -24,6 +24,7 @@ struct AcceptOptions {
   std::string launch;     ///< --launch; empty: this job is the one
   std::optional<int> nranks;
   std::string results;  ///< -J
+  std::string json;     ///< "-" if -J is stdout; the results are kept as if there were no -J
   std::string resume;
   std::string report;
   std::string baseline;

@@ -35,17 +35,12 @@ std::vector<YamlKey> own_file_keys(std::span<const OwnOption> own) {
 }
 
 std::string own_options_help(std::span<const OwnOption> own) {
-  constexpr std::size_t kHelpColumn = 38;
   std::string text;
   for (const OwnOption& option : own) {
     std::string left = fmt::format(
         "  {} --{}{}{}", option.short_name != 0 ? fmt::format("-{},", option.short_name) : "   ", option.long_name,
         option.argument.empty() || option.argument.starts_with('[') ? "" : " ", option.argument);
-    if (left.size() + 2 > kHelpColumn) {
-      text += left + "\n";
-      left.clear();
-    }
-    text += fmt::format("{:<{}}{}\n", left, kHelpColumn, option.help);
+    text += help_entry(left, option.help);
   }
   return text;
 }

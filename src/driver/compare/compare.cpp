@@ -82,7 +82,7 @@ std::vector<YamlKey> file_keys(CompareOptions& options, const std::vector<OwnOpt
 void refuse_meaningless(const Configured& configured) {
   constexpr auto kMeaningless = std::to_array<std::string_view>(
       {"iters", "warmup_iters", "average", "rel-ci", "min-time", "epochs", "per-rank", "skew", "samples", "memory",
-       "show-algo", "show-prediction", "report_timestamps"});
+       "show-algo", "show-prediction", "report_timestamps", "fail-on-skip"});
   for (const std::string& name : configured.set_by_user) {
     if (!contains(kMeaningless, name)) continue;
     throw_bad_config(

@@ -252,6 +252,7 @@ bool CompareReporter::end(ExitCode code) {
   if (!is_root_) return true;
   line_.erase();
   write_json(code);
+  json_.finish();
   Lost all = lost();
   if (history_) {
     for (const Comparison& comparison : comparisons_) add_comparison(*history_, comparison);

@@ -282,8 +282,10 @@ int look(const Arguments& a) {
   for (const std::uint64_t nbytes : sizes) {
     results.push_back(look_at(fingerprinter, a, case_of(a, nbytes), rules));
     printed = write_stdout(fingerprint_text(results.back())) && printed;
+    std::fflush(stdout);
     write_json();
   }
+  json.finish();
   Lost lost;
   json.add_lost(lost, "size");
   return static_cast<int>(say_lost(lost, printed) ? ExitCode::good : ExitCode::results_lost);

@@ -213,6 +213,7 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
     line.erase();
     const bool printed = write_stdout(locate_text(run) + footer(info));
     json.write([&] { return locate_json(info, run, code); });
+    json.finish();
     Lost lost = files.write(result);
     json.add_lost(lost);
     complete = say_lost(lost, printed);

@@ -56,25 +56,26 @@ std::vector<OwnOption> own_options(RepeatOptions& o) {
 
 RepeatOptions read_options(int argc, char** argv) {
   RepeatOptions options;
-  const auto dashes = std::find_if(argv, argv + argc, [](const char* word) { return std::strcmp(word, "--") == 0; });
-  if (dashes != argv + argc) options.command.assign(dashes + 1, argv + argc);
-  const CommandLine line = scan_arguments(static_cast<int>(dashes - argv), argv, own_options(options));
+  const CommandLine line = scan_arguments(argc, argv, own_options(options), PlainWords::begin_a_command);
+  options.command = line.words;
   options.help = line.asks_help();
   if (options.help) return options;
   options.output_file = only_output_file(line, "repeat");
-  if (!line.words.empty() || options.command.empty()) {
-    throw_bad_config(
-        "give the command to repeat after --: busbar repeat -n 10 -- mpirun -n 16 all_reduce_perf -b 1M -e 8G");
+  if (options.command.empty()) {
+    throw_bad_config("give the command to repeat: busbar repeat -n 10 mpirun -n 16 all_reduce_perf -b 1M -e 8G");
   }
   const auto own_file = [](const std::string& word) {
-    return word == "-J" || word == "--output_file" || word.starts_with("--output_file=");
+    return word.starts_with("-J") || word.starts_with("--output_file") || word.starts_with("--json");
   };
   const bool placed = std::ranges::any_of(
       options.command, [](const std::string& word) { return word.find("{json}") != std::string::npos; });
-  if (!placed && std::ranges::any_of(options.command, own_file)) {
+  // srun has a -J too.
+  auto program = std::ranges::find_if(options.command, [](const auto& word) { return word.ends_with("_perf"); });
+  if (program == options.command.end()) program = options.command.begin();
+  if (!placed && std::any_of(program, options.command.end(), own_file)) {
     throw_bad_config(
         "busbar repeat gives each launch its own -J: leave -J out of the command; --keep DIR keeps the launches' "
-        "files, and -J FILE before -- the merged result");
+        "files, and -J FILE before the command the merged result");
   }
   return options;
 }
@@ -223,6 +224,7 @@ class Series {
     const RepeatedRuns repeated = result(why);
     is_wrong_ = std::ranges::any_of(repeated.merged.cells, [](const MergedCell& cell) { return cell.wrong > 0; });
     write_json(why);
+    json_.finish();
     const bool printed = write_stdout(repeated_text(repeated));
     Lost lost;
     json_.add_lost(lost);

@@ -34,10 +34,10 @@ namespace {
 constexpr std::string_view kProgram = "comm_perf";
 
 /// The benchmarks' options that comm_perf takes.
-constexpr std::array<std::string_view, 23> kOwnOptions{
-    "nthreads", "ngpus",  "iters",   "warmup_iters", "parallel_init", "timeout",    "output_file", "help",
-    "sizes",    "config", "backend", "mpi-threads",  "ranks-per-gpu", "csv",        "topology",    "hang-timeout",
-    "inject",   "stat",   "rel-ci",  "max-time",     "epochs",        "cta_policy", "version"};
+constexpr std::array<std::string_view, 24> kOwnOptions{
+    "nthreads",     "ngpus",  "iters",  "warmup_iters", "parallel_init", "timeout",       "output_file", "json",
+    "help",         "sizes",  "config", "backend",      "mpi-threads",   "ranks-per-gpu", "csv",         "topology",
+    "hang-timeout", "inject", "stat",   "rel-ci",       "max-time",      "epochs",        "cta_policy",  "version"};
 
 constexpr std::string_view kAbout =
     "Times what programs do with communicators: create, first and next operation (an all_reduce of\n"
@@ -86,6 +86,7 @@ class LifecycleFiles {
     for (const RewrittenFile* file : {&json_, &csv_}) file->add_lost(lost, "cycle");
     return lost;
   }
+  void finish() { json_.finish(); }
 
   std::string kept(const LifecycleResult& result) const {
     std::vector<std::string> files;
@@ -149,6 +150,7 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
     write_stderr(wrong_text(kAllReduce, row, false));
     files.write(info, result, LifecycleEnd{local_timestamp(), code});
   }
+  files.finish();
   return job.agreed_code(code, say_lost(files.lost(), table_complete));
 }
 

@@ -83,8 +83,9 @@ StatEvents stat_events(const Config& config, bool shared_cores, Reporter& report
       .pass = [&](int pass, int done, int cells, double elapsed_s) { reporter.pass(pass, done, cells, elapsed_s); }};
 }
 
-ExitCode verdict(const Summary& summary) {
-  return summary.wrong > 0 || !summary.bandwidth_okay.value_or(true) ? ExitCode::wrong_data : ExitCode::good;
+ExitCode verdict(const Summary& summary, const Config& config, const Plan& plan) {
+  if (summary.wrong > 0 || !summary.bandwidth_okay.value_or(true)) return ExitCode::wrong_data;
+  return config.fail_on_skip && !plan.skipped.empty() ? ExitCode::inconclusive : ExitCode::good;
 }
 
 /// Why rows have no in-place half, or what is special about it.
@@ -162,7 +163,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   Summary summary = totals.summary(config);
   summary.disturbance = std::move(disturbance);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);
-  const ExitCode code = verdict(summary);
+  const ExitCode code = verdict(summary, config, plan);
   job.begin_files("writing the results");
   return job.agreed_code(code, reporter.end(summary, code));
 }
