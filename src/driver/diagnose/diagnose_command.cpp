@@ -35,6 +35,7 @@ struct DiagnoseOptions {
   bool unknown = false;
   bool help = false;
   bool help_capture = false;
+  bool list = false;
   std::string rules_file;
   std::string explain;
 };
@@ -48,8 +49,12 @@ std::vector<OwnOption> own_options(DiagnoseOptions& o) {
          o.json_file = t;
        }},
       {"flight", "FOLDER", "read the flight records that busbar's jobs keep there (/dev/shm)",
-       [&](Text t) { o.flight_folder = t; }},
+       [&](Text t) {
+         o.list = o.list || t == "--list";
+         if (t != "--list") o.flight_folder = t;
+       }},
       {"job", "ID", "with --flight: of this job (default: the newest)", [&](Text t) { o.jobid = t; }},
+      {"list", "", "with --flight: print only which jobs have records there", [&](Text) { o.list = true; }},
       {"unknown", "", "show NCCL's lines that were not understood", [&](Text) { o.unknown = true; }},
       {"rules", "FILE", "more rules for lines of logs, of your site (docs/messages.md)",
        [&](Text t) { o.rules_file = parse_file_name(t); }},
@@ -68,7 +73,12 @@ DiagnoseOptions read_options(int argc, char** argv) {
   const CommandLine line = scan_arguments(argc, argv, own_options(options));
   for (const std::string& word : line.words) options.paths.emplace_back(word);
   options.help = line.asks_help();
-  refuse_shared_options(line, "diagnose");
+  if (const std::string file = only_output_file(line, "diagnose"); file == "-") {
+    options.json = true;
+  } else if (!file.empty()) {
+    options.json_file = file;
+  }
+  if (options.list && options.flight_folder.empty()) options.flight_folder = "/dev/shm";
   if (options.help || options.help_capture || !options.explain.empty()) return options;
   if (options.paths.empty() && options.flight_folder.empty()) {
     throw Error(ExitCode::bad_config,
@@ -81,24 +91,31 @@ DiagnoseOptions read_options(int argc, char** argv) {
   return options;
 }
 
+/// The records in the folder of --flight, of which there is one.
+std::vector<FlightState> read_folder(const fs::path& folder) {
+  std::error_code unknown;
+  if (!fs::is_directory(folder, unknown)) {
+    throw_bad_config(fmt::format("--flight {}: there is no such folder", in_quotes(folder.string())));
+  }
+  std::vector<FlightState> flights = read_flights(std::span(&folder, 1), "");
+  if (!flights.empty()) return flights;
+  throw_bad_config(
+      fmt::format("--flight {}: no flight record there; busbar's jobs keep theirs in /dev/shm of each host "
+                  "($TMPDIR if that is full); a run that starts a day later removes them",
+                  in_quotes(folder.string())));
+}
+
 /// The evidence of each job from other sources than logs, with the finding that follows from it.
 std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInputs& inputs) {
-  if (!options.flight_folder.empty()) {
-    const fs::path folder = options.flight_folder;
-    std::error_code unknown;
-    if (!fs::is_directory(folder, unknown)) {
-      throw Error(ExitCode::bad_config,
-                  fmt::format("--flight {}: there is no such folder", in_quotes(folder.string())));
-    }
-    std::vector<FlightState> flights = read_flights(std::span(&folder, 1), "");
-    if (flights.empty()) {
-      throw Error(ExitCode::bad_config,
-                  fmt::format("--flight {}: no flight record there; busbar's jobs keep theirs in /dev/shm of each "
-                              "host ($TMPDIR if that is full); a run that starts a day later removes them",
-                              in_quotes(folder.string())));
-    }
+  if (const fs::path folder = options.flight_folder; !folder.empty()) {
+    std::vector<FlightState> flights = read_folder(folder);
+    const std::size_t all = flights.size();
     flights = flights_of_job(std::move(flights), options.jobid);
-    inputs.others.push_back({folder, fmt::format("{} flight records of job {}", flights.size(), flights[0].jobid), 0});
+    const bool others = options.jobid.empty() && flights.size() < all;
+    inputs.others.push_back({folder,
+                             fmt::format("{} flight records of job {}{}", flights.size(), flights[0].jobid,
+                                         others ? ", the newest one (--list shows the others)" : ""),
+                             0});
     inputs.hangs.push_back(evidence_of_flights(std::move(flights)));
   }
   if (!inputs.flights.empty()) {
@@ -161,6 +178,9 @@ int diagnose(int argc, char** argv, bool is_root) {
   if (!options.explain.empty()) {
     fmt::print("{}", explain_rule(options.explain));
     return static_cast<int>(ExitCode::good);
+  }
+  if (options.list) {
+    return write_stdout(jobs_text(read_folder(options.flight_folder))) ? 0 : static_cast<int>(ExitCode::internal);
   }
   DiagnoseInputs inputs = sort_inputs(unpacked(find_log_files(options.paths)));
   const bool has_evidence = std::ranges::any_of(inputs.others, &DiagnoseInputs::OtherFile::is_evidence);

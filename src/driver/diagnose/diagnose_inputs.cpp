@@ -4,11 +4,13 @@
 #include "common/base/log_scan.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
+#include "common/base/units.h"
 #include "common/machine/cores.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
 #include "common/processes/session.h"
+#include "common/watch/evidence_fields.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/hang_json.h"
 #include "common/watch/local_evidence.h"
@@ -21,11 +23,13 @@
 #include "driver/rules/line_rules.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
+#include <ctime>
 #include <exception>
 #include <fstream>
 #include <functional>
@@ -33,7 +37,6 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -297,6 +300,33 @@ DiagnoseInputs sort_inputs(std::span<const InputFile> files) {
   return inputs;
 }
 
+std::string jobs_text(const std::vector<FlightState>& flights) {
+  constexpr double kSilent = 15;  // [s] several beats
+  std::map<std::string, std::vector<const FlightState*>> jobs;
+  for (const FlightState& f : flights) jobs[f.jobid].push_back(&f);
+  std::multimap<std::int64_t, std::string, std::greater<>> lines;
+  for (const auto& [jobid, records] : jobs) {
+    const FlightState& first = *records.front();
+    double beat_age_s = first.heartbeat_age_s;
+    std::map<std::string_view, int> states;
+    for (const FlightState* f : records) {
+      beat_age_s = std::min(beat_age_s, f->heartbeat_age_s);
+      const bool gone = f->host == hostname() && ::kill(static_cast<pid_t>(f->pid), 0) != 0 && errno == ESRCH;
+      const bool silent = gone || f->heartbeat_age_s > kSilent;
+      ++states[f->ending != Ending::none ? name(f->ending) : silent ? "gone or stopped" : "running"];
+    }
+    std::string state;
+    for (const auto& [word, count] : states) state += fmt::format("{}{} {}", state.empty() ? "" : ", ", count, word);
+    const double age_s = static_cast<double>(std::time(nullptr) - first.started_unix_s);
+    lines.emplace(first.started_unix_s,
+                  fmt::format("{:<24} {:>8} {:>9} {:>5}  {}: {}\n", printable(jobid), format_duration(age_s),
+                              format_duration(beat_age_s), first.nprocs, state, printable(first.command)));
+  }
+  std::string text = "# job                       began last beat ranks  records: command (times are ages)\n";
+  for (const auto& [began, line] : lines) text += line;
+  return text;
+}
+
 std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid) {
   std::string wanted(jobid);
   if (wanted.empty() && !flights.empty()) {
@@ -306,12 +336,8 @@ std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::s
     };
     wanted = std::ranges::max(flights, newer).jobid;
   } else if (!wanted.empty() && !std::ranges::count(flights, wanted, &FlightState::jobid)) {
-    std::set<std::string> jobs;
-    for (const FlightState& f : flights) jobs.insert(f.jobid);
-    throw Error(ExitCode::bad_config,
-                fmt::format("no flight record of job {}; {}", in_quotes(wanted),
-                            jobs.empty() ? "there are none at all"
-                                         : fmt::format("there are records of: {}", fmt::join(jobs, " "))));
+    throw_bad_config(
+        fmt::format("no flight record of job {}; there are records of:\n{}", in_quotes(wanted), jobs_text(flights)));
   }
   std::erase_if(flights, [&](const FlightState& f) { return f.jobid != wanted; });
   return flights;

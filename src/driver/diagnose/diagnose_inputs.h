@@ -36,6 +36,9 @@ DiagnoseInputs sort_inputs(std::span<const InputFile> files);
 /// the choices if there is none.
 std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::string_view jobid);
 
+/// A line per job, the newest first: when it began, its ranks, whether they run or how they ended.
+std::string jobs_text(const std::vector<FlightState>& flights);
+
 /// What the records of one job say, and what this host knows of its own ranks: processes, troubles and,
 /// if they still run, what moves and NCCL's RAS service (3 s then).
 HangEvidence evidence_of_flights(std::vector<FlightState> flights);
