@@ -262,7 +262,7 @@ std::string version_or_size(const Probe& probe, const std::string& file) {
   const std::string version = version_in(resolved);
   const auto status = probe.status(resolved);
   if (version.find('.') != std::string::npos || !status) return version;
-  return fmt::format("{} ({} bytes)", version, status->nbytes);
+  return fmt::format("{}.x (its file's name says no more; {} bytes)", version, status->nbytes);
 }
 
 void check_libraries(const Probe& probe, Rows& rows) {

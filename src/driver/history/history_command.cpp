@@ -261,8 +261,9 @@ int history(int argc, char** argv) {
   const std::string action = options.words.empty() ? "" : options.words.front();
   const auto at = static_cast<std::size_t>(std::ranges::find(actions, action) - actions.begin());
   if (at == actions.size()) {
-    const std::string nearest = nearest_choice(action, actions);
-    throw_bad_config(fmt::format("history {}: choose from: {}{}", in_quotes(action), joined_words(actions),
+    const std::vector<std::string> offered(actions.begin(), actions.begin() + kReaders.size());
+    const std::string nearest = nearest_choice(action, offered);
+    throw_bad_config(fmt::format("history {}: choose from: {}{}", in_quotes(action), joined_words(offered),
                                  nearest.empty() ? "" : fmt::format("; did you mean {}?", nearest)));
   }
   if (options.file.empty()) throw_bad_config("which history? --history FILE");
