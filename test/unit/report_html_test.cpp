@@ -474,6 +474,92 @@ TEST_CASE("Every tool's file is recognised by its content and says who is to bla
   CHECK(has(doctor.verdict.at(0), "FAIL host.memlock on n1: 64 KiB"));
 }
 
+TEST_CASE("Whatever busbar wrote has a report: one number over launches, tables, lines over the days", "[report]") {
+  const ReportData repeated = read_report_files({{"r.json", R"({"document": "repeat", "schema": 3,
+    "collective": "all_reduce", "nranks": 2, "launches": [{"start_time": "2026-11-25 10:00:00"}], "warnings": [],
+    "cells": [{"scope": "all", "collective": "all_reduce", "dtype": "float", "op": "sum", "nbytes": 1000,
+      "in_place": true, "wrong": 0, "time_s": 1e-6, "interval_s": {"low": 5e-7, "high": 2e-6}}]})"}});
+  REQUIRE(repeated.series.size() == 1);
+  CHECK(*repeated.series[0].points.at(0).busbw == Approx(1));  // 1000 B in 1 us
+
+  const ReportData lives = read_report_files({{"c.json", R"({"document": "communicators", "schema": 3, "nranks": 2,
+    "time": "2026-11-25 10:00:00", "steps": [{"step": "create", "first_s": 0.002, "interval_s": {"low": 1, "high": 2},
+      "samples": 20, "epochs": [1, 2]}, {"step": "shrink", "skipped": "no"}]})"}});
+  REQUIRE(lives.judged.size() == 1);
+  CHECK(lives.judged[0].columns == std::vector<std::string>{"step", "first", "interval", "samples", "skipped"});
+  CHECK(lives.judged[0].rows[0].cells == std::vector<std::string>{"create", "2.00 ms", "1.00 s to 2.00 s", "20", ""});
+  CHECK(lives.headline == "busbar communicators; 2 steps");
+
+  const ReportData diagnosed = read_report_files({{"d.json", R"({"document": "diagnosis", "schema": 3,
+    "verdict": "PROCESS_DEAD", "sentence": "rank 1 is gone", "exit_code": 3, "next": ["look at n1"],
+    "evidence": ["its record ends"], "hosts": ["n1"]})"}});
+  CHECK(diagnosed.outcome == Outcome::fail);
+  CHECK(diagnosed.headline == "PROCESS_DEAD: rank 1 is gone");
+  CHECK(diagnosed.next == std::vector<std::string>{"look at n1"});
+  CHECK(diagnosed.verdict == std::vector<std::string>{"its record ends"});
+
+  const ReportData compared = read_report_files({{"h.json", R"({"document": "history-comparison", "schema": 3,
+    "outcome": "FAIL", "cells": [{"nbytes": 4096, "verdict": "slower"}]})"}});
+  CHECK(compared.outcome == Outcome::fail);
+  CHECK(compared.judged.at(0).rows.at(0).cells == std::vector<std::string>{"4 KiB", "slower"});
+
+  const ReportData trend = read_report_files({{"t.json", R"({"document": "history-trends", "schema": 3, "trends": [
+    {"scope": "all", "collective": "all_reduce", "dtype": "float", "op": "sum", "nbytes": 4096, "in_place": false,
+     "points": [{"run": 2, "time": "2026-11-26 10:00:00", "median_s": 2e-6, "busbw": 1.5},
+                {"run": 1, "time": "2026-11-25 10:00:00", "median_s": 1e-6, "busbw": 3}]}]})"}});
+  REQUIRE(trend.series.size() == 1);
+  CHECK(trend.series[0].over_days);
+  CHECK(trend.series[0].points.at(0).note == "2026-11-25 10:00:00, run 1");
+  const std::string page = report_html(trend);
+  CHECK(has(page, "\"days\":true"));
+  CHECK(has(page, ">2026-11-25 10:00</td>"));
+}
+
+TEST_CASE("compare's ratios have intervals, and its table the numbers", "[report][html]") {
+  const ReportData compared = read_report_files({{"c.json", R"({"document": "compare", "schema": 3,
+    "library": "Open MPI 4.1.4", "time": "2026-11-25 10:00:00", "where": ["n2", "n1"],
+    "comparisons": [{"collective": "all_reduce", "nranks": 2, "nnodes": 1, "dtype": "float", "op": "sum",
+      "in_place": false, "cells": {"wrong": 0, "compared": 2}, "sizes": [{"nbytes": 1024, "winner": null,
+        "fastest_by_estimate": "ring", "not_slower_than_the_fastest": ["ring", "default"], "regret": null, "variants": [
+          {"variant": "default", "wrong": 0, "median_s": 0.001, "ratio": {"value": 1, "low": 1, "high": 1}},
+          {"variant": "ring", "wrong": 0, "median_s": 0.0008, "difference": "faster",
+           "ratio": {"value": 0.8, "low": 0.75, "high": 0.85}}]}]}]})"}});
+  CHECK(*compared.series.at(0).points.at(0).ratio == 1);
+  CHECK(compared.series.at(1).points.at(0).ratio_interval->low == 0.75);
+  CHECK(compared.judged.at(0).rows.at(0).cells ==
+        std::vector<std::string>{"1 KiB", "none", "ring", "800 µs", "0.800", "0.750 to 0.850", "ring, default", ""});
+  const std::string page = report_html(compared);
+  CHECK(has(page, "<p class=\"about\">2026-11-25 10:00:00 \u00b7 n[1,2] \u00b7 Open MPI 4.1.4</p>"));
+  CHECK(has(page, "0.8,0.75,0.85,"));
+}
+
+TEST_CASE("The verdict says a thing once, and what to do next", "[report][html]") {
+  ReportData data;
+  add_verdict(data, Outcome::fail, "2 FAIL", {"n5: 7 of 7 partners slow", "FAIL pairs: n5: 7 of 7 partners slow", "n5"},
+              "");
+  CHECK(data.verdict == std::vector<std::string>{"n5: 7 of 7 partners slow"});
+  data.next = {"run <busbar> doctor"};
+  CHECK(has(report_html(data), "<b>Next:</b> run &lt;busbar&gt; doctor"));
+}
+
+TEST_CASE("A bar is the share of what was wanted; a line of a few bytes has no bandwidth", "[report][html]") {
+  AcceptResult result;
+  result.cells = {measured(Stage::whole, "all", 1 << 20, 190), measured(Stage::whole, "all", 8, 0.001)};
+  result.cells[1].cell = "latency";
+  result.criteria = {criterion(Outcome::fail, Criterion::busbw)};
+  result.criteria[0].nbytes = 1 << 20;
+  result.criteria[0].wanted_busbw = 380;
+  ReportData data;
+  add_accept(data, result);
+  const auto bars = std::ranges::find_if(data.judged, [](const ReportTable& t) { return t.bars != t.kNoBars; });
+  REQUIRE(bars != data.judged.end());
+  CHECK(bars->rows.at(0).cells.back() == "0.50");
+  CHECK(has(report_html(data), "<span style=\"--share: 0.50\"></span>0.50</td>"));
+  for (const ReportSeries& s : data.series) {
+    if (!s.expected) CHECK(s.points.at(0).busbw.has_value() == (s.points.at(0).nbytes > 1024));
+  }
+}
+
 TEST_CASE("A file that is not a result is an error that says what is one", "[report][html]") {
   for (const char* text : {"size,time\n", "[1]", "{}", "{\"results\": []}", "{\"kind\": 3}", ""}) {
     CAPTURE(text);
@@ -483,7 +569,7 @@ TEST_CASE("A file that is not a result is an error that says what is one", "[rep
     } catch (const Error& e) {
       CHECK(e.code() == ExitCode::bad_config);
       CHECK(has(e.what(), "x.json"));
-      CHECK(has(e.what(), "`busbar accept`"));
+      CHECK(has(e.what(), "-J of a benchmark (all_reduce_perf, ...) or of a subcommand"));
     }
   }
   // One of ours that was cut or changed: the place is named.

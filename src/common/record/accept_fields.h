@@ -122,6 +122,7 @@ void visit_fields(auto&& visit, AcceptResult& r) {
                 environment, hosts);
   visit("inits", r.inits, std::vector<AcceptResult::Init>{});
   BUSBAR_FIELDS(visit, r, excluded_hosts, remarks, failures, counters_read, counters, done, skipped, located, cells);
+  visit("next", r.next, "");
 }
 
 /// All fields except the id, which the history assigns.

@@ -84,6 +84,7 @@ struct AcceptResult {
   std::vector<std::string> done;  ///< completed stages and cells, for --resume: "whole/all_reduce"
   std::vector<CriterionResult> criteria;
   Outcome outcome = Outcome::inconclusive;
+  std::string next;  ///< what to do first; empty after a pass
 };
 
 /// Everything that a run of accept knows, as JSON on one line. Times in seconds, busbw in 1e9 B/s; unknown values are

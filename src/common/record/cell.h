@@ -116,6 +116,7 @@ struct Cell : CellIdentity, CellTimes {
   std::optional<double> core_wait;  ///< share of the time in which the median rank could run but had no core; null:
                                     ///< the kernel does not report it
   std::optional<int> straggler;     ///< the rank that the statistics name
+  std::optional<double> p99_s;      ///< of the samples; only of a benchmark's file
 };
 
 /// Sizes that could not be measured, with the reason.

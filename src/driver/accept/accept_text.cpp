@@ -88,7 +88,8 @@ std::string culprits_text(const AcceptResult& result) {
                   });
 }
 
-/// The one thing to do first, by what failed; empty after a pass.
+}  // namespace
+
 std::string next_step(const AcceptResult& result) {
   const auto hosts = blamed(result);
   const std::string culprit = hosts.empty() ? "" : hosts.front().first;
@@ -121,6 +122,8 @@ std::string next_step(const AcceptResult& result) {
   return "run busbar locate --full: it measures every pair of hosts, to find a link; if all pairs are good, the whole "
          "is set up wrongly";
 }
+
+namespace {
 
 constexpr std::size_t kMostRows = 48;  // two screens
 

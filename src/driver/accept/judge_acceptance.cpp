@@ -307,6 +307,7 @@ void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platfor
   judge_baseline(result, all, baseline, criteria);
   result.criteria = std::move(criteria);
   result.outcome = outcome_of(result.criteria);
+  result.next = next_step(result);
 }
 
 }  // namespace busbar

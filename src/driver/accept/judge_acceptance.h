@@ -111,4 +111,7 @@ inline bool failed_once(const AcceptResult::Located& located) { return located.l
 /// the same of several hosts are one; the JSON has all.
 std::string accept_text(const AcceptResult& result);
 
+/// The one thing to do first, by what failed; empty after a pass.
+std::string next_step(const AcceptResult& result);
+
 }  // namespace busbar

@@ -85,6 +85,12 @@ ReportChart chart_of(const Lines& lines) {
   return chart;
 }
 
+bool is_over_days(const ReportChart& chart) { return chart.lines.front().series->over_days; }
+
+std::string digits(const std::optional<double>& value, double scale) {
+  return value ? three_digits(*value * scale) : "";
+}
+
 std::string interval_words(const std::optional<Interval>& interval, double scale) {
   if (!interval) return "";
   return fmt::format("{} to {}", three_digits(interval->low * scale), three_digits(interval->high * scale));
@@ -115,7 +121,8 @@ Json high(const std::optional<Interval>& interval, double scale) {
 Json point_json(const ReportPoint& p) {
   return Json::array({p.nbytes, number(p.busbw), low(p.busbw_interval, 1), high(p.busbw_interval, 1),
                       number(p.time_s, 1e6), low(p.time_interval_s, 1e6), high(p.time_interval_s, 1e6),
-                      p.wrong ? Json(*p.wrong) : Json(nullptr), p.note});
+                      p.wrong ? Json(*p.wrong) : Json(nullptr), p.note, number(p.ratio), low(p.ratio_interval, 1),
+                      high(p.ratio_interval, 1), number(p.p99_s, 1e6), low(p.epochs_s, 1e6), high(p.epochs_s, 1e6)});
 }
 
 Json line_json(const ReportChart::Line& line) {
@@ -191,27 +198,32 @@ Json skew_json(const ReportSkew& skew) {
 }  // namespace
 
 std::vector<ReportChart> group_charts(const std::vector<ReportSeries>& series) {
-  Lines all;
-  for (const ReportSeries& s : series) {
-    if (!s.points.empty()) all.push_back(&s);
-  }
   std::vector<Lines> groups;
-  if (!all.empty()) divide(all, groups);
+  for (const bool over_days : {false, true}) {
+    Lines all;
+    for (const ReportSeries& s : series) {
+      if (!s.points.empty() && s.over_days == over_days) all.push_back(&s);
+    }
+    if (!all.empty()) divide(all, groups);
+  }
   std::vector<ReportChart> charts;
   for (const Lines& group : groups) charts.push_back(chart_of(group));
   return charts;
 }
 
 ReportTable values_of(const ReportChart& chart) {
-  ReportTable table{.title = "Values of " + chart.title,
-                    .columns = {"line", "size", "busbw GB/s", "interval", "time µs", "interval", "wrong", "note"}};
+  ReportTable table{
+      .title = "Values of " + chart.title,
+      .columns = {"line", is_over_days(chart) ? "began" : "size", "against the default", "interval", "busbw GB/s",
+                  "interval", "time µs", "interval", "epochs µs", "p99 µs", "wrong", "note"}};
   for (const ReportChart::Line& line : chart.lines) {
     for (const ReportPoint& p : line.series->points) {
       table.rows.push_back(
           {{},
-           {line.label, format_bytes(p.nbytes), p.busbw ? three_digits(*p.busbw) : "",
-            interval_words(p.busbw_interval, 1), p.time_s ? three_digits(*p.time_s * 1e6) : "",
-            interval_words(p.time_interval_s, 1e6), p.wrong ? fmt::format("{}", *p.wrong) : "", p.note}});
+           {line.label, is_over_days(chart) ? p.note.substr(0, 16) : format_bytes(p.nbytes), digits(p.ratio, 1),
+            interval_words(p.ratio_interval, 1), digits(p.busbw, 1), interval_words(p.busbw_interval, 1),
+            digits(p.time_s, 1e6), interval_words(p.time_interval_s, 1e6), interval_words(p.epochs_s, 1e6),
+            digits(p.p99_s, 1e6), p.wrong ? fmt::format("{}", *p.wrong) : "", p.note}});
     }
   }
   return table;
@@ -219,7 +231,9 @@ ReportTable values_of(const ReportChart& chart) {
 
 std::string charts_json(const std::vector<ReportChart>& charts, const std::vector<ReportMatrix>& matrices,
                         const std::vector<ReportSkew>& skews, int most_squares) {
-  const auto of_chart = [](const ReportChart& chart) { return Json{{"series", json_list(chart.lines, line_json)}}; };
+  const auto of_chart = [](const ReportChart& chart) {
+    return Json{{"series", json_list(chart.lines, line_json)}, {"days", is_over_days(chart)}};
+  };
   const auto of_matrix = [&](const ReportMatrix& matrix) { return matrix_json(matrix, most_squares); };
   Json document{{"charts", json_list(charts, of_chart)},
                 {"matrices", json_list(matrices, of_matrix)},

@@ -22,7 +22,11 @@ struct ReportPoint {
   std::optional<double> time_s;
   std::optional<Interval> time_interval_s;
   std::optional<std::int64_t> wrong;  ///< nothing: not checked
-  std::string note;                   ///< "RING", "noisy"
+  std::string note;                   ///< "RING", "noisy"; over days it begins with the date and time
+  std::optional<double> ratio;        ///< of the time to that of the library's own choice
+  std::optional<Interval> ratio_interval;
+  std::optional<double> p99_s;       ///< of the samples
+  std::optional<Interval> epochs_s;  ///< the least and the most of the epochs' medians
 };
 
 /// One line of the charts. Its name in the legend is built from the parts below in which the lines of a chart differ;
@@ -35,6 +39,7 @@ struct ReportSeries {
   std::string scope;                ///< "16 ranks on 2 hosts", "node1"
   std::string variant;              ///< "NCCL_ALGO=Ring", "root 3"
   bool expected = false;            ///< what is required, not measured: dashed, without marks
+  bool over_days = false;           ///< points are over time [s since 1970] in the place of sizes
   std::vector<ReportPoint> points;  ///< in rising order of size
 };
 
@@ -66,6 +71,8 @@ struct ReportTable {
     std::vector<std::string> cells;
   };
   std::vector<Row> rows = {};
+  std::size_t bars = kNoBars;  ///< the column of shares, 1 is what is wanted, that are drawn as bars
+  static constexpr std::size_t kNoBars = static_cast<std::size_t>(-1);
 };
 
 /// How one of the files came about.
@@ -83,6 +90,7 @@ struct ReportData {
   std::optional<Outcome> outcome;    ///< nothing: nothing was judged
   std::string headline;              ///< one sentence next to it
   std::vector<std::string> verdict;  ///< the lines below it
+  std::vector<std::string> next;     ///< what to do first
   std::vector<ReportTable> judged;   ///< before the charts: failures, culprits, criteria, changes
   std::vector<ReportSeries> series;
   std::vector<ReportMatrix> matrices;

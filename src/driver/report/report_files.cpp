@@ -29,8 +29,8 @@ namespace {
 
 [[noreturn]] void fail_unknown(const std::string& what) {
   throw_bad_config(
-      fmt::format("{}; a report is built from JSON files that busbar wrote: a benchmark's -J (all_reduce_perf, "
-                  "...), or that of `busbar accept`, `compare`, `doctor`, `locate`, `merge`",
+      fmt::format("{}; a report is built from JSON files that busbar wrote: -J of a benchmark (all_reduce_perf, "
+                  "...) or of a subcommand",
                   what));
 }
 
@@ -97,13 +97,12 @@ void add_file(ReportData& data, const ResultFile& file, const std::string& sourc
   const std::string what = document_of(document, file.name);
   const JsonPlace json(document, "", file.name);
   if (what == "compare") return add_comparisons(data, json, file.name, source);
-  if (what == "merge") return add_merged(data, json, file.name, source);
+  if (what == "merge" || what == "repeat") return add_merged(data, json, file.name, source);
   if (what == "locate") return add_locate(data, json, file.name, source);
   if (what == "accept") return add_accept(data, read_accept_json(file.text, file.name), source);
   if (what == "doctor") return add_doctor(data, file, source);
-  if (!who_reads(what).empty()) {
-    throw_bad_config(fmt::format("{}: this is `{}`, not a result{}", file.name, what, who_reads(what)));
-  }
+  if (what == "hang") throw_bad_config(fmt::format("{}: this is `hang`, not a result{}", file.name, who_reads(what)));
+  if (!what.empty()) return add_document(data, json, file.name, source);
   if (document.contains("results") && document.contains("busbar")) {
     return add_run(data, run_of(document, file.name), source);
   }
@@ -257,8 +256,7 @@ struct ReportOptions {
 
 std::vector<OwnOption> own_options(ReportOptions& options) {
   return {{"output", "OUT.html",
-           "the file to write, - for stdout (default: report.html). An existing file is\n"
-           "                                      kept, OUT.html.0 is written",
+           "the file to write, - for stdout (default: report.html); an existing file is kept, OUT.html.0 is written",
            into(options.output), 'o'},
           {"title", "TEXT", "the report's heading", into(options.title)}};
 }
@@ -275,15 +273,6 @@ ReportOptions read_options(int argc, char** argv) {
   return options;
 }
 
-void write_report(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    if (!write_document(text))
-      throw Error(ExitCode::results_lost, "stdout takes no more output; the report is incomplete");
-    return;
-  }
-  write_stdout(fmt::format("wrote {}\n", write_new_file(path, "--output", text)));
-}
-
 int report(int argc, char** argv) {
   const ReportOptions options = read_options(argc, argv);
   if (options.help) {
@@ -295,7 +284,8 @@ int report(int argc, char** argv) {
   for (const std::string& file : options.files) files.push_back({file, read_file(file, "the result file")});
   ReportData data = read_report_files(files);
   if (!options.title.empty()) data.title = options.title;
-  write_report(options.output, report_html(data));
+  const std::string written = write_new_file(options.output, "--output", report_html(data));
+  if (!is_stdout(written)) write_stdout(fmt::format("wrote {}\n", written));
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <vector>
 
 namespace busbar {
@@ -94,7 +95,8 @@ std::string html_table(const ReportTable& table, std::size_t most) {
   if (table.rows.empty()) return text;
   const bool has_text = std::find(classes.begin(), classes.end(), "text") != classes.end();
   text += fmt::format("<div class=\"scroll{}{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
-                      shown > 16 ? " long" : "", has_text ? " stacked" : "", html_text(table.title, 200));
+                      shown > (has_text ? 100U : 40U) ? " long" : "", has_text ? " stacked" : "",
+                      html_text(table.title, 200));
   if (judged) text += "<th scope=\"col\">outcome</th>";
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (classes[i] == "empty") continue;
@@ -108,7 +110,10 @@ std::string html_table(const ReportTable& table, std::size_t most) {
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       if (classes[i] == "empty") continue;
       const std::string label = has_text ? fmt::format(" data-label=\"{}\"", html_text(table.columns[i])) : "";
-      text += open_tag("td", classes[i], label) + (i < row.cells.size() ? html_text(row.cells[i]) : "") + "</td>";
+      const std::string cell = i < row.cells.size() ? html_text(row.cells[i]) : "";
+      text += i == table.bars
+                  ? fmt::format("<td class=\"bar\"{0}><span style=\"--share: {1}\"></span>{1}</td>", label, cell)
+                  : open_tag("td", classes[i], label) + cell + "</td>";
     }
     text += "</tr>\n";
   }
@@ -224,12 +229,33 @@ std::string fact_lines(const ReportRun::Fact& fact, std::size_t most) {
   return fmt::format("<details class=\"print\"><summary>{} lines</summary>{}</details>", fact.lines.size(), list);
 }
 
+/// When, where and with which library, as far as the runs say one thing, and how many other things.
+std::string about_line(const ReportData& data) {
+  std::string text;
+  for (const std::string_view name : {"start", "first", "hosts", "library", "busbar"}) {
+    std::set<std::string> different;
+    for (const ReportRun& run : data.runs) {
+      for (const ReportRun::Fact& fact : run.facts) {
+        if (fact.name == name) different.insert(joined_words(fact.lines, "; "));
+      }
+    }
+    if (different.empty()) continue;
+    text +=
+        fmt::format("{}{}{}{}", text.empty() ? "" : " \u00b7 ", name == "busbar" ? "busbar " : "", *different.begin(),
+                    different.size() == 1 ? "" : fmt::format(" and {} more", different.size() - 1));
+  }
+  return text.empty() ? "" : fmt::format("<p class=\"about\">{}</p>\n", html_text(text, 300));
+}
+
 /// Outcome, headline, lines.
 std::string verdict_section(const ReportData& data, std::size_t most_lines) {
   std::string text = fmt::format("<section class=\"verdict {}\" aria-label=\"Verdict\">\n",
                                  data.outcome ? lower_case(name(*data.outcome)) : "none");
   if (data.outcome) text += fmt::format("<p class=\"word\">{}</p>\n", name(*data.outcome));
   if (!data.headline.empty()) text += fmt::format("<p class=\"headline\">{}</p>\n", html_text(data.headline));
+  for (const std::string& next : data.next) {
+    text += fmt::format("<p class=\"next\"><b>Next:</b> {}</p>\n", html_text(next));
+  }
   if (!data.verdict.empty()) {
     text += "<ul>\n";
     const std::size_t shown = std::min(most_lines, data.verdict.size());
@@ -365,7 +391,7 @@ std::vector<Part> parts_of(const ReportData& data, const Charts& all, const Room
     std::string text =
         "<p class=\"hint needs-script\">Point at a chart, or move the keyboard's focus to it and use the "
         "arrow keys, to read values; switch lines off and on above it. Shaded: the interval of each "
-        "value. Both axes are logarithmic.</p>\n"
+        "value; lighter: what the epochs span; dotted: the 99th percentile. Both axes are logarithmic.</p>\n"
         "<p class=\"without-script\">The charts need JavaScript; the tables say the same.</p>\n";
     for (std::size_t i = 0; i < charts.size(); ++i) text += chart_section(charts[i], all.values[i], i, room.rows);
     parts.push_back({"charts", "Bandwidth and latency", text + left_out});
@@ -397,7 +423,7 @@ std::string page(const ReportData& data, const Charts& charts, const Room& room)
   // The page's policy holds whatever a text contains: nothing is ever fetched.
   return fill("page.html", fmt::arg("version", BUSBAR_VERSION), fmt::arg("title", title),
               fmt::arg("style", embedded_text(embedded_report(), "report.css")),
-              fmt::arg("verdict", verdict_section(data, room.lines)), fmt::arg("links", links),
+              fmt::arg("verdict", about_line(data) + verdict_section(data, room.lines)), fmt::arg("links", links),
               fmt::arg("parts", sections), fmt::arg("data", json), fmt::arg("scripts", script_text()));
 }
 

@@ -1,11 +1,13 @@
 #include "common/backends/backend.h"
 #include "common/base/compress_list.h"
+#include "common/base/lists.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/record/culprit.h"
 #include "common/record/envelope.h"
 #include "driver/doctor/join_nodes.h"
+#include "driver/report/report_html.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>
@@ -78,6 +80,31 @@ ReportTable criteria_table(const AcceptResult& result, const std::string& source
   add_skips(table, result.criteria);
   table.caption =
       counts_words(result.criteria) + (table.rows.empty() ? "." : ". Those that did not pass, worst first:");
+  return table;
+}
+
+/// What was measured as bars against what was wanted, the lowest share first.
+ReportTable bars_table(const AcceptResult& result, const std::string& source) {
+  ReportTable table{.title = titled(source, "Measured against wanted"),
+                    .caption = "Bus bandwidth; the rule in a bar is the wanted one.",
+                    .columns = {"cell", "on", "size", "GB/s", "wanted", "of wanted"},
+                    .bars = 5};
+  std::multimap<double, ReportTable::Row> rows;
+  for (const CriterionResult& c : result.criteria) {
+    if (c.criterion != Criterion::busbw || c.wanted_busbw.value_or(0) <= 0) continue;
+    std::vector<double> measured;
+    for (const Cell& cell : result.cells) {
+      const bool is_its = cell.stage == c.stage && cell.cell == c.cell && cell.nbytes == c.nbytes &&
+                          cell.in_place == c.in_place && (c.scope.empty() || c.scope == "all" || c.scope == cell.scope);
+      if (is_its && cell.busbw > 0) measured.push_back(cell.busbw);
+    }
+    if (measured.empty()) continue;
+    const double busbw = median(measured), share = busbw / *c.wanted_busbw;
+    rows.emplace(share, ReportTable::Row{c.outcome,
+                                         {c.cell, stage_words(c), size_words(c), three_digits(busbw),
+                                          three_digits(*c.wanted_busbw), fmt::format("{:.2f}", share)}});
+  }
+  for (auto& [share, row] : rows) table.rows.push_back(std::move(row));
   return table;
 }
 
@@ -176,6 +203,7 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
   std::string headline = counts_words(result.criteria);
   if (!plan.empty()) headline = plan + ": " + headline;
   add_verdict(data, result.outcome, headline, lines, source);
+  if (!result.next.empty()) add_once(data.next, titled(source, result.next));
 }
 
 ReportTable blamed(const AcceptResult::Located& located, const std::string& source) {
@@ -217,6 +245,9 @@ void add_located(ReportData& data, const AcceptResult::Located& located, const s
   }
   add_matrices(data, std::move(matrix));
 }
+
+/// [bytes] Of lines below it the time is what counts; their bandwidth would stretch the others' axis.
+constexpr std::uint64_t kLatencyBytes = 1024;
 
 /// More hosts than these are not lines of their own.
 constexpr std::size_t kMostHosts = 4;
@@ -283,6 +314,9 @@ std::map<Key, Hosts> lines_of(const AcceptResult& result, Stage stage, const std
   for (auto& [key, by_scope] : lines) {
     for (auto& [scope, line] : by_scope) {
       join_repeated(line);
+      if (line.points.back().nbytes < kLatencyBytes) {
+        for (ReportPoint& p : line.points) p.busbw = std::nullopt;
+      }
       joined[key].push_back(std::move(line));
     }
   }
@@ -329,6 +363,7 @@ void add_accept(ReportData& data, const AcceptResult& result, const std::string&
   if (!result.failures.empty()) data.judged.push_back(failures_table(result, source));
   if (result.located) add_located(data, *result.located, source);
   data.judged.push_back(criteria_table(result, source));
+  if (ReportTable bars = bars_table(result, source); !bars.rows.empty()) data.judged.push_back(std::move(bars));
   // Of hosts measured by themselves, more than four become the median with the band of all, and the slowest.
   for (const Stage stage : {Stage::whole, Stage::per_host, Stage::pairs}) {
     for (const auto& [key, hosts] : lines_of(result, stage, source)) add_hosts(data, hosts, result, stage, key);

@@ -1,11 +1,16 @@
 #include "common/base/compress_list.h"
+#include "common/base/lists.h"
+#include "common/base/text.h"
+#include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/record/accept_fields.h"
 #include "common/record/culprit.h"
 #include "common/record/envelope.h"
+#include "common/record/history_run.h"
 #include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 #include "common/statistics/paired.h"
+#include "driver/report/report_html.h"
 #include "driver/report/report_parts.h"
 
 #include <fmt/format.h>
@@ -36,30 +41,6 @@ struct LineBook {
   }
 };
 
-/// What all tools of ours say of a run.
-ReportRun how(const JsonPlace& file, const std::string& name) {
-  ReportRun run;
-  run.title = name;
-  const auto text = [&](const char* key) { return file.holds(key) ? file.at(key).text() : std::string(); };
-  const auto texts = [&](const char* key) {
-    return file.holds(key) ? file.at(key).texts() : std::vector<std::string>();
-  };
-  add_fact(run, "command", command_words(texts("command")));
-  add_fact(run, "busbar", text("version"));
-  add_fact(run, "backend", text("backend"));
-  add_fact(run, "library", text("library"));
-  add_fact(run, "start", text("time"));
-  if (file.holds("nranks")) add_fact(run, "ranks", fmt::format("{}", nranks_of(file)));
-  add_fact(run, "hosts", compress_hosts(texts("where")));
-  add_fact(run, "remarks", texts("remarks"));
-  if (file.has("exit_code")) {
-    add_fact(run, "exit code",
-             file.holds("exit_code") ? fmt::format("{}", file.at("exit_code").whole(0, 255)) : "it did not end");
-  }
-  add_fact(run, "environment", texts("environment"));
-  return run;
-}
-
 /// "slower than default"; for the default itself, and if nobody knows, the bare word.
 std::string difference_words(const JsonPlace& value, const std::string& label) {
   const auto difference = from_word<Difference>(value.text());
@@ -81,10 +62,13 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   common.scope = ranks_words(nranks_of(c), static_cast<std::size_t>(c.at("nnodes").whole(1, kMostRanks)));
   ReportTable table{.title = titled(source, "Fastest settings of " + common.collective),
                     .caption = "Winner: confidently faster than the default, and no other setting beats it.",
-                    .columns = {"size", "winner", "fastest by estimate", "not slower than it", "default loses"}};
+                    .columns = {"size", "winner", "fastest by estimate", "its time", "against the default", "interval",
+                                "not slower than it", "default loses"}};
   LineBook book;
   c.at("sizes").each([&](const JsonPlace& size) {
     const auto nbytes = static_cast<std::uint64_t>(size.at("nbytes").whole(0));
+    const std::string fastest = size.at("fastest_by_estimate").text();
+    ReportPoint first;
     size.at("variants").each([&](const JsonPlace& cell) {
       const std::string label = cell.at("variant").text();
       ReportSeries series = common;
@@ -93,6 +77,11 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
       p.nbytes = nbytes;
       p.wrong = cell.at("wrong").whole(0);
       if (cell.holds("median_s")) p.time_s = cell.at("median_s").seconds();
+      if (cell.holds("ratio")) {
+        p.ratio = cell.at("ratio").at("value").number();
+        if (label != "default") p.ratio_interval = cell.at("ratio").interval_s();
+      }
+      if (label == fastest) first = p;
       if (cell.holds("difference")) p.note = difference_words(cell.at("difference"), label);
       if (p.time_s || *p.wrong > 0) book.like(series).points.push_back(p);
     });
@@ -104,8 +93,11 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
     const double regret = size.holds("regret") ? size.at("regret").number() : 0;
     table.rows.push_back(
         {{},
-         {format_bytes(nbytes), size.at(size.holds("verdict") ? "verdict" : "fastest_by_estimate").text(),
-          size.at("fastest_by_estimate").text(), leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""}});
+         {format_bytes(nbytes), size.at(size.holds("verdict") ? "verdict" : "fastest_by_estimate").text(), fastest,
+          first.time_s ? time_words(*first.time_s) : "", first.ratio ? fmt::format("{:.3f}", *first.ratio) : "",
+          first.ratio_interval ? fmt::format("{:.3f} to {:.3f}", first.ratio_interval->low, first.ratio_interval->high)
+                               : "",
+          leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""}});
   });
   for (ReportSeries& line : book.lines) add_busbw(line, nranks_of(c));
   data.series.insert(data.series.end(), book.lines.begin(), book.lines.end());
@@ -228,6 +220,29 @@ void add_say(ReportData& data, const RunFile& run, const std::string& source) {
 
 }  // namespace
 
+ReportRun run_of_document(const JsonPlace& file, const std::string& name) {
+  ReportRun run;
+  run.title = name;
+  const auto text = [&](const char* key) { return file.holds(key) ? file.at(key).text() : std::string(); };
+  const auto texts = [&](const char* key) {
+    return file.holds(key) ? file.at(key).texts() : std::vector<std::string>();
+  };
+  add_fact(run, "command", command_words(texts("command")));
+  add_fact(run, "busbar", text("version"));
+  add_fact(run, "backend", text("backend"));
+  add_fact(run, "library", text("library"));
+  add_fact(run, "start", text("time"));
+  if (file.holds("nranks")) add_fact(run, "ranks", fmt::format("{}", nranks_of(file)));
+  add_fact(run, "hosts", compress_hosts(texts("where")));
+  add_fact(run, "remarks", texts("remarks"));
+  if (file.has("exit_code")) {
+    add_fact(run, "exit code",
+             file.holds("exit_code") ? fmt::format("{}", file.at("exit_code").whole(0, 255)) : "it did not end");
+  }
+  add_fact(run, "environment", texts("environment"));
+  return run;
+}
+
 void add_run(ReportData& data, const RunFile& run, const std::string& source) {
   if (data.title.empty()) data.title = fmt::format("{}, {}", run.collective, run.library);
   add_say(data, run, source);
@@ -252,15 +267,15 @@ void add_comparisons(ReportData& data, const JsonPlace& file, const std::string&
       wrong > 0 ? fmt::format("WRONG DATA in {} of {} compared cells", wrong, compared)
                 : fmt::format("the library's own choice is confidently beaten at {} of {} sizes", beaten, sizes);
   add_verdict(data, wrong > 0 ? std::optional(Outcome::fail) : std::nullopt, headline, {}, source);
-  data.runs.push_back(how(file, name));
+  data.runs.push_back(run_of_document(file, name));
 }
 
 void add_merged(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source) {
   const std::string collective = file.at("collective").text();
   std::vector<std::string> launches;
   file.at("launches").each([&](const JsonPlace& launch) {
-    launches.push_back(launch.at("file").text() +
-                       (launch.holds("start_time") ? ", " + launch.at("start_time").text() : ""));
+    const std::string start = launch.holds("start_time") ? launch.at("start_time").text() : "";
+    launches.push_back(launch.holds("file") ? launch.at("file").text() + (start.empty() ? "" : ", " + start) : start);
   });
   LineBook book;
   std::int64_t wrong = 0;
@@ -274,7 +289,8 @@ void add_merged(ReportData& data, const JsonPlace& file, const std::string& name
     p.nbytes = cell.nbytes;
     p.wrong = json.at("wrong").whole(0);
     wrong += *p.wrong;
-    if (json.holds("median_s")) p.time_s = json.at("median_s").seconds();
+    const char* const time = json.has("time_s") ? "time_s" : "median_s";  // repeat: the launches' mean
+    if (json.holds(time)) p.time_s = json.at(time).seconds();
     if (json.holds("interval_s")) p.time_interval_s = json.at("interval_s").interval_s();
     book.like(series).points.push_back(p);
   });
@@ -288,12 +304,12 @@ void add_merged(ReportData& data, const JsonPlace& file, const std::string& name
     add_busbw(line, nranks_of(file));
   }
   data.series.insert(data.series.end(), book.lines.begin(), book.lines.end());
-  data.runs.push_back(how(file, name));
+  data.runs.push_back(run_of_document(file, name));
   add_fact(data.runs.back(), "launches", launches);
 }
 
 void add_locate(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source) {
-  data.runs.push_back(how(file, name));
+  data.runs.push_back(run_of_document(file, name));
   if (!file.holds("locate")) {
     add_verdict(data, Outcome::inconclusive, "the search for slow units did not end", {}, source);
     return;
@@ -338,12 +354,117 @@ void add_locate(ReportData& data, const JsonPlace& file, const std::string& name
       matrix.cells.push_back({static_cast<int>(n[0]), static_cast<int>(n[1]), n[2], static_cast<int>(n[3]), one_way});
     });
   }
-  if (data.title.empty()) data.title = fmt::format("Slow {}s among {}", matrix.unit, matrix.units.size());
+  if (data.title.empty()) data.title = fmt::format("Search for slow {}s among {}", matrix.unit, matrix.units.size());
   const Outcome outcome = outcome_of(found.at("outcome"));
   const std::string headline = found.at("headline").text();
   add_verdict(data, outcome, std::string(without_outcome(headline, outcome)), lines, source);
+  if (outcome == Outcome::fail && matrix.unit == "host" && !table.rows.empty()) {
+    data.next.push_back(titled(source, fmt::format("run busbar doctor --local on {0}, then run again without {0}",
+                                                   table.rows.front().cells.front())));
+  }
   data.judged.push_back(std::move(table));
   add_matrices(data, std::move(matrix));
+}
+
+namespace {
+
+constexpr std::size_t kMostColumns = 24;
+constexpr std::array<std::string_view, 4> kOfRun{"command", "where", "remarks", "environment"};
+
+/// "first_median_s" without its unit, as people write it.
+std::string title_of(std::string_view key) {
+  if (key.ends_with("_s")) key.remove_suffix(2);
+  std::string text(key);
+  std::ranges::replace(text, '_', ' ');
+  return text;
+}
+
+/// A value of a table's cell, whose unit its key names; empty for what has no place in a cell.
+std::string cell_words(std::string_view key, const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_number()) {
+    const double number = value.get<double>();
+    if (key.ends_with("_s")) return time_words(number);
+    if (key.ends_with("bytes") && number >= 0 && number < 1e18) return format_bytes(static_cast<std::uint64_t>(number));
+    return value.is_number_integer() ? value.dump() : three_digits(number);
+  }
+  if (value.is_object() && value.contains("low") && value.contains("high")) {
+    return fmt::format("{} to {}", cell_words(key, value["low"]), cell_words(key, value["high"]));
+  }
+  const bool is_list =
+      value.is_array() && std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
+  return is_list ? joined_words(value.get<std::vector<std::string>>(), ", ") : "";
+}
+
+/// A list of objects: a column for each member that fits into a cell.
+ReportTable table_of(const std::string& title, const Json& list) {
+  ReportTable table{.title = title, .columns = {}};
+  for (const Json& item : list) {
+    for (const auto& [key, value] : item.items()) {
+      if (table.columns.size() == kMostColumns) break;
+      if (key != "outcome" && !cell_words(key, value).empty()) add_once(table.columns, key);
+    }
+  }
+  for (const Json& item : list) {
+    ReportTable::Row row{from_word<Outcome>(cell_words("", item.value("outcome", Json()))), {}};
+    for (const std::string& key : table.columns) row.cells.push_back(cell_words(key, item.value(key, Json())));
+    table.rows.push_back(std::move(row));
+  }
+  for (std::string& column : table.columns) column = title_of(column);
+  return table;
+}
+
+/// A cell's busbw and time over the days.
+void add_trend(ReportData& data, const JsonPlace& trend, const std::string& source) {
+  const auto cell = record_at<CellIdentity>(trend);
+  ReportSeries series = series_of(cell, source);
+  series.over_days = true;
+  series.scope = format_bytes(cell.nbytes);
+  series.variant = cell.cell == cell.collective || cell.scope == "all" ? cell.cell : cell.cell + " " + cell.scope;
+  trend.at("points").each([&](const JsonPlace& point) {
+    const auto began = parse_local_timestamp(point.at("time").text());
+    if (!began || *began < 0) return;
+    ReportPoint p;
+    p.nbytes = static_cast<std::uint64_t>(*began);
+    if (point.holds("median_s")) p.time_s = point.at("median_s").seconds();
+    if (point.at("busbw").number_or(0) > 0) p.busbw = point.at("busbw").number();
+    p.note = fmt::format("{}, run {}", point.at("time").text(), point.at("run").whole(0));
+    series.points.push_back(p);
+  });
+  std::ranges::stable_sort(series.points, {}, &ReportPoint::nbytes);
+  if (!series.points.empty()) data.series.push_back(std::move(series));
+}
+
+}  // namespace
+
+void add_document(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source) {
+  const std::string what = title_of(file.at("document").text());
+  const std::string verdict = file.holds("verdict") ? file.at("verdict").text() : "";  // diagnose's
+  std::string headline = file.holds("sentence") ? verdict + ": " + file.at("sentence").text() : "busbar " + what;
+  std::vector<std::string> evidence;
+  ReportRun run = run_of_document(file, name);
+  file.each_member([&](const std::string& key, const JsonPlace& value) {
+    const Json& list = value.json();
+    if (!list.is_array() || list.empty()) return;
+    if (std::ranges::all_of(list, [](const Json& item) { return item.is_object(); })) {
+      data.judged.push_back(table_of(titled(source, title_of(key)), list));
+      headline += fmt::format("; {} {}", list.size(), title_of(key));
+    } else if (list.front().is_string() && !contains(kOfRun, key)) {
+      const std::vector<std::string> texts = value.texts();
+      if (key == "next") data.next.insert(data.next.end(), texts.begin(), texts.end());
+      if (key == "evidence") evidence = texts;
+      add_fact(run, title_of(key), texts);
+    }
+    if (key == "trends") value.each([&](const JsonPlace& trend) { add_trend(data, trend, source); });
+  });
+  if (data.title.empty()) data.title = what;
+  std::optional<Outcome> outcome;
+  if (file.holds("outcome")) outcome = from_word<Outcome>(file.at("outcome").text());
+  if (!verdict.empty()) outcome = outcome_of_exit(static_cast<int>(file.at("exit_code").whole(0, 255)));
+  if (verdict == "UNKNOWN") outcome = Outcome::inconclusive;
+  add_verdict(data, outcome, headline, evidence, source);
+  data.runs.push_back(std::move(run));
 }
 
 }  // namespace busbar

@@ -72,9 +72,15 @@ void add_verdict(ReportData& data, std::optional<Outcome> outcome, const std::st
   } else {
     data.verdict.push_back(own);
   }
+  // The headline of a single culprit is the culprit's line, and a criterion may repeat it.
+  std::vector<std::string> said{headline};
   for (const std::string& line : lines) {
-    // The headline of a single culprit is the culprit's line.
-    if (headline.find(line) == std::string::npos) data.verdict.push_back(titled(source, line));
+    const auto same = [&](const std::string& other) {
+      return other.find(line) != std::string::npos || (other.size() > 16 && line.find(other) != std::string::npos);
+    };
+    if (std::ranges::any_of(said, same)) continue;
+    said.push_back(line);
+    data.verdict.push_back(titled(source, line));
   }
 }
 
@@ -105,6 +111,8 @@ ReportPoint point_of(const Cell& cell, std::string note) {
   if (cell.median_s > 0) p.time_s = cell.median_s;
   p.time_interval_s = cell.interval_s;
   p.wrong = cell.wrong;
+  p.p99_s = cell.p99_s;
+  p.epochs_s = range_of(cell.epoch_medians_s);
   p.note = std::move(note);
   if (cell.stop != StopReason::ci) p.note += fmt::format("{}stopped: {}", p.note.empty() ? "" : ", ", name(cell.stop));
   return p;

@@ -70,10 +70,16 @@ void add_fact(ReportRun& run, std::string_view name, std::vector<std::string> li
 /// the lines are the medians with their intervals. Wrong data is a FAIL; beyond that a benchmark judges nothing. Pure.
 void add_run(ReportData& data, const RunFile& run, const std::string& source);
 
+/// What all our documents say of their run.
+ReportRun run_of_document(const JsonPlace& file, const std::string& name);
+
+/// Any other document of busbar: its verdict, a table of each of its lists, and a history's trends over the days.
+void add_document(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source);
+
 /// `compare -J`: a line per variant, and who wins at which size.
 void add_comparisons(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source);
 
-/// `merge -J`: medians over launches with the interval that only launches give.
+/// `merge -J` and `repeat -J`: one time over launches with the interval that only launches give.
 void add_merged(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source);
 
 /// `locate -J`: who is slow, and the heat map.

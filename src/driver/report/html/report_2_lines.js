@@ -1,8 +1,11 @@
-// Bandwidth and latency over size: two charts of the same lines, one legend, one pointer.
+// Bandwidth, latency and more over size or days: charts of the same lines, one legend, one pointer.
 "use strict";
 (() => {
-  // A point of the data: [bytes, busbw, low, high, time in us, low, high, wrong, note]; null if not known.
+  // A point of the data: [bytes or seconds, busbw, low, high, time in us, low, high, wrong, note, ratio to the default,
+  // low, high, p99 in us, least and most of the epochs]; null if not known.
+  const times = (v) => digits(v) + " \u00d7 the default's time", digits = (v) => String(Number(v.toPrecision(3)));
   const kinds = {
+    ratio: { at: 9, words: times, interval: (low, high) => digits(low) + ", " + digits(high), label: "time against the default" },
     bandwidth: { at: 1, words: busbar.bandwidth, interval: busbar.bandwidths, label: "bus bandwidth" },
     latency: { at: 4, words: busbar.time, interval: busbar.times, label: "time" },
   };
@@ -25,7 +28,16 @@
         if (value >= min && value <= max) ticks.push({ value });
       }
     }
-    return ticks;
+    if (ticks.length > 1) return ticks;
+    let step = 10 ** Math.floor(Math.log10((max - min) / 2));
+    if ((max - min) / step > 8) step *= 4;
+    return Array.from({ length: 9 }, (_, i) => ({ value: (Math.ceil(min / step) + i) * step })).filter((t) => t.value <= max);
+  };
+  const dayOf = (series, seconds) => series.flatMap((s) => s.points).find((p) => p[0] === seconds)[8];
+  const dayTicks = (series) => {
+    const all = [...new Set(series.flatMap((s) => s.points.map((p) => p[0])))].sort((a, b) => a - b);
+    const apart = (all[all.length - 1] - all[0]) / 5;
+    return all.filter((x, i) => { const free = i === 0 || x - all.last >= apart; if (free) all.last = x; return free; }).map((value) => ({ value }));
   };
 
   const pointerLine = {
@@ -55,11 +67,14 @@
     return `rgba(${n >> 16}, ${(n >> 8) & 255}, ${n & 255}, ${share})`;
   };
 
-  // Three datasets a line: the band's lower edge, its upper edge filled down to it, and the line itself.
+  // Six datasets a line: the band's lower edge, its upper edge filled down to it, the line itself; of times also the
+  // edges of what the epochs span, in a lighter shade, and the dotted line of p99.
+  const kSets = 6;
   const datasets = (series, kind) => series.flatMap((s, i) => {
     const look = busbar.look(s, i), colour = busbar.colour(look.colour);
     const points = s.points.filter((p) => p[0] > 0 && p[kind.at] > 0);
-    const edge = (k) => points.filter((p) => p[kind.at + k] > 0).map((p) => ({ x: p[0], y: p[kind.at + k] }));
+    const column = (at) => points.filter((p) => p[at] > 0).map((p) => ({ x: p[0], y: p[at] }));
+    const edge = (k) => column(kind.at + k), ofTimes = (at) => (kind === kinds.latency ? column(at) : []);
     const band = { pointRadius: 0, borderWidth: 0, tension: 0, hidden: s.off === true };
     return [
       { ...band, data: edge(1), fill: false },
@@ -72,25 +87,32 @@
         pointBackgroundColor: colour, pointBorderColor: points.map((p) => (p[7] > 0 ? busbar.colour("fail") : colour)),
         pointBorderWidth: points.map((p) => (p[7] > 0 ? 3 : /cross|star/.test(look.mark) ? 1.8 : 1)),
       },
+      { ...band, data: ofTimes(13), fill: false },
+      { ...band, data: ofTimes(14), fill: "-1", backgroundColor: transparent(colour, 0.1) },
+      { ...band, data: ofTimes(12), fill: false, borderColor: colour, borderWidth: 1, borderDash: [1, 4] },
     ];
   });
 
-  const axes = (series, kind, linear) => {
+  const axes = (series, kind, linear, days) => {
     const points = series.flatMap((s) => s.points);
     const x = range(points.filter((p) => p[kind.at] > 0).map((p) => p[0]), 1.25);
-    const y = range(points.flatMap((p) => [p[kind.at], p[kind.at + 1], p[kind.at + 2]]), 1.2);
+    const spread = (p) => (kind === kinds.latency ? p.slice(12, 15) : []);
+    const y = range(points.flatMap((p) => [p[kind.at], p[kind.at + 1], p[kind.at + 2], ...spread(p)]), kind === kinds.ratio ? 1.05 : 1.2);
     const style = () => ({
       grid: { color: busbar.colour("grid"), borderColor: busbar.colour("rule"), tickLength: 4 },
     });
     const ticks = () => ({ color: busbar.colour("faint"), font: { size: busbar.fontSize() }, maxRotation: 0, autoSkip: false });
     return {
-      x: {
+      x: days ? {
+        type: "linear", grace: "3%", ...style(), afterBuildTicks: (axis) => { axis.ticks = dayTicks(series); },
+        ticks: { ...ticks(), callback: (v) => dayOf(series, v).slice(0, 10) },
+      } : {
         type: "logarithmic", ...x, ...style(), afterBuildTicks: (axis) => { axis.ticks = sizeTicks(axis.min, axis.max); },
         ticks: { ...ticks(), callback: (v) => busbar.bytes(v).replace("iB", "").replace(" ", "\u2009") },
         title: { display: true, text: "size [bytes]", color: busbar.colour("faint"), font: { size: busbar.fontSize() } },
       },
       y: {
-        ...style(), ticks: { ...ticks(), callback: (v) => kind.at === 1 ? String(Number(v.toPrecision(3))) : busbar.timeTick(v) },
+        ...style(), ticks: { ...ticks(), callback: (v) => kind === kinds.latency ? busbar.timeTick(v) : digits(v) },
         ...(linear ? { type: "linear", min: 0, max: undefined } : {
           type: "logarithmic", ...y, afterBuildTicks: (axis) => { axis.ticks = valueTicks(axis.min, axis.max); },
         }),
@@ -98,11 +120,11 @@
     };
   };
 
-  const options = (series, kind, linear) => ({
+  const options = (series, kind, linear, days) => ({
     responsive: true, maintainAspectRatio: false, animation: false, events: [], normalized: true, parsing: false,
     devicePixelRatio: busbar.printing ? 3 : Math.max(window.devicePixelRatio || 1, 2),
     plugins: { legend: { display: false }, tooltip: { enabled: false }, decimation: { enabled: false } },
-    scales: axes(series, kind, linear && kind === kinds.bandwidth),
+    scales: axes(series, kind, linear && kind === kinds.bandwidth, days),
   });
 
   const wordsFor = (p, kind) => {
@@ -111,17 +133,19 @@
     if (p[kind.at + 1] !== null && p[kind.at + 2] !== null) {
       text += ` [${kind.interval(p[kind.at + 1], p[kind.at + 2])}]`;
     }
+    if (kind === kinds.latency && p[12] > 0) text += `, p99 ${busbar.time(p[12])}`;
     if (p[7] > 0) text += `; ${p[7]} WRONG elements`;
     return p[8] ? text + "; " + p[8] : text;
   };
 
   const setUp = (section, index) => {
-    const { series } = busbar.data.charts[index];
+    const { series, days } = busbar.data.charts[index], where = (x) => (days ? dayOf(series, x).slice(0, 16) : busbar.bytes(x));
     const legend = section.querySelector(".legend"), readout = section.querySelector(".readout");
-    const sides = [...section.querySelectorAll("figure")].map((figure) => {
+    const has = ({ at }) => series.some((s) => s.points.some((p) => p[at] > 0));
+    const sides = [...section.querySelectorAll("figure")].filter((f) => has(kinds[f.dataset.kind]) || f.remove()).map((figure) => {
       const kind = kinds[figure.dataset.kind], canvas = figure.querySelector("canvas");
       const chart = new Chart(canvas, {
-        type: "line", data: { datasets: datasets(series, kind) }, options: options(series, kind), plugins: [pointerLine],
+        type: "line", data: { datasets: datasets(series, kind) }, options: options(series, kind, false, days), plugins: [pointerLine],
       });
       return { figure, kind, canvas, chart, tip: busbar.tip(figure.querySelector(".plot")) };
     });
@@ -141,8 +165,8 @@
       current = size;
       for (const other of sides) { other.chart.pointerAt = size; other.chart.draw(); if (other !== side) other.tip.hide(); }
       const rows = rowsAt(size, side.kind), x = side.chart.scales.x.getPixelForValue(size);
-      side.tip.show(x, y, busbar.bytes(size), rows);
-      if (speak) readout.textContent = `${busbar.bytes(size)}, ${side.kind.label}: ${rows.map((r) => `${r.name}: ${r.value}`).join("; ")}`;
+      side.tip.show(x, y, where(size), rows);
+      if (speak) readout.textContent = `${where(size)}, ${side.kind.label}: ${rows.map((r) => `${r.name}: ${r.value}`).join("; ")}`;
     };
 
     for (const side of sides) {
@@ -174,7 +198,7 @@
         label.classList.toggle("off", s.off);
         hide();
         for (const { chart } of sides) {
-          for (let k = 0; k < 3; ++k) chart.setDatasetVisibility(3 * i + k, !s.off);
+          for (let k = 0; k < kSets; ++k) chart.setDatasetVisibility(kSets * i + k, !s.off);
           chart.update("none");
         }
       });
@@ -186,7 +210,7 @@
     const redraw = () => {
       for (const { chart, kind } of sides) {
         chart.data.datasets = datasets(series, kind);
-        chart.options = options(series, kind, linear);
+        chart.options = options(series, kind, linear, days);
         chart.update("none");
       }
     };
