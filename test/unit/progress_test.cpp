@@ -92,3 +92,9 @@ TEST_CASE("A pass says how many cells are done and how long it may take", "[prog
   const std::string third = "pass 3, 1 of 4 cells done, 2 s of at most 10 s";
   CHECK(read_text(name) == first + blank(first) + third + blank(third));
 }
+
+TEST_CASE("Outcomes are colored, and only as whole words", "[progress][unit]") {
+  CHECK(coloured("PASS: 8 hosts, n-OK, BYPASS\n") == "\033[1;32mPASS\033[0m: 8 hosts, n-OK, BYPASS\n");
+  CHECK(coloured(" : 0 OK") == " : 0 \033[1;32mOK\033[0m");
+  CHECK(coloured("7 FAILED.") == "7 \033[1;31mFAILED\033[0m.");
+}

@@ -1,14 +1,51 @@
 #include "common/output/progress.h"
 
+#include "common/base/say.h"
 #include "common/base/text.h"
+#include "common/processes/launcher.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace busbar {
+
+bool is_on_terminal(int fd) {
+  const char* const term = std::getenv("TERM");
+  if (term == nullptr || *term == '\0' || std::string_view(term) == "dumb") return false;
+  if (!detect_launch().launched()) return ::isatty(fd) == 1;
+  // A rank writes into its launcher's pipe, or its pseudo-terminal, wherever that leads then.
+  std::error_code unknown;
+  const std::string end = std::filesystem::read_symlink(fmt::format("/proc/{}/fd/{}", ::getppid(), fd), unknown);
+  return end.starts_with("/dev/pts/") || end.starts_with("/dev/tty");
+}
+
+std::string coloured(std::string_view text) {
+  // Green, yellow, red, magenta.
+  constexpr std::array<std::string_view, 4> kWords{" PASS OK ", " WARN SKIP ", " FAIL FAILED WRONG ",
+                                                   " INCONCLUSIVE UNKNOWN "};
+  constexpr std::array kCodes{32, 33, 31, 35};
+  const auto in_word = [](char c) { return c == '_' || c == '-' || std::isalnum(static_cast<unsigned char>(c)); };
+  std::string result;
+  for (auto left = text.begin(); left != text.end();) {
+    const bool begins = in_word(*left);
+    const auto end = std::find_if(left, text.end(), [&](char c) { return in_word(c) != begins; });
+    const std::string_view part(left, end);
+    const auto* const words = std::ranges::find_if(
+        kWords, [&](std::string_view list) { return begins && list.find(fmt::format(" {} ", part)) != list.npos; });
+    const auto code = static_cast<std::size_t>(words - kWords.begin());
+    result += code == kWords.size() ? std::string(part) : fmt::format("\033[1;{}m{}\033[0m", kCodes.at(code), part);
+    left = end;
+  }
+  return result;
+}
 
 void TerminalLine::show(const std::string& text) {
   constexpr std::size_t kMaxLine = 119;
@@ -20,11 +57,18 @@ void TerminalLine::show(const std::string& text) {
   shown_ = line.size();
 }
 
-// Spaces instead of an escape sequence: they work on every terminal.
+void TerminalLine::tell(const std::string& text) {
+  if (enabled_) return show(text);
+  say("{}", text);
+}
+
+// Spaces instead of an escape sequence: they work on every terminal. On stdout if both end on one, because a launcher
+// may pass on the table that follows before what it finds on stderr.
 void TerminalLine::erase() {
   if (shown_ == 0) return;
-  fmt::print(out_, "\r{:{}}\r", "", shown_);
-  std::fflush(out_);
+  std::FILE* const out = out_ == stderr && is_on_terminal(STDOUT_FILENO) ? stdout : out_;
+  fmt::print(out, "\r{:{}}\r", "", shown_);
+  std::fflush(out);
   shown_ = 0;
 }
 
@@ -78,8 +122,6 @@ std::string pass_line(int pass, int cells_done, int cells, double elapsed_s, dou
                      duration_text(elapsed_s), duration_text(max_s))
       .substr(0, kMaxLine);
 }
-
-bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) == 1; }
 
 Progress::Progress(const Plan& plan, int cycles, bool enabled, std::FILE* out, Clock::time_point start)
     : line_(enabled, out), start_(start) {

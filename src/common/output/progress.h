@@ -2,25 +2,35 @@
 
 #include "common/measure/plan.h"
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdio>
 #include <string>
+#include <string_view>
 
 namespace busbar {
 
-/// Whether a person watches stderr.
-bool stderr_is_terminal();
+/// Whether a person sees on a terminal that is not dumb what this process writes to descriptor 1 or 2, itself or
+/// through a launcher on this host.
+bool is_on_terminal(int fd);
+
+/// The text with its outcomes in color ("PASS", "FAILED", "WRONG"), for a terminal.
+std::string coloured(std::string_view text);
 
 /// One line on stderr that is rewritten in place, if a person watches; otherwise nothing. Call erase() before printing
 /// anything else, to stdout too: both usually end on one terminal.
 class TerminalLine {
  public:
-  explicit TerminalLine(bool enabled = stderr_is_terminal(), std::FILE* out = stderr) : enabled_(enabled), out_(out) {}
+  explicit TerminalLine(bool enabled = is_on_terminal(STDERR_FILENO), std::FILE* out = stderr)
+      : enabled_(enabled), out_(out) {}
   TerminalLine(const TerminalLine&) = delete;
   TerminalLine& operator=(const TerminalLine&) = delete;
   ~TerminalLine() { erase(); }
 
   void show(const std::string& text);
+  /// The same, and a message of its own where no person watches.
+  void tell(const std::string& text);
   void erase();
 
  private:

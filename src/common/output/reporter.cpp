@@ -55,7 +55,7 @@ void Reporter::start() {
   if (json_) say_other_name(config.output_file, json_->path());
   if (csv_) say_other_name(config.csv, csv_->path());
   if (samples_) say_other_name(config.samples_file, samples_->path());
-  progress_ = std::make_unique<Progress>(plan_, config.run_cycles, stderr_is_terminal());
+  progress_ = std::make_unique<Progress>(plan_, config.run_cycles, is_on_terminal(STDERR_FILENO));
   write_stderr(skip_text(plan_));
   if (const auto warning = plan_warning(plan_, config, traits_of(info_.backend).assumed_busbw)) {
     say("{}", *warning);
@@ -127,6 +127,10 @@ bool Reporter::end(const Summary& summary, ExitCode code) {
   if (plan_.cases.empty()) {
     to_table("# Nothing was measured: every row was skipped, for the reasons on stderr\n");
     say("nothing was measured: every row was skipped");
+  }
+  if (!summary.bandwidth_okay.value_or(true)) {
+    say("the average bus bandwidth of {:g} GB/s is below nine tenths of NCCL_TESTS_MIN_BW, {:g} GB/s",
+        summary.mean_busbw, info_.config.min_bw.value_or(0));
   }
   to_table(notes_.text(summary.disturbance) + table_footer(info_, summary));
   if (samples_) samples_->flush();

@@ -4,12 +4,15 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
+#include "common/output/progress.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 namespace busbar {
@@ -356,10 +359,11 @@ std::string table_footer(const RunInfo& info, const Summary& summary) {
   return text;
 }
 
-bool write_stdout(std::string_view text) { return write_document(without_controls(text, true)); }
-
-bool write_document(std::string_view text) {
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+bool write_stdout(std::string_view text) {
+  const char* const plain = std::getenv("NO_COLOR");
+  const bool in_color = (plain == nullptr || *plain == '\0') && is_on_terminal(STDOUT_FILENO);
+  const std::string safe = without_controls(text, true), shown = in_color ? coloured(safe) : safe;
+  return std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && std::fflush(stdout) == 0;
 }
 
 }  // namespace busbar

@@ -42,7 +42,5 @@ std::string table_footer(const RunInfo& info, const Summary& summary);
 /// Writes `text` to stdout at once, without terminal control characters; false if stdout does not take it (disk full,
 /// closed).
 bool write_stdout(std::string_view text);
-/// The same for a file that goes to stdout unchanged.
-bool write_document(std::string_view text);
 
 }  // namespace busbar

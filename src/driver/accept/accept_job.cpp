@@ -11,6 +11,7 @@
 #include "common/measure/small_operation.h"
 #include "common/measure/stat_runner.h"
 #include "common/output/format.h"
+#include "common/output/progress.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
@@ -418,6 +419,7 @@ class RankSteps : public StepRunner {
     } else {
       ids = measure(result, pending, repetition, left_s);
     }
+    line_.erase();
     job_.watchdog().rest();
     if (repetition == 0 || is_part()) result.done.insert(result.done.end(), ids.begin(), ids.end());
     return ids;
@@ -458,11 +460,11 @@ class RankSteps : public StepRunner {
         bytes += opened->bytes();
         if (!cells.empty() && bytes > opened->free_bytes()) break;
         cells.push_back(std::move(opened));
+        report(step, repetition);
         opened_ids.push_back(step.id);
       } else {
         measured.skipped.push_back({cell.name, stage, "all", "", "", why});
       }
-      report(step, repetition);
       ids.push_back(step.id);
     }
     if (!cells.empty())
@@ -475,11 +477,12 @@ class RankSteps : public StepRunner {
     return ids;
   }
 
-  void report(const AcceptStep& step, int repetition) const {
+  void report(const AcceptStep& step, int repetition) {
     if (!job_.is_root() || is_part()) return;
-    say("{}{}", step.id, repetition > 0 ? fmt::format(", repetition {}", repetition) : "");
+    line_.report(fmt::format("{}{}", step.id, repetition > 0 ? fmt::format(", repetition {}", repetition) : ""));
   }
 
+  TerminalLine line_;
   const AcceptOptions& options_;
   Job& job_;
   const Comm& world_;

@@ -200,10 +200,7 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
     files.open(arguments.output, result_of_run(info, run), "locate", started);
     started.keep();
   });
-  run = run_search(job, *opened.backend, config, run.options, [&](const std::string& text) {
-    if (stderr_is_terminal()) return line.show(text);
-    say("{}", text);
-  });
+  run = run_search(job, *opened.backend, config, run.options, [&](const std::string& text) { line.report(text); });
   const ExitCode code = exit_code(run.outcome);
   job.watchdog().begin_step(Phase::output, "writing the results");
   bool complete = true;
