@@ -4,7 +4,8 @@ the options.
 
     packaging/manual.py BUILDDIR OUTDIR [VERSION]
 
-writes OUTDIR/man1/*.1, OUTDIR/bash/* (a file per program) and OUTDIR/zsh/_busbar."""
+writes OUTDIR/man1/*.1, OUTDIR/bash/* (a file per program, and for mpirun and mpiexec, which complete what they launch)
+and OUTDIR/zsh/_busbar."""
 
 import os
 import pathlib
@@ -17,6 +18,12 @@ OPTION = re.compile(r"^ {2,6}(?P<names>-{1,2}[\w-]+(?:, -{1,2}[\w-]+)*)(?P<argum
 ANY_OPTION = re.compile(r"(?<![\w=/-])(--?[a-zA-Z][\w-]*)")
 COMM = "comm_perf"
 FOREIGN = {"-n", "-np", "--hostfile"}  # of launchers, in examples
+LAUNCHERS = ["mpirun", "mpiexec", "srun"]
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+COLLECTIVES = re.findall(r"^ +COLLECTIVE\((\w+),", (ROOT / "src/collectives/collective_list.h").read_text(encoding="utf-8"),
+                         re.MULTILINE)
+PLANS = sorted(path.stem for path in (ROOT / "configs").glob("*.yaml") if "\nstages:" in path.read_text(encoding="utf-8"))
+SETTING = re.compile(r"\b(?:NCCL_[A-Z]+|(?:ompi|mpich|gloo|nccl)\.\w+|device)(?=[=,; ])")  # in the help of compare
 
 
 class Option:
@@ -27,7 +34,13 @@ class Option:
     def choices(self):
         """The words between bars: out|in|both."""
         words = self.argument.strip(" =[]").split("|")
-        return words if len(words) > 1 else []
+        return words if len(words) > 1 else self.items
+
+    @property
+    def items(self):
+        """The words of a list with commas: "sum prod max, a comma list, or all"."""
+        listed = re.search(r"([a-z0-9 ]+), a comma list", self.text if isinstance(self.text, str) else "")
+        return [*listed[1].split(), "all"] if listed else []
 
     @property
     def takes_file(self):
@@ -123,7 +136,14 @@ def bash_values(options, indent):
     lines = []
     for option in options:
         names = "|".join(option.names)
-        if option.choices:
+        if option.items:
+            words = " ".join(option.items)
+            lines.append(f'{indent}{names}) COMPREPLY=($(compgen -P "${{cur%"${{cur##*,}}"}}" -W "{words}" -- '
+                         '"${cur##*,}")); return ;;')
+        elif option.names == ["--vary"]:
+            lines.append(f'{indent}{names}) compopt -o nospace; COMPREPLY=($(compgen -W "{{settings}}" -- "$cur")); '
+                         "return ;;")
+        elif option.choices:
             words = " ".join(option.choices)
             lines.append(f'{indent}{names}) COMPREPLY=($(compgen -W "{words}" -- "$cur")); return ;;')
         elif option.takes_file:
@@ -146,16 +166,57 @@ def bash_perf(name, text):
                       f"complete -F _{name} {name}", ""])
 
 
-def bash_busbar(helps):
+def plain_words(name, helps):
+    """What a subcommand takes besides options and files."""
+    return {"accept": PLANS, "compare": COLLECTIVES, "fingerprint": COLLECTIVES, "help": list(helps),
+            "history": re.findall(r"busbar history (\w+)", helps["history"])}.get(name, [])
+
+
+def settings_of(help_text):
+    return " ".join(f"{name}=" for name in dict.fromkeys(SETTING.findall(help_text)))
+
+
+# A program of ours among the words of a launcher's command line gets the words from itself on.
+LAUNCHED = r"""_busbar_launched() {
+  local i name
+  for ((i = 1; i < COMP_CWORD; i++)); do
+    name=${COMP_WORDS[i]##*/}
+    [[ $name == busbar || $name == *_perf ]] || continue
+    if [[ $name != busbar ]] && ! declare -F "_$name" >/dev/null; then
+      source "$_busbar_completions/$name" 2>/dev/null || return
+    fi
+    COMP_WORDS=("${COMP_WORDS[@]:i}")
+    ((COMP_CWORD -= i))
+    "_$name"
+    return
+  done
+}
+_busbar_completions=${BASH_SOURCE[0]%/*}
+for _busbar_launcher in @LAUNCHERS@; do
+  complete -p "$_busbar_launcher" &>/dev/null || complete -o default -F _busbar_launched "$_busbar_launcher"
+done
+unset _busbar_launcher
+""".replace("@LAUNCHERS@", " ".join(LAUNCHERS))
+
+
+def bash_busbar(helps, perf_text):
     lines = ["# bash completion of busbar: made by packaging/manual.py", "_busbar() {",
              '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD - 1]}"',
-             "  if ((COMP_CWORD == 1)); then", f'    COMPREPLY=($(compgen -W "{" ".join(helps)} --help --version" -- '
-             '"$cur"))', "    return", "  fi", "  case ${COMP_WORDS[1]} in"]
+             "  if ((COMP_CWORD == 1)); then", f'    COMPREPLY=($(compgen -W "{" ".join(helps)} help --help --version '
+             '--licenses" -- "$cur"))', "    return", "  fi", "  case ${COMP_WORDS[1]} in",
+             f'    help) COMPREPLY=($(compgen -W "{" ".join(helps)}" -- "$cur")) ;;']
     for name, text in helps.items():
-        lines += [f"    {name})", "      case $prev in", *bash_values(all_options(text)[0], "        "), "      esac",
-                  '      [[ $cur == -* ]] || compopt -o default',
-                  f'      COMPREPLY=($(compgen -W "{" ".join(words_of(text))}" -- "$cur")) ;;']
-    return "\n".join([*lines, "  esac", "}", "complete -F _busbar busbar", ""])
+        lines += [f"    {name})"]
+        if name == "repeat":
+            lines += ["      local i", "      for ((i = 2; i < COMP_CWORD; i++)); do",
+                      "        [[ ${COMP_WORDS[i]} == *_perf ]] && _busbar_launched && return", "      done"]
+        declared, also = all_options(text)
+        shared = [option for option in all_options(perf_text)[0] if option.choices and set(option.names) & set(also)]
+        lines += ["      case $prev in",
+                  *(line.replace("{settings}", settings_of(text)) for line in bash_values(declared + shared, " " * 8)),
+                  "      esac", '      [[ $cur == -* ]] || compopt -o default',
+                  f'      COMPREPLY=($(compgen -W "{" ".join(words_of(text) + plain_words(name, helps))}" -- "$cur")) ;;']
+    return "\n".join([*lines, "  esac", "}", "complete -F _busbar busbar", LAUNCHED])
 
 
 def zsh_quoted(text):
@@ -181,12 +242,18 @@ def zsh_specs(text, indent):
 
 
 def zsh_file(summaries, helps, perf_text, perfs, comm_text):
-    lines = [f"#compdef busbar {' '.join(perfs)} {COMM}", "# Made by packaging/manual.py", ""]
+    lines = [f"#compdef busbar {' '.join([*perfs, COMM, *LAUNCHERS])}", "# Made by packaging/manual.py", ""]
     for name, text in (("perf", perf_text), (COMM, comm_text)):
         lines += [f"_busbar_{name}() {{", "  _arguments \\", *zsh_specs(text, "    "), "    && return 0", "}", ""]
     for name, text in helps.items():
-        lines += [f"_busbar_{name}() {{", "  _arguments \\", *zsh_specs(text, "    "), "    '*:file:_files'", "}", ""]
-    lines += [f'if [[ $service == {COMM} ]]; then', f"  _busbar_{COMM}", "  return", "fi",
+        words = " ".join(plain_words(name, helps))
+        rest = f"'*:word:{{ compadd {words}; _files }}'" if words else "'*:file:_files'"
+        lines += [f"_busbar_{name}() {{", "  _arguments \\", *zsh_specs(text, "    "), f"    {rest}", "}", ""]
+    lines += [f"if [[ $service == ({'|'.join(LAUNCHERS)}) ]]; then", "  local i", "  for ((i = 2; i < CURRENT; i++)); do",
+              "    if [[ ${words[i]:t} == (busbar|*_perf) ]]; then", "      shift $((i - 1)) words",
+              "      ((CURRENT -= i - 1))", "      service=${words[1]:t}", '      _busbar "$@"', "      return", "    fi",
+              "  done", "  _default", "  return", "fi",
+              f'if [[ $service == {COMM} ]]; then', f"  _busbar_{COMM}", "  return", "fi",
               'if [[ $service != busbar ]]; then', "  _busbar_perf", "  return", "fi",
               "if ((CURRENT == 2)); then", "  local -a subcommands=(",
               *(f"    {zsh_quoted(name + ':' + text.replace(':', ' '))}" for name, text in summaries.items()), "  )",
@@ -200,9 +267,7 @@ def main(build, out, version):
     top = help_of(build, "busbar")
     summaries = dict(re.findall(r"^  (\w+) {2,}(\S.*)$", top, re.MULTILINE))
     helps = {name: help_of(build, "busbar", name) for name in summaries}
-    collectives = pathlib.Path(__file__).resolve().parents[1] / "src/collectives/collective_list.h"
-    perfs = [f"{name}_perf" for name in re.findall(r"^ +COLLECTIVE\((\w+),", collectives.read_text(encoding="utf-8"),
-                                                   re.MULTILINE)]
+    perfs = [f"{name}_perf" for name in COLLECTIVES]
     perf_text = help_of(build, perfs[0])
     comm_text = help_of(build, COMM)
     pages = ["busbar", *(f"busbar-{name}" for name in helps), perfs[0], COMM]
@@ -222,7 +287,9 @@ def main(build, out, version):
         write(f"bash/{name}", bash_perf(name, perf_text))
     write(f"man1/{COMM}.1", man_page(COMM, "time the making, use and end of communicators", comm_text, version, pages))
     write(f"bash/{COMM}", bash_perf(COMM, comm_text))
-    write("bash/busbar", bash_busbar(helps))
+    write("bash/busbar", bash_busbar(helps, perf_text))
+    for name in LAUNCHERS[:2]:  # Slurm may have a file for srun
+        write(f"bash/{name}", 'source "${BASH_SOURCE[0]%/*}/busbar"\n')
     write("zsh/_busbar", zsh_file(summaries, helps, perf_text, perfs, comm_text))
 
 

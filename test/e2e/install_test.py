@@ -32,12 +32,12 @@ def subcommands():
     return re.findall(r"^  (\w+) {2,}\S", help_of(BUSBAR), re.MULTILINE)
 
 
-def completed(words, name):
+def completed(words, name, function=None):
     """What bash offers behind these words, with name's completion loaded."""
     line = " ".join(words)
     script = f'''source {os.path.join(MANUAL, "bash", name)}
 COMP_WORDS=({line} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); compopt() {{ :; }}
-_{name}; printf '%s\\n' "${{COMPREPLY[@]}}"'''
+_{function or name}; printf '%s\\n' "${{COMPREPLY[@]}}"'''
     done = subprocess.run(["bash", "-c", script], check=True, text=True, stdout=subprocess.PIPE)
     return done.stdout.split()
 
@@ -68,7 +68,24 @@ class Manual(suite.Case):
         self.assertEqual(completed(["all_reduce_perf", "--placement"], "all_reduce_perf"), ["out", "in", "both"])
         self.assertEqual(completed(["busbar", "locate", "--unit"], "busbar"), ["host", "rank"])
         self.assertEqual(completed(["busbar", "locate", "--looks"], "busbar"), [])
-        self.assertLessEqual(set(subcommands()), set(completed(["busbar"], "busbar")))
+        self.assertLessEqual(set(subcommands()) | {"help", "--licenses"}, set(completed(["busbar"], "busbar")))
+        for words, offered in ((["accept"], "health-check"), (["compare"], "all_reduce"), (["fingerprint"], "scatter"),
+                               (["history"], "trend"), (["help"], "diagnose"), (["compare", "--vary"], "NCCL_ALGO="),
+                               (["compare", "-d"], "bfloat16")):
+            self.assertIn(offered, completed(["busbar", *words], "busbar"), words)
+        for option, last in (("-o", "all"), ("-d", "f8e5m2")):
+            self.assertIn(last, completed(["all_reduce_perf", option], "all_reduce_perf"))
+
+    def test_programs_are_completed_behind_launchers_too(self):
+        for launcher in ("mpirun", "srun"):
+            for words, offered in ((["all_reduce_perf", "--placement"], "both"), (["./busbar", "locate", "--unit"], "host"),
+                                   (["busbar"], "accept"), (["comm_perf"], "--stat")):
+                self.assertIn(offered, completed([launcher, "-n", "2", *words], "busbar", "busbar_launched"), words)
+        self.assertEqual(completed(["mpirun", "-n", "2", "other"], "busbar", "busbar_launched"), [])
+        self.assertIn("both", completed(["busbar", "repeat", "all_reduce_perf", "--placement"], "busbar"))
+        listed = subprocess.run(["bash", "-c", f"source {os.path.join(MANUAL, 'bash', 'mpirun')}; complete -p mpirun"],
+                                check=True, text=True, stdout=subprocess.PIPE).stdout
+        self.assertIn("_busbar_launched", listed)
 
     def test_zsh_has_them_too(self):
         text = text_of(MANUAL, "zsh", "_busbar")
