@@ -37,7 +37,7 @@ MAKE = {
     "compare": "mpirun -n 2 busbar compare all_reduce -b 64 -e 1M -f 4 --vary ompi.algorithm=recursive_doubling,ring",
     "wrong": "mpirun -n 4 all_reduce_perf -b 64K -e 64K -w 0 -n 1 --inject rank=1,op=2,kind=drop",
     "mismatch": "mpirun -n 8 all_reduce_perf -b 8 -e 8 -w 0 -n 1 --paranoid --inject rank=3,op=3,kind=count",
-    "repeat": f"busbar repeat --rel-ci 5% -- mpirun -n 2 all_reduce_perf -b 64K -e 1M -f 4 {STAT}",
+    "repeat": f"busbar repeat --rel-ci 5% mpirun -n 2 all_reduce_perf -b 64K -e 1M -f 4 {STAT}",
     "merge": f"for n in 1 2 3 4 5 6; do mpirun -n 2 all_reduce_perf -b 64K -e 1M -f 4 {STAT} -J run-$n.json; done "
              ">/dev/null; busbar merge run-*.json",
     "fingerprint": 'busbar fingerprint all_reduce -b 64K --launch "mpirun -n 4"',
