@@ -488,7 +488,7 @@ TEST_CASE("Whatever busbar wrote has a report: one number over launches, tables,
   REQUIRE(lives.judged.size() == 1);
   CHECK(lives.judged[0].columns == std::vector<std::string>{"step", "first", "interval", "samples", "skipped"});
   CHECK(lives.judged[0].rows[0].cells == std::vector<std::string>{"create", "2.00 ms", "1.00 s to 2.00 s", "20", ""});
-  CHECK(lives.headline == "busbar communicators; 2 steps");
+  CHECK(lives.headline == "busbar communicators; steps: 2");
 
   const ReportData diagnosed = read_report_files({{"d.json", R"({"document": "diagnosis", "schema": 3,
     "verdict": "PROCESS_DEAD", "sentence": "rank 1 is gone", "exit_code": 3, "next": ["look at n1"],

@@ -220,10 +220,8 @@ CommandLine scan_arguments(int argc, const char* const* argv, std::span<const Ow
 CommandLine scan_arguments(int argc, const char* const* argv) {
   CommandLine line = scan_arguments(argc, argv, {});
   if (line.action == CommandLine::Action::run && !line.words.empty()) {
-    const bool is_file = line.words[0].ends_with(".json");
-    fail(fmt::format("unexpected argument {}: {}", in_quotes(line.words[0]),
-                     is_file ? "give a result file as -J FILE.json or --json=FILE.json"
-                             : "a value follows its option, as in -b 8M"));
+    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M or --json=FILE.json",
+                     in_quotes(line.words[0])));
   }
   return line;
 }

@@ -71,7 +71,7 @@ ReportTable criteria_table(const AcceptResult& result, const std::string& source
                     .columns = {"criterion", "cell", "on", "size", "found", "wanted", "why"}};
   for (const CriterionResult& c : not_passed(result.criteria)) {
     std::string why = c.reason;
-    if (!c.hosts.empty() && why.find(c.hosts.front()) == std::string::npos) {
+    if (!c.hosts.empty() && (why + c.found).find(c.hosts.front()) == std::string::npos) {
       why += (why.empty() ? "" : "; ") + compress_hosts(c.hosts);
     }
     table.rows.push_back(row_of(c));

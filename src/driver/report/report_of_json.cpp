@@ -375,7 +375,7 @@ constexpr std::array<std::string_view, 4> kOfRun{"command", "where", "remarks", 
 std::string title_of(std::string_view key) {
   if (key.ends_with("_s")) key.remove_suffix(2);
   std::string text(key);
-  std::ranges::replace(text, '_', ' ');
+  for (char& c : text) c = c == '_' || c == '-' ? ' ' : c;
   return text;
 }
 
@@ -421,7 +421,7 @@ void add_trend(ReportData& data, const JsonPlace& trend, const std::string& sour
   ReportSeries series = series_of(cell, source);
   series.over_days = true;
   series.scope = format_bytes(cell.nbytes);
-  series.variant = cell.cell == cell.collective || cell.scope == "all" ? cell.cell : cell.cell + " " + cell.scope;
+  series.variant = cell.cell + " " + cell.scope + (trend.holds("setup") ? ", " + trend.at("setup").text() : "");
   trend.at("points").each([&](const JsonPlace& point) {
     const auto began = parse_local_timestamp(point.at("time").text());
     if (!began || *began < 0) return;
@@ -433,7 +433,7 @@ void add_trend(ReportData& data, const JsonPlace& trend, const std::string& sour
     series.points.push_back(p);
   });
   std::ranges::stable_sort(series.points, {}, &ReportPoint::nbytes);
-  if (!series.points.empty()) data.series.push_back(std::move(series));
+  if (series.points.size() > 1) data.series.push_back(std::move(series));
 }
 
 }  // namespace
@@ -448,8 +448,8 @@ void add_document(ReportData& data, const JsonPlace& file, const std::string& na
     const Json& list = value.json();
     if (!list.is_array() || list.empty()) return;
     if (std::ranges::all_of(list, [](const Json& item) { return item.is_object(); })) {
-      data.judged.push_back(table_of(titled(source, title_of(key)), list));
-      headline += fmt::format("; {} {}", list.size(), title_of(key));
+      (key == "trends" ? data.details : data.judged).push_back(table_of(titled(source, title_of(key)), list));
+      headline += fmt::format("; {}: {}", title_of(key), list.size());
     } else if (list.front().is_string() && !contains(kOfRun, key)) {
       const std::vector<std::string> texts = value.texts();
       if (key == "next") data.next.insert(data.next.end(), texts.begin(), texts.end());

@@ -96,6 +96,7 @@
   const axes = (series, kind, linear, days) => {
     const points = series.flatMap((s) => s.points);
     const x = range(points.filter((p) => p[kind.at] > 0).map((p) => p[0]), 1.25);
+    const day = days && new Set(points.map((p) => p[8].slice(0, 10))).size === 1 ? [11, 16] : [0, 10];
     const spread = (p) => (kind === kinds.latency ? p.slice(12, 15) : []);
     const y = range(points.flatMap((p) => [p[kind.at], p[kind.at + 1], p[kind.at + 2], ...spread(p)]), kind === kinds.ratio ? 1.05 : 1.2);
     const style = () => ({
@@ -105,7 +106,7 @@
     return {
       x: days ? {
         type: "linear", grace: "3%", ...style(), afterBuildTicks: (axis) => { axis.ticks = dayTicks(series); },
-        ticks: { ...ticks(), callback: (v) => dayOf(series, v).slice(0, 10) },
+        ticks: { ...ticks(), callback: (v) => dayOf(series, v).slice(...day) },
       } : {
         type: "logarithmic", ...x, ...style(), afterBuildTicks: (axis) => { axis.ticks = sizeTicks(axis.min, axis.max); },
         ticks: { ...ticks(), callback: (v) => busbar.bytes(v).replace("iB", "").replace(" ", "\u2009") },
