@@ -561,7 +561,8 @@ TEST_CASE("A bar is the share of what was wanted; a line of a few bytes has no b
 }
 
 TEST_CASE("A file that is not a result is an error that says what is one", "[report][html]") {
-  for (const char* text : {"size,time\n", "[1]", "{}", "{\"results\": []}", "{\"kind\": 3}", ""}) {
+  for (const char* text : {R"({"document": "acept", "schema": 3})", "size,time\n", "[1]", "{}", "{\"results\": []}",
+                           "{\"kind\": 3}", ""}) {
     CAPTURE(text);
     try {
       read_report_files({{"x.json", text}});

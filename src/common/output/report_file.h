@@ -111,9 +111,8 @@ class RewrittenFile {
   std::size_t amount_ = 0, kept_ = 0;
 };
 
-inline constexpr std::size_t kAtItsEnd = static_cast<std::size_t>(-1);  ///< also of a pipe
-
-/// Writes all of `text` at byte `at` of the file. Returns 0 or errno.
+/// Writes all of `text` at byte `at` of the file, or at kAtItsEnd, also of a pipe. Returns 0 or errno.
+inline constexpr std::size_t kAtItsEnd = static_cast<std::size_t>(-1);
 int write_at(int fd, std::string_view text, std::size_t at);
 
 /// Whether `text` could be written next to `path`, which does not change: 0 or errno.

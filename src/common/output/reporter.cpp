@@ -128,10 +128,8 @@ bool Reporter::end(const Summary& summary, ExitCode code) {
     to_table("# Nothing was measured: every row was skipped, for the reasons on stderr\n");
     say("nothing was measured: every row was skipped");
   }
-  if (!summary.bandwidth_okay.value_or(true)) {
-    say("the average bus bandwidth of {:g} GB/s is below nine tenths of NCCL_TESTS_MIN_BW, {:g} GB/s",
-        summary.mean_busbw, info_.config.min_bw.value_or(0));
-  }
+  if (!summary.bandwidth_okay.value_or(true))
+    say("the average bus bandwidth is below nine tenths of NCCL_TESTS_MIN_BW, {:g} GB/s", *info_.config.min_bw);
   to_table(notes_.text(summary.disturbance) + table_footer(info_, summary));
   if (samples_) samples_->flush();
   if (json_) json_->finish(summary, code, local_timestamp());

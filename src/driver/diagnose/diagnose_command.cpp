@@ -73,11 +73,9 @@ DiagnoseOptions read_options(int argc, char** argv) {
   const CommandLine line = scan_arguments(argc, argv, own_options(options));
   for (const std::string& word : line.words) options.paths.emplace_back(word);
   options.help = line.asks_help();
-  if (const std::string file = only_output_file(line, "diagnose"); file == "-") {
-    options.json = true;
-  } else if (!file.empty()) {
-    options.json_file = file;
-  }
+  const std::string file = only_output_file(line, "diagnose");
+  options.json = options.json || file == "-";
+  if (!file.empty() && file != "-") options.json_file = file;
   if (options.list && options.flight_folder.empty()) options.flight_folder = "/dev/shm";
   if (options.help || options.help_capture || !options.explain.empty()) return options;
   if (options.paths.empty() && options.flight_folder.empty()) {

@@ -302,24 +302,26 @@ DiagnoseInputs sort_inputs(std::span<const InputFile> files) {
 
 std::string jobs_text(const std::vector<FlightState>& flights) {
   constexpr double kSilent = 15;  // [s] several beats
+  const std::int64_t now = std::time(nullptr);
   std::map<std::string, std::vector<const FlightState*>> jobs;
   for (const FlightState& f : flights) jobs[f.jobid].push_back(&f);
   std::multimap<std::int64_t, std::string, std::greater<>> lines;
   for (const auto& [jobid, records] : jobs) {
     const FlightState& first = *records.front();
-    double beat_age_s = first.heartbeat_age_s;
+    double beat_age_s = 1e9;
     std::map<std::string_view, int> states;
     for (const FlightState* f : records) {
-      beat_age_s = std::min(beat_age_s, f->heartbeat_age_s);
+      const double age_s = std::max(f->heartbeat_age_s, static_cast<double>(now - f->beat_unix_s));
+      beat_age_s = std::min(beat_age_s, age_s);
       const bool gone = f->host == hostname() && ::kill(static_cast<pid_t>(f->pid), 0) != 0 && errno == ESRCH;
-      const bool silent = gone || f->heartbeat_age_s > kSilent;
+      const bool silent = gone || age_s > kSilent;
       ++states[f->ending != Ending::none ? name(f->ending) : silent ? "gone or stopped" : "running"];
     }
     std::string state;
     for (const auto& [word, count] : states) state += fmt::format("{}{} {}", state.empty() ? "" : ", ", count, word);
-    const double age_s = static_cast<double>(std::time(nullptr) - first.started_unix_s);
+    const std::string began = format_duration(static_cast<double>(now - first.started_unix_s));
     lines.emplace(first.started_unix_s,
-                  fmt::format("{:<24} {:>8} {:>9} {:>5}  {}: {}\n", printable(jobid), format_duration(age_s),
+                  fmt::format("{:<24} {:>8} {:>9} {:>5}  {}: {}\n", printable(jobid), began,
                               format_duration(beat_age_s), first.nprocs, state, printable(first.command)));
   }
   std::string text = "# job                       began last beat ranks  records: command (times are ages)\n";

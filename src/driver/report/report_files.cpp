@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -102,7 +103,9 @@ void add_file(ReportData& data, const ResultFile& file, const std::string& sourc
   if (what == "accept") return add_accept(data, read_accept_json(file.text, file.name), source);
   if (what == "doctor") return add_doctor(data, file, source);
   if (what == "hang") throw_bad_config(fmt::format("{}: this is `hang`, not a result{}", file.name, who_reads(what)));
-  if (!what.empty()) return add_document(data, json, file.name, source);
+  constexpr std::array<std::string_view, 6> kTables{"communicators", "diagnosis",      "fingerprint",
+                                                    "history-runs",  "history-trends", "history-comparison"};
+  if (contains(kTables, what)) return add_document(data, json, file.name, source);
   if (document.contains("results") && document.contains("busbar")) {
     return add_run(data, run_of(document, file.name), source);
   }
