@@ -27,6 +27,8 @@ class Masks:
         text = re.sub(r"(busbar diagnose on )[\w.-]+", r"\1<host>", text)
         text = text.replace(f'"{self.host}"', '"<host>"')
         text = re.sub(r'(launch_uuid"?: ?)"[0-9a-f-]+"', r'\1"<uuid>"', text)
+        age = r"\S+ (?:s|min|h|days)"  # of jobs with flight records
+        text = re.sub(rf"(?m)^(\S+) +{age} +{age}( +\d+  \d+ [a-z])", r"\1 <age> <age>\2", text)
         text = STAMP.sub(_if_now, text)
         return re.sub(r"\b\d{10}(\.\d+)?\b", _if_epoch_now, text)
 

@@ -90,11 +90,14 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
       leading += (leading.empty() ? "" : ", ") + v.text();
     });
     beaten += size.holds("winner") && size.at("winner").text() != "default" ? 1 : 0;
+    const std::string winner = size.holds("verdict")  ? size.at("verdict").text()
+                               : size.holds("winner") ? size.at("winner").text()
+                                                      : "none";
     const double regret = size.holds("regret") ? size.at("regret").number() : 0;
     table.rows.push_back(
         {{},
-         {format_bytes(nbytes), size.at(size.holds("verdict") ? "verdict" : "fastest_by_estimate").text(), fastest,
-          first.time_s ? time_words(*first.time_s) : "", first.ratio ? fmt::format("{:.3f}", *first.ratio) : "",
+         {format_bytes(nbytes), winner, fastest, first.time_s ? time_words(*first.time_s) : "",
+          first.ratio ? fmt::format("{:.3f}", *first.ratio) : "",
           first.ratio_interval ? fmt::format("{:.3f} to {:.3f}", first.ratio_interval->low, first.ratio_interval->high)
                                : "",
           leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""}});
