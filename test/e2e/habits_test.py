@@ -1,8 +1,10 @@
 """Catches: what engineers type by habit and get nothing for: `busbar help CMD`, `-J -` into jq, `repeat` without `--`, a
 run that skipped everything and passed, colors in a pipe or none on a terminal, a report of what busbar itself wrote."""
 
+import glob
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -127,17 +129,17 @@ class Commands(suite.Case):
         self.fails(execute([BUSBAR, "history", "x"]), 255, "choose from: list show trend compare")
 
     def test_jobs_with_flight_records_are_listed(self):
-        words = [program("all_reduce"), *SMALL, "--inject", "rank=1,op=4,kind=kill"]
+        marker = self.path("marker.csv")
+        words = [program("all_reduce"), *SMALL, "--inject", "rank=1,op=4,kind=kill", "--csv", marker]
         self.assertNotEqual(mpirun(2, words).code, 0)
-        left = [entry for entry in os.scandir("/dev/shm") if re.match(r"busbar\.\d+\.", entry.name)]
-        newest = max(left, key=lambda entry: entry.stat().st_mtime).name.split(".")[2]
-        for entry in left:
-            if entry.name.split(".")[2] == newest:
-                self.addCleanup(os.remove, entry.path)
+        left = [path for path in glob.glob("/dev/shm/busbar.*") if marker.encode() in pathlib.Path(path).read_bytes()]
+        for path in left:
+            self.addCleanup(os.remove, path)
+        jobid = os.path.basename(left[0]).split(".")[2]
         for options in (["--flight", "/dev/shm", "--list"], ["--flight", "--list"], ["--list"]):
             told = self.ok(execute([BUSBAR, "diagnose", *options])).out
             self.assertTrue(told.startswith("# job "), told)
-            self.assertRegex(told, rf"(?m)^{newest} .* 2  1 gone or stopped, 1 signalled: all_reduce_perf --backend mpi")
+            self.assertRegex(told, rf"(?m)^{jobid} .* 2  1 gone or stopped, 1 signalled: all_reduce_perf --backend mpi")
 
 
 class Terminal(suite.Case):

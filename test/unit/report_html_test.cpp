@@ -478,8 +478,11 @@ TEST_CASE("Whatever busbar wrote has a report: one number over launches, tables,
   const ReportData repeated = read_report_files({{"r.json", R"({"document": "repeat", "schema": 3,
     "collective": "all_reduce", "nranks": 2, "launches": [{"start_time": "2026-11-25 10:00:00"}], "warnings": [],
     "cells": [{"scope": "all", "collective": "all_reduce", "dtype": "float", "op": "sum", "nbytes": 1000,
-      "in_place": true, "wrong": 0, "time_s": 1e-6, "interval_s": {"low": 5e-7, "high": 2e-6}}]})"}});
+      "in_place": true, "wrong": 0, "time_s": 1e-6, "interval_s": {"low": 5e-7, "high": 2e-6}},
+     {"scope": "all", "collective": "all_reduce", "dtype": "float", "op": "sum", "nbytes": 2000,
+      "in_place": true, "wrong": 0, "time_s": 1e-6, "interval_s": {"low": 0, "high": 98}}]})"}});
   REQUIRE(repeated.series.size() == 1);
+  CHECK_FALSE(repeated.series[0].points.at(1).time_interval_s);
   CHECK(*repeated.series[0].points.at(0).busbw == Approx(1));  // 1000 B in 1 us
 
   const ReportData lives = read_report_files({{"c.json", R"({"document": "communicators", "schema": 3, "nranks": 2,

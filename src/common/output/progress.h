@@ -11,8 +11,7 @@
 
 namespace busbar {
 
-/// Whether a person sees on a terminal that is not dumb what this process writes to descriptor 1 or 2, itself or
-/// through a launcher on this host.
+/// Whether a person sees, on a terminal that is not dumb, what this process or its launcher writes to that descriptor.
 bool is_on_terminal(int fd);
 
 /// The text with its outcomes in color ("PASS", "FAILED", "WRONG"), for a terminal.

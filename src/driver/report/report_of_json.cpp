@@ -294,7 +294,8 @@ void add_merged(ReportData& data, const JsonPlace& file, const std::string& name
     wrong += *p.wrong;
     const char* const time = json.has("time_s") ? "time_s" : "median_s";  // repeat: the launches' mean
     if (json.holds(time)) p.time_s = json.at(time).seconds();
-    if (json.holds("interval_s")) p.time_interval_s = json.at("interval_s").interval_s();
+    if (json.holds("interval_s") && json.at("interval_s").at("low").number() > 0)  // two launches' may begin at 0
+      p.time_interval_s = json.at("interval_s").interval_s();
     book.like(series).points.push_back(p);
   });
   if (data.title.empty()) data.title = fmt::format("{}, {} launches", collective, launches.size());
