@@ -1,11 +1,11 @@
 // A stand-in for libnccl.so.2 inside one process, on the streams of fake_cuda.cpp. It is 2.28.9, with FAKE_NCCL_GROWS
-// 2.29.7, with FAKE_NCCL_OLD 2.19.4. It is as strict as NCCL where that finds errors of ours: the calls of a group run at once, every send
-// reading before any receive is written; joining a communicator, registering a window and the first use of a function
-// wait for all ranks (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a receive that no
-// send of its size answers never completes. Buffers, operations, windows and communicators are checked as NCCL or CUDA
-// would find out. FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective, so that the
-// others have a remote error; with :silent behind it they wait; FAKE_NCCL_REFUSES=1 refuses every collective.
-// strictness_test.cpp breaks each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
+// 2.29.7, with FAKE_NCCL_OLD 2.19.4. It is as strict as NCCL where that finds errors of ours: the calls of a group run
+// at once, every send reading before any receive is written; joining a communicator, registering a window and the first
+// use of a function wait for all ranks (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a
+// receive that no send of its size answers never completes. Buffers, operations, windows and communicators are checked
+// as NCCL or CUDA would find out. FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective,
+// so that the others have a remote error; with :silent behind it they wait; FAKE_NCCL_REFUSES=1 refuses every
+// collective. strictness_test.cpp breaks each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
 
 #include "fakes/fake_gpu.h"
 #include "fakes/fake_tells.h"

@@ -80,7 +80,8 @@ TEST_CASE("-J - gives stdout one text, the last, and stderr all else", "[report_
     json.write([] { return "two"; });
     std::puts("table");
     std::fflush(stdout);
-    complete = json.finish();
+    json.finish();
+    complete = json.complete();
   });
   ::dup2(before, STDOUT_FILENO);
   ::close(before);

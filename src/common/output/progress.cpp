@@ -57,7 +57,7 @@ void TerminalLine::show(const std::string& text) {
   shown_ = line.size();
 }
 
-void TerminalLine::tell(const std::string& text) {
+void TerminalLine::report(const std::string& text) {
   if (enabled_) return show(text);
   say("{}", text);
 }

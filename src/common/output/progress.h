@@ -29,7 +29,7 @@ class TerminalLine {
 
   void show(const std::string& text);
   /// The same, and a message of its own where no person watches.
-  void tell(const std::string& text);
+  void report(const std::string& text);
   void erase();
 
  private:
