@@ -179,7 +179,7 @@ expect_text "those of one GPU run in turn"
 # Beside NCCL's own, each over windows of its own communicator on the same buffers.
 expect 0 compare all_reduce -t 2 -g 2 -R 2 --sizes 1K,64K -d int32 --max-time 2 --vary device=1,2
 expect_text "# n/a device=" absent
-expect_text "the winners as settings for every launch" absent
+expect_text "the winners as settings of every launch" absent
 expect 255 compare all_reduce -t 2 -R 2 --sizes 1K --vary device=1 --emit-env file
 expect_text "no environment variable sets device"
 expect 0 compare alltoall -t 2 -R 2 --sizes 1K -d int32 --max-time 2 --vary device=2,3

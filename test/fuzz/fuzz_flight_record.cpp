@@ -88,7 +88,7 @@ std::vector<std::string> fuzz_seeds() {
   const CalledOperation call{2, "all_reduce", 16777216, "float", "sum", -1, 67108864, true};
   std::vector<std::string> seeds;
   for (int step = 0; step < 20; ++step) {
-    record.begin(Phase::timed_loop, "the timed loop", &call, 25, 30);
+    record.begin_step(Phase::timed_loop, "the timed loop", &call, 25, 30);
     record.lanes()[step % 2].count();
     record.beat();
     record.set_error("remote process exited");
