@@ -270,7 +270,9 @@ class Verdicts(DiagnoseCase):
         report = self.write("hang-1.json", json.dumps(document["hangs"][0], separators=(",", ":")))
         self.verdict(self.diagnose(report), "PROCESS_DEAD", 3)
         self.verdict(self.diagnose(*records), "PROCESS_DEAD", 3)
-        self.fails(self.diagnose("--flight", "/dev/shm", "--job", "none of these"), 255, jobid)
+        done = self.diagnose("--flight", "/dev/shm", "--job", "none of these")
+        self.fails(done, 255, "none of these")
+        self.assertIn(jobid, done.err)
 
     def records_of(self, marker):
         """The flight records of the job with this word in its command."""

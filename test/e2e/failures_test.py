@@ -110,7 +110,7 @@ class Launch(Case):
         # Killed by SIGPIPE it would be one that is gone without a word, to be blamed by the others.
         result = mpirun(2, ["bash", "-c", 'exec "$0" --backend mpi -b 8 -e 1K -f 2 -J "$1" > >(exec true)',
                             program("all_reduce"), self.path("kept.json")])
-        self.assertEqual(result.code, 1, str(result))
+        self.assertEqual(result.code, 9, str(result))
         self.assertIn("the table is incomplete", result.err)
         self.assertNotIn("PROCESS_DEAD", result.err)
         with open(self.path("kept.json"), encoding="utf-8") as file:

@@ -48,7 +48,7 @@ class Repeat(Case):
         self.assertEqual(os.listdir(self.folder.name), [])
 
     def test_what_cannot_be_is_refused(self):
-        self.fails(suite.execute([BUSBAR, "repeat", "-n", "3"]), 255, "after --")
+        self.fails(suite.execute([BUSBAR, "repeat", "-n", "3"]), 255, "give the command to repeat")
         self.fails(self.repeat("-n", "1"), 255, "--launches", "1")
         self.fails(self.repeat("--spacedd", "1"), 255, "--spaced")
         self.fails(self.repeat("-n", "2", command=[*BENCHMARK, "-J", "mine.json"]), 255, "its own -J")

@@ -43,7 +43,7 @@ class Files(Case):
         self.assertEqual(os.listdir(self.folder.name), ["r.html"])
 
     def test_what_is_no_result_is_an_error_with_what_is_taken(self):
-        self.fails(suite.report(self.write("x.txt", "hello")), 255, "x.txt", "busbar accept")
+        self.fails(suite.report(self.write("x.txt", "hello")), 255, "x.txt", "-J of a benchmark")
         self.fails(suite.report(self.write("y.json", '{"results": []}')), 255, "y.json", "nccl-tests")
         self.fails(suite.report("/nonexistent.json"), 255, "/nonexistent.json")
         self.fails(suite.report(PLAIN, "-o", "/nonexistent/r.html"), 255, "/nonexistent/r.html")
