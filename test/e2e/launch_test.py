@@ -156,10 +156,10 @@ class RealLaunches(suite.Case):
         self.assertIn("changes nothing", done.out)
 
     def test_rules_that_pay_are_found_written_and_proven(self):
-        # The library's own choice is made so slow that anything pays. On a busy machine each of its messages waits for a
-        # turn of a core: the time is for that, and a quiet machine ends long before it.
+        # The library's own choice is made so slow that anything pays. On a busy machine each of its many messages waits
+        # for a turn of a core: the time is for that, and a quiet machine ends long before it.
         slow = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_allreduce_algorithm": "5",
-                "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "2048"}
+                "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "256"}
         done = self.ok(suite.mpirun(4, [BUSBAR, "compare", "all_reduce", "--backend", "mpi", "--sizes", "64K",
                                         "--max-time", "60", "--cell-time", "60", "--vary",
                                         "ompi.algorithm=recursive_doubling",

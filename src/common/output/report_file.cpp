@@ -67,6 +67,8 @@ void remove_leftovers(const std::string& path) {
 
 constexpr std::string_view kStdout = "/dev/fd/";  ///< then the descriptor
 
+std::string_view name_of_result(std::string_view path) { return is_stdout(path) ? "stdout" : path; }
+
 NewFile take_stdout(std::string_view option) {
   std::fflush(stdout);
   const int fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -164,7 +166,7 @@ void RewrittenFile::replace(std::string_view text) {
 
 void RewrittenFile::add_lost(Lost& lost, std::string_view unit) const {
   if (complete()) return;
-  lost.push_back(unit.empty() ? fmt::format("an unfinished state in {} ({})", path_, why_lost(error_))
+  lost.push_back(unit.empty() ? fmt::format("an unfinished state in {} ({})", name_of_result(path_), why_lost(error_))
                               : lost_text(kept_, amount_, unit, path_, error_));
 }
 
@@ -177,7 +179,7 @@ bool say_lost(Lost lost, bool printed) {
 std::string lost_text(std::size_t kept, std::size_t all, std::string_view unit, const std::string& path, int error) {
   const std::string what = kept < all ? fmt::format("{} of {}", kept, counted(all, unit))
                                       : fmt::format("{} without the end", counted(all, unit));
-  return fmt::format("{} in {} ({})", what, path, why_lost(error));
+  return fmt::format("{} in {} ({})", what, name_of_result(path), why_lost(error));
 }
 
 std::string why_lost(int error) { return error == ENOSPC ? "disk full" : std::strerror(error); }
@@ -188,7 +190,7 @@ std::string write_new_file(const std::string& path, std::string_view option, std
   if (error == 0) return name;
   ::unlink(name.c_str());
   throw Error(ExitCode::results_lost,
-              fmt::format("{} {}: kept nothing in '{}' ({})", option, path, name, why_lost(error)));
+              fmt::format("{} {}: kept nothing in '{}' ({})", option, path, name_of_result(name), why_lost(error)));
 }
 
 int try_writing_beside(const std::string& path, std::string_view text) {
@@ -208,7 +210,7 @@ std::string kept_text(std::string_view what, const std::vector<std::string>& fil
 
 std::string write_warning(const std::string& path, int error) {
   return fmt::format("# warning: cannot write '{}': {}; the run continues, but rows may be missing from this file\n",
-                     path, std::strerror(error));
+                     name_of_result(path), std::strerror(error));
 }
 
 }  // namespace busbar

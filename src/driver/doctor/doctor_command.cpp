@@ -144,7 +144,7 @@ int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>&
   const bool printed = write_stdout(text);
   Lost lost = write_files(options.outputs, nodes, verdict);
   const int error = path.empty() ? 0 : replace_file(path, doctor_json(nodes, verdict));
-  if (error != 0) lost.push_back(fmt::format("nothing in {} ({})", path, why_lost(error)));
+  if (error != 0) lost.push_back(fmt::format("nothing in {} ({})", is_stdout(path) ? "stdout" : path, why_lost(error)));
   if (error == 0) started.keep();
   const bool complete = say_lost(lost, printed);
   const bool bad = verdict.outcome == Outcome::fail || (options.strict && verdict.outcome == Outcome::warn);
