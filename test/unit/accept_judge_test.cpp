@@ -494,6 +494,13 @@ PASS baseline whole/ all | found 1 of 1 rows are in the baseline of 2026-11-21 1
 )");
 }
 
+TEST_CASE("a cell without a number is compared with its baseline without one", "[accept][judge]") {
+  const AcceptResult then = accept_result();
+  const std::string text = told(with("{}", slower(measured_cell("a"), 0)), {}, &then);
+  CHECK(text.find("INCONCLUSIVE baseline whole/a all | wanted") != std::string::npos);
+  CHECK(text.find("nan") == std::string::npos);
+}
+
 TEST_CASE("a run beside the platform's numbers is told word by word", "[accept][platform]") {
   CHECK(told(on_h200(365, "RING", "{busbw: expected, ceiling: {warn: 95%, fail: 80%}}"), {h200()}) == R"(WARN
 PASS completed whole/a all | found 1 row measured

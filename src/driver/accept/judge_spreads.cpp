@@ -350,10 +350,12 @@ CriterionResult compare_series(const CellSeries& now, bool launched, const CellS
   if (c.outcome == Outcome::inconclusive && slower.interval) {
     c.reason = power_text(found, after, before, margin.fail.value_or(0));
   }
-  c.found = fmt::format("{:+.1f} %", slower.value * 100);
-  if (slower.interval)
-    c.found += fmt::format(" [{:+.1f}, {:+.1f}]", slower.interval->low * 100, slower.interval->high * 100);
-  c.found += fmt::format(" ({}, then {})", time_text(found.now_s), time_text(found.then_s));
+  if (std::isfinite(slower.value)) {
+    c.found = fmt::format("{:+.1f} %", slower.value * 100);
+    if (slower.interval)
+      c.found += fmt::format(" [{:+.1f}, {:+.1f}]", slower.interval->low * 100, slower.interval->high * 100);
+    c.found += fmt::format(" ({}, then {})", time_text(found.now_s), time_text(found.then_s));
+  }
   c.wanted = fmt::format("time {}",
                          bound_text(margin, false, [](double share) { return fmt::format("{:+.1f} %", share * 100); }));
   if (c.outcome >= Outcome::warn && now.first().stage == Stage::per_host) c.hosts = {now.first().scope};
