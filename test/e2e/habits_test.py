@@ -81,8 +81,8 @@ class JsonOnStdout(suite.Case):
         result = mpirun(2, [BUSBAR, "locate", "--backend", "mpi", "--json"])
         self.assertEqual(json.loads(result.out)["document"], "locate")
         log = self.write("a.log", "a:1:1 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n")
-        told = execute([BUSBAR, "diagnose", log, "-J", "-"])
-        self.assertEqual(json.loads(told.out)["document"], "diagnosis")
+        printed = execute([BUSBAR, "diagnose", log, "-J", "-"])
+        self.assertEqual(json.loads(printed.out)["document"], "diagnosis")
         execute([BUSBAR, "diagnose", log, "-J", self.path("d.json")])
         with open(self.path("d.json"), encoding="utf-8") as file:
             self.assertEqual(json.load(file)["document"], "diagnosis")
@@ -137,9 +137,9 @@ class Commands(suite.Case):
             self.addCleanup(os.remove, path)
         jobid = os.path.basename(left[0]).split(".")[2]
         for options in (["--flight", "/dev/shm", "--list"], ["--flight", "--list"], ["--list"]):
-            told = self.ok(execute([BUSBAR, "diagnose", *options])).out
-            self.assertTrue(told.startswith("# job "), told)
-            self.assertRegex(told, rf"(?m)^{jobid} .* 2  1 gone or stopped, 1 signalled: all_reduce_perf --backend mpi")
+            printed = self.ok(execute([BUSBAR, "diagnose", *options])).out
+            self.assertTrue(printed.startswith("# job "), printed)
+            self.assertRegex(printed, rf"(?m)^{jobid} .* 2  1 gone or stopped, 1 signalled: all_reduce_perf --backend mpi")
 
 
 class Terminal(suite.Case):

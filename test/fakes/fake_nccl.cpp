@@ -4,7 +4,7 @@
 // use of a function wait for all ranks (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a
 // receive that no send of its size answers never completes. Buffers, operations, windows and communicators are checked
 // as NCCL or CUDA would find out. FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective,
-// so that the others have a remote error; with :silent behind it they wait; FAKE_NCCL_REFUSES=1 refuses every
+// so that the others have a remote error; with :silent after it they wait; FAKE_NCCL_REFUSES=1 refuses every
 // collective. strictness_test.cpp breaks each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
 
 #include "fakes/fake_gpu.h"

@@ -285,7 +285,7 @@ std::string slower_words(double ratio) {
   return ratio < 1.5 ? fmt::format("{:.0f} % slower", 100 * (ratio - 1)) : fmt::format("{:.1f} times slower", ratio);
 }
 
-/// If nothing beats the default: what equals it, what cannot be told from it, and what loses. "default (= tree) or pat;
+/// If nothing beats the default: what equals it, what may be as fast, and what loses. "default (= tree) or pat;
 /// ring 1.9 times slower".
 std::string unbeaten_text(const Comparison& comparison, const ComparedCase& compared) {
   std::vector<std::string> equal, open, slow;
