@@ -341,6 +341,27 @@ TEST_CASE("small messages that pass and large ones that do not are a matter of t
   check(job, Verdict::host_unreachable, {}, {"node0", "node1"});
 }
 
+TEST_CASE("third hosts tell which end of a pair loses large messages, though only the pair's own data stall", "[judge]") {
+  HangEvidence job = stuck_job(8, 2);
+  probe_all(job, {{0, 2}, {1, 2}, {3, 2}, {2, 0}, {2, 1}, {2, 3}}, Result::large_lost);
+  for (HostEvidence& host : job.hosts) {
+    for (PeerProbe& probe : host.probes) probe.stalled = probe.stalled && host.host == "node2" && probe.host == "node3";
+  }
+  check(job, Verdict::host_unreachable, {}, {"node2"});
+  CHECK(has_line(judge(job).evidence, "node0 -> node2: small messages pass"));
+  // Both ends lose those of third hosts, or neither: it is one of the two.
+  for (const Result result : {Result::large_lost, Result::ok}) {
+    for (HostEvidence& host : job.hosts) {
+      for (PeerProbe& probe : host.probes) {
+        const std::string pair = host.host + probe.host;
+        if (pair != "node0node1" && pair != "node1node0" && pair != "node2node3" && pair != "node3node2")
+          probe.result = result;
+      }
+    }
+    check(job, Verdict::host_unreachable, {}, {"node2", "node3"});
+  }
+}
+
 TEST_CASE("a host whose large packets are lost on their way out is not one that gets no CPU", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
   lose_host(job, 2, Silence::unresponsive, "connected, but no answer from rank 5 at 198.18.7.3");

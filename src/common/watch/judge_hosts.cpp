@@ -139,6 +139,29 @@ Symptom about_mtu(const JobSnapshot& snapshot, const std::vector<Pair>& lost) {
   return symptom;
 }
 
+/// Large messages of this host that no third host gets or sends either; empty if one does.
+std::vector<Pair> lost_with_third(const std::map<Pair, PeerProbe>& all, const std::string& end,
+                                  const std::string& other) {
+  std::vector<Pair> pairs;
+  for (const auto& [pair, probe] : all) {
+    if ((pair.first != end || pair.second == other) && (pair.second != end || pair.first == other)) continue;
+    if (probe.result == Result::ok) return {};
+    if (probe.result == Result::large_lost) pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+/// Of one pair whose data stall, third hosts tell which end is at fault, though their own data do not stall.
+void add_third_hosts(const std::map<Pair, PeerProbe>& all, std::vector<Pair>& lost) {
+  const Pair pair = lost.front();
+  if (!std::ranges::all_of(lost, [&](const Pair& p) { return p == pair || p == Pair{pair.second, pair.first}; })) return;
+  const std::vector<Pair> of_first = lost_with_third(all, pair.first, pair.second);
+  const std::vector<Pair> of_second = lost_with_third(all, pair.second, pair.first);
+  if (of_first.empty() == of_second.empty()) return;
+  lost.insert(lost.end(), of_first.begin(), of_first.end());
+  lost.insert(lost.end(), of_second.begin(), of_second.end());
+}
+
 /// Host pairs in which one does not reach the other over the watchdog's own connections.
 std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
   const std::map<Pair, PeerProbe> all = probes(snapshot);
@@ -148,6 +171,7 @@ std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
     (probe.result == Result::large_lost ? lost : cut).push_back(pair);
   }
   if (lost.empty() && cut.empty()) return std::nullopt;
+  if (cut.empty()) add_third_hosts(all, lost);
   Symptom symptom;
   const std::vector<Pair>& failing = cut.empty() ? lost : cut;
   if (cut.empty()) {
