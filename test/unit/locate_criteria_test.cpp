@@ -31,3 +31,26 @@ TEST_CASE("locate's criteria have the names that accept gives them", "[locate][u
   CHECK(counters->hosts == std::vector<std::string>{"node1"});
   CHECK(counters->outcome == Outcome::fail);
 }
+
+TEST_CASE("ranks that do not have a core each beside other programs are in doubt", "[locate]") {
+  CHECK(crowded_cores(2, 0.1, 2).empty());  // the launcher, now and then
+  CHECK(crowded_cores(2, 50, 64).empty());
+  CHECK(crowded_cores(2, 1.3, 2).starts_with("other programs kept 1.3 of 2 cores busy, so the scheduler decides which"));
+  CHECK_FALSE(crowded_cores(16, 50, 64).empty());
+}
+
+TEST_CASE("what is found between ranks that take turns names nobody", "[locate]") {
+  LocateVerdict verdict;
+  verdict.outcome = Outcome::fail;
+  verdict.culprits.emplace_back().units = {0, 1};
+  LocateVerdict own = verdict;
+  doubt_shared_cores(own, "");
+  CHECK((own.outcome == Outcome::fail && own.culprits.size() == 1));
+  doubt_shared_cores(verdict, "others had the cores");
+  CHECK((verdict.outcome == Outcome::inconclusive && verdict.culprits.empty()));
+  CHECK(verdict.reason == "others had the cores");
+  LocateVerdict healthy;
+  healthy.outcome = Outcome::pass;
+  doubt_shared_cores(healthy, "others had the cores");
+  CHECK(healthy.outcome == Outcome::pass);
+}

@@ -10,6 +10,7 @@
 #include "common/machine/cores.h"
 #include "common/measure/buffer_plan.h"
 #include "common/measure/canary.h"
+#include "common/measure/disturbance.h"
 #include "common/measure/observed_steps.h"
 #include "common/processes/collectively.h"
 #include "common/processes/comm.h"
@@ -423,15 +424,30 @@ struct SearchJob {
   }
 };
 
-/// Whatever was found between ranks that take turns, a culprit or groups of them, is the scheduler's choice.
+/// crowded_cores of one host's ranks; of several hosts nothing. Collective; the text on process 0.
+std::string others_on_our_cores(const Comm& world, DisturbanceMonitor& watch) {
+  const double foreign = watch.finish().foreign_cpu;
+  const std::optional<HostCpu> cpu = host_cpu();
+  return on_one_host(world) && cpu ? crowded_cores(world.size(), foreign, cpu->cpus) : "";
+}
+
+}  // namespace
+
+std::string crowded_cores(int ranks, double foreign_cores, int cpus) {
+  constexpr double kInDoubt = 0.25;  // launchers and daemons, which are awake for moments
+  if (ranks + foreign_cores <= cpus + kInDoubt) return {};
+  return fmt::format(
+      "other programs kept {:.1f} of {} busy, so the scheduler decides which of {} is slow: end them (see `top`), then "
+      "run again",
+      foreign_cores, counted(cpus, "core"), counted(ranks, "rank"));
+}
+
 void doubt_shared_cores(LocateVerdict& verdict, const std::string& shared) {
-  if (verdict.culprits.empty() && verdict.outcome != Outcome::inconclusive) return;
+  if (shared.empty() || (verdict.culprits.empty() && verdict.outcome != Outcome::inconclusive)) return;
   verdict.outcome = Outcome::inconclusive;
   verdict.reason = shared;
   verdict.culprits.clear();
 }
-
-}  // namespace
 
 std::string shared_cores(const Comm& world) {
   const Comm host = world.split_by_host();
@@ -480,7 +496,8 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   const SearchCounters counters(world);
   const std::string shared = shared_cores(world);
   // Hosts have their cores to themselves.
-  const bool by_scheduler = !on_gpu && !shared.empty() && run.located.unit == UnitKind::rank;
+  const bool ranks_of_cores = !on_gpu && run.located.unit == UnitKind::rank;
+  const bool by_scheduler = ranks_of_cores && !shared.empty();
   SearchOptions& search = run.options.search;
   search.looks = std::min(search.looks, kMostLooks);
   const int looks = search.may_wait ? search.looks : 1;
@@ -491,12 +508,14 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
     return probe_ranks(world, baseline, config, probe.arena(), search.warn, search.fail, job.watchdog(), wrap);
   };
   LookWait wait(job, report);
+  DisturbanceMonitor watch(world);
   RankLooks ranks{world, run.ranks, nullptr, looks};
   if (options.rank_probes) ranks.probe = probe_all_ranks;
   SearchJob{job, probe, units, run, report, ranks, wait}.go();
   demand_looks(run.ranks, search.looks);
   run.located.later_s = wait.elapsed_s();
-  if (by_scheduler) doubt_shared_cores(run.located.finding, shared);
+  const std::string crowded = others_on_our_cores(world, watch);
+  if (ranks_of_cores) doubt_shared_cores(run.located.finding, shared.empty() ? crowded : shared);
   job.watchdog().begin_step(Phase::agreeing, "the verdict");
   run.counters = counters.moved();
   run.outcome = worse(run.located.finding.outcome, run.ranks.outcome);  // process 0's

@@ -60,6 +60,14 @@ std::optional<std::string> why_no_search(const Backend& baseline);
 /// there is none. Collective, the same on all processes.
 std::string shared_cores(const Comm& world);
 
+/// "other programs kept 1.3 of 2 cores busy, so ...", if a host's ranks do not have a core each beside them; empty
+/// otherwise. Pure.
+std::string crowded_cores(int ranks, double foreign_cores, int cpus);
+
+/// Whatever was found between ranks that take turns, a culprit or groups of them, is the scheduler's choice: then the
+/// verdict is INCONCLUSIVE for that reason. Empty: they do not take turns. Pure.
+void doubt_shared_cores(LocateVerdict& verdict, const std::string& shared);
+
 /// Searches for the slow host, link, direction or rank, from the choice of the message to the verdict. `baseline`: a
 /// communicator of all ranks, which owns the memory.
 /// Process 0 decides and sends each round to the others; complete on it, the outcome the same everywhere. Throws
