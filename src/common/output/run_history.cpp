@@ -64,7 +64,9 @@ void run_history_command(std::vector<std::string> words, const std::string& path
   argv.insert(argv.end(), {"--history", path});
   ChildResult child;
   try {
-    child = run_child(argv, {});
+    ChildOptions options;
+    options.grace_s = 0.2;  // mpirun kills its ranks a second after SIGTERM, and this one has a report to write
+    child = run_child(argv, options);
   } catch (const Error&) {
     throw_not_possible(
         fmt::format("--history needs the program {}, which is neither next to this one nor in PATH", argv[0]));

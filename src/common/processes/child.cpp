@@ -108,7 +108,8 @@ class Child {
   ~Child() {
     if (pid_ < 0) return;
     signal_group(SIGKILL);
-    waitpid(pid_, nullptr, 0);
+    // A process that waits in the kernel, for a file system, does not end: it is not waited for.
+    for (int i = 0; i < 10 && waitpid(pid_, nullptr, WNOHANG) == 0; ++i) poll(nullptr, 0, 10);
   }
 
   int out() const { return out_.fd(); }
@@ -218,10 +219,17 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
       deadline = after(options.grace_s);
     }
     status = child.ended();
+    // One that waits in the kernel, for a file system, outlives SIGKILL. Who was interrupted has no time to see it end.
+    const auto last_moment = std::chrono::milliseconds(interrupted != 0 ? 100 : 2000);
+    if (!status && killed && std::chrono::steady_clock::now() >= deadline + last_moment) break;
   }
   drain(child.out(), result.out, options, false, result.cut);
   drain(child.err(), result.err, options, options.forward_stderr, result.cut);
   if (interrupted != 0) throw Interrupted(interrupted);
+  if (!status) {
+    result.signal = SIGKILL;
+    return result;
+  }
   if (WIFEXITED(*status)) result.exit_code = WEXITSTATUS(*status);
   if (WIFSIGNALED(*status)) result.signal = WTERMSIG(*status);
   return result;
