@@ -99,6 +99,13 @@ class Process(Case):
                               "rank=1,op=2,kind=flip"))
         self.assertIn("operation 2 of rank 1 has no data there", result.err)
 
+    def test_a_fault_of_a_timed_call_that_the_check_meets_is_seen(self):
+        # Each call writes another part of the buffer, of which the check reads one.
+        result = perf("all_reduce", 2, "-b", "8", "-e", "64", "-f", "8", "-n", "5", "--inject",
+                      "rank=1,op=2,kind=flip")
+        self.assertEqual(result.code, 7, str(result))
+        self.assertNotIn("nobody sees", result.err)
+
     def test_a_fault_that_never_came_is_said_so(self):
         result = self.ok(inject("rank=1,op=1000,kind=kill"))
         self.assertIn("nothing was broken: rank 1 made 4 operations, op=1000 never came", result.err)
@@ -107,6 +114,7 @@ class Process(Case):
 class Paranoid(Case):
     def deviates(self, result, *words):
         self.fails(result, 6, "ARG_MISMATCH", "rank 1 on ", *words)
+        self.assertNotIn("nothing was broken", result.err)
 
     def test_unequal_arguments_end_all_ranks_alike_before_the_call(self):
         for kind, *words in (("count", "with count 16383; the other 3 with count 16384"),

@@ -94,6 +94,7 @@ struct Injector::Fault {
   std::atomic<bool> done{false};
   std::atomic<bool> armed{false};            ///< this process drives the rank
   std::atomic<std::uint64_t> operations{0};  ///< made by the process in all
+  std::atomic<bool> is_announced{false};     ///< --paranoid was shown the changed call, and ends the job before it
   std::atomic<bool> is_seen{false};          ///< the operation's data were checked
   std::atomic<bool> is_empty{false};         ///< it has no data to break
   std::atomic<std::uint64_t> next_seen{0};   ///< the first one after it whose data were checked; 0: none
@@ -105,6 +106,7 @@ struct Injector::Fault {
   ~Fault() {
     if (!armed || std::uncaught_exceptions() > 0) return;
     const std::uint64_t op = injection.operation;
+    if (is_announced && !done) return;
     if (!done) {
       say("warning: --inject: nothing was broken: rank {} made {} operations, op={} never came", injection.rank,
           operations.load(), op);
@@ -159,7 +161,9 @@ class InjectedBackend final : public WrappedBackend {
 
   CheckResult check(int local, const Pattern& pattern, std::span<const Block> blocks, const void* recv) override {
     if (local == local_) fault_->checked(entered(lane()));
-    return inner().check(local, pattern, blocks, recv);
+    const CheckResult result = inner().check(local, pattern, blocks, recv);
+    if (fault_->done && result.wrong > 0) fault_->is_seen = true;  // a timed call's data may stand in the checked buffer
+    return result;
   }
 
   void group_begin(int lane) override {
@@ -196,7 +200,9 @@ class InjectedBackend final : public WrappedBackend {
   Operation as_called(const Operation& op, std::uint64_t calls) const override {
     const std::uint64_t before = entered(lane());
     const bool among_them = injection_.operation > before && injection_.operation - before <= calls;
-    return among_them && !fault_->done && changes_call(injection_.kind) ? changed(op) : op;
+    if (!among_them || fault_->done || !changes_call(injection_.kind)) return op;
+    fault_->is_announced = true;
+    return changed(op);
   }
 
  private:
