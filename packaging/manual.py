@@ -223,16 +223,23 @@ def zsh_quoted(text):
     return "'" + text.replace("'", "'\\''") + "'"
 
 
+def zsh_escaped(text):
+    return re.sub(r"([\[\]:\\])", r"\\\1", text)
+
+
 def zsh_specs(text, indent):
     declared, also = all_options(text)
+    settings = " ".join(name + "\\=" for name in settings_of(text).replace("=", "").split())
     specs = []
     for option in declared:
-        help_text = re.sub(r"([\[\]:\\])", r"\\\1", option.text)
+        help_text = zsh_escaped(option.text)
         value = ""
         if option.choices:
             value = f":value:({' '.join(option.choices)})"
         elif option.takes_file:
             value = ":file:_files"
+        elif settings and "--vary" in option.names:
+            value = f":setting:({settings})"
         elif option.argument:
             value = ":" + re.sub(r"[^\w ]", "", option.argument).strip().lower() + ":"
         group = "(" + " ".join(option.names) + ")" if len(option.names) > 1 else ""
@@ -256,8 +263,9 @@ def zsh_file(summaries, helps, perf_text, perfs, comm_text):
               f'if [[ $service == {COMM} ]]; then', f"  _busbar_{COMM}", "  return", "fi",
               'if [[ $service != busbar ]]; then', "  _busbar_perf", "  return", "fi",
               "if ((CURRENT == 2)); then", "  local -a subcommands=(",
-              *(f"    {zsh_quoted(name + ':' + text.replace(':', ' '))}" for name, text in summaries.items()), "  )",
-              "  _describe subcommand subcommands", "else", '  local name=${words[2]}', "  shift words",
+              *(f"    {zsh_quoted(name + ':' + zsh_escaped(text))}" for name, text in summaries.items()), "  )",
+              "  _describe subcommand subcommands", "elif [[ $words[2] == help ]]; then", f"  compadd {' '.join(helps)}",
+              "else", '  local name=${words[2]}', "  shift words",
               "  ((CURRENT--))",
               '  (($+functions[_busbar_$name])) && _busbar_$name', "fi", ""]
     return "\n".join(lines)
