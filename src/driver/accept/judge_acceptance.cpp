@@ -159,7 +159,8 @@ void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   for (CriterionResult c : found.criteria) {
     if (failed_once(l)) c.outcome = std::min(c.outcome, Outcome::warn);
     if (l.failed > 0 && l.looks > 1 && c.scope == "all") c.reason = looks_text(l);
-    if (c.outcome == Outcome::skip && c.reason.empty()) c.reason = std::exchange(c.found, {});
+    if (c.outcome == Outcome::skip && c.reason.empty())
+      c.reason = without_outcome(std::exchange(c.found, {}), c.outcome);
     if (c.outcome == Outcome::skip && c.reason.empty()) c.reason = "there was nothing to compare";
     criteria.push_back(std::move(c));
   }

@@ -40,10 +40,14 @@ std::string counts_words(const std::vector<CriterionResult>& criteria) {
   return text;
 }
 
-/// Worst first; equals in the plan's order. Skips are not findings.
-std::vector<CriterionResult> not_passed(const std::vector<CriterionResult>& criteria) {
-  std::vector<CriterionResult> rows = worst_first(criteria);
-  std::erase_if(rows, [](const CriterionResult& c) { return c.outcome <= Outcome::pass; });
+/// Worst first; equals in the plan's order. Skips are not findings, and whom the search for slow pairs names has a
+/// table.
+std::vector<CriterionResult> not_passed(const AcceptResult& result) {
+  const bool named = result.located && (!result.located->finding.culprits.empty() || !result.located->slow_ranks.empty());
+  std::vector<CriterionResult> rows = worst_first(result.criteria);
+  std::erase_if(rows, [&](const CriterionResult& c) {
+    return c.outcome <= Outcome::pass || (named && c.criterion == Criterion::pairs && c.stage == Stage::pairs);
+  });
   return rows;
 }
 
@@ -69,7 +73,7 @@ ReportTable::Row row_of(const CriterionResult& c) {
 ReportTable criteria_table(const AcceptResult& result, const std::string& source) {
   ReportTable table{.title = titled(source, "Criteria"),
                     .columns = {"criterion", "cell", "on", "size", "found", "wanted", "why"}};
-  for (const CriterionResult& c : not_passed(result.criteria)) {
+  for (const CriterionResult& c : not_passed(result)) {
     std::string why = c.reason;
     if (!c.hosts.empty() && (why + c.found).find(c.hosts.front()) == std::string::npos) {
       why += (why.empty() ? "" : "; ") + compress_hosts(c.hosts);
@@ -195,7 +199,7 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
     for (const Culprit& c : verdict.culprits) lines.push_back(describe(c, result.located->units));
     for (const auto& slow : result.located->slow_ranks) lines.push_back(slow.text);
   }
-  for (const CriterionResult& c : not_passed(result.criteria)) {
+  for (const CriterionResult& c : not_passed(result)) {
     if (lines.size() >= kMostPlanLines || c.outcome < Outcome::inconclusive) break;
     lines.push_back(verdict_line(c));
   }
