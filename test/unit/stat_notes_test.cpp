@@ -70,6 +70,11 @@ TEST_CASE("Cells that missed the target are counted and found", "[stat_notes][un
   CHECK(text.find("# 3 of 3 cells did not reach +-1 %: 2 time, 1 noisy\n") != std::string::npos);
   CHECK(text.find("#   2 time: out-of-place 8, 16 B, seen for 0.31 to 1.2 s (longer: ") != std::string::npos);
   CHECK(text.find("#   1 noisy: in-place 8 B (") != std::string::npos);
+  row = row_of(8);
+  row.out_of_place.stats->stop = StopReason::time;
+  row.out_of_place.stats->span_s = 125;
+  notes.add(row);
+  CHECK(notes.text(std::nullopt).find(", seen for 0.31 to 125 s (longer: ") != std::string::npos);
 }
 
 TEST_CASE("A run without blemish says so in one line", "[stat_notes][unit]") {

@@ -22,7 +22,7 @@ std::set<int> parse_cpu_list(std::string_view text);
 /// differences over a second or more mean anything.
 struct HostCpu {
   int cpus = 0;             ///< online
-  double idle_s = 0;        ///< ready to run, but the hypervisor ran something else
+  double idle_s = 0;        ///< nothing was ready to run
   double steal_s = 0;       ///< ready to run, but the hypervisor ran something else
   double interrupts_s = 0;  ///< interrupts, which are not a process's time
 };

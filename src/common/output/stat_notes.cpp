@@ -183,8 +183,11 @@ std::string StatNotes::target_lines() const {
   if (missed == 0) return fmt::format("# {} of {} cells reached {}\n", cells_, cells_, target);
   std::string text = fmt::format("# {} of {} cells did not reach {}: {} time, {} noisy\n", missed, cells_, target,
                                  out_of_time_.size(), noisy_.size());
-  const std::string low = fmt::format("{:.2g}", spans_s_.low);
-  const std::string high = fmt::format("{:.2g}", spans_s_.high);
+  const auto seconds = [](double time_s) {
+    return time_s < 10 ? fmt::format("{:.2g}", time_s) : fmt::format("{:.0f}", time_s);
+  };
+  const std::string low = seconds(spans_s_.low);
+  const std::string high = seconds(spans_s_.high);
   const std::string seen =
       spans_s_.high > 0 ? fmt::format(", seen for {}{} s", low == high ? "" : low + " to ", high) : "";
   text +=

@@ -146,7 +146,7 @@ Json run_json(const HistoryRun& run) {
 }  // namespace
 
 std::string list_text(std::span<const HistoryRun> runs) {
-  std::string text = fmt::format("#{:>5} {:>19} {:>8} {:>12} {:>5} {:>6}  {}\n", "run", "time", "kind", "outcome",
+  std::string text = fmt::format("#{:>5} {:>19} {:>8} {:>12} {:>5} {:>6}  {}\n", "run", "local time", "kind", "outcome",
                                  "exit", "setup", "what");
   std::vector<std::string> setups;  // each once, below the table: they are long, and many runs have the same
   std::map<std::string, std::size_t> numbers;
