@@ -16,6 +16,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -35,6 +36,9 @@ ROOMS = {
 
 def run(command, **options):
     return subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **options)
+
+
+MOST_MEMORY = 6 << 30  # a mutant may ask for memory without end
 
 
 class Tree:
@@ -70,7 +74,8 @@ class Tree:
         try:
             return subprocess.run([str(self.build / "test/test_unit"), tags, "--abort"], cwd=self.build, timeout=limit_s,
                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                  check=False).returncode == 0
+                                  check=False, preexec_fn=lambda: resource.setrlimit(
+                                      resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))).returncode == 0
         except subprocess.TimeoutExpired:
             return False
 
