@@ -1,8 +1,11 @@
 // A stand-in for NVIDIA's libnvidia-ml.so.1, so that the way from dlopen to doctor's rows is tested where there is no
-// driver. Two GPUs of an H100 board; with BUSBAR_FAKE_NVML=sick the second one has what can be wrong, with =lost it is
-// gone, with =dead the library refuses to start, with =xid the second one reports errors while somebody listens.
+// driver. Two GPUs of an H100 board, FAKE_GPUS of them where that is set; with BUSBAR_FAKE_NVML=sick the second one has
+// what can be wrong, with =lost it is gone, with =dead the library refuses to start, with =xid the second one reports
+// errors while somebody listens.
 
-#include "common/machine/nvml.h"
+#include "fakes/fake_nvml.h"
+
+#include "fakes/gpu_bus_ids.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -21,7 +24,7 @@ std::string_view mode() {
   return text == nullptr ? "" : text;
 }
 
-int index_of(NvmlDevice device) { return static_cast<int>(reinterpret_cast<std::size_t>(device)) - 1; }
+using fake_nvml::index_of;
 /// XIDs that the second GPU still has to report.
 std::vector<unsigned long long> waiting;
 
@@ -40,19 +43,24 @@ NvmlResult give_text(char* target, unsigned length, const char* text) {
 
 }  // namespace
 
+bool fake_nvml::serves_nccl() { return std::getenv("FAKE_GPUS") != nullptr; }
+
 extern "C" {
 
 NvmlResult nvmlInit_v2() { return mode() == "dead" ? 9 : kSuccess; }
 NvmlResult nvmlShutdown() { return kSuccess; }
 const char* nvmlErrorString(NvmlResult result) { return result == 9 ? "Driver Not Loaded" : "Unknown Error"; }
 NvmlResult nvmlSystemGetDriverVersion(char* text, unsigned length) { return give_text(text, length, "580.82.07"); }
-NvmlResult nvmlDeviceGetCount_v2(unsigned* count) { return give(count, 2U); }
+NvmlResult nvmlDeviceGetCount_v2(unsigned* count) {
+  return give(count, fake_nvml::serves_nccl() ? static_cast<unsigned>(std::atoi(std::getenv("FAKE_GPUS"))) : 2U);
+}
 NvmlResult nvmlDeviceGetHandleByIndex_v2(unsigned index, NvmlDevice* device) {
   return give(device, reinterpret_cast<NvmlDevice>(static_cast<std::size_t>(index) + 1));
 }
 NvmlResult nvmlDeviceGetPciInfo_v3(NvmlDevice device, PciInfo* pci) {
   *pci = {};
-  return give_text(pci->bus_id, sizeof pci->bus_id, index_of(device) == 0 ? "00000000:18:00.0" : "00000000:2A:00.0");
+  std::snprintf(pci->bus_id, sizeof pci->bus_id, "00000000:%02X:00.0", fake_gpu::bus_number(index_of(device)));
+  return kSuccess;
 }
 NvmlResult nvmlDeviceGetName(NvmlDevice, char* text, unsigned length) {
   return give_text(text, length, "NVIDIA H100 80GB HBM3");
@@ -92,6 +100,10 @@ NvmlResult nvmlDeviceGetNvLinkErrorCounter(NvmlDevice device, unsigned link, int
 NvmlResult nvmlDeviceGetFieldValues(NvmlDevice, int count, FieldValue* values) {
   for (int i = 0; i < count; ++i) {
     FieldValue& field = values[i];
+    if (fake_nvml::serves_nccl()) {
+      fake_nvml::give_link_field(field);
+      continue;
+    }
     field.result =
         field.field == kFieldCommonLinkSpeed || field.field == kFieldMemoryTemperature ? kSuccess : kNotSupported;
     field.value_type = 1;
@@ -101,6 +113,7 @@ NvmlResult nvmlDeviceGetFieldValues(NvmlDevice, int count, FieldValue* values) {
 }
 NvmlResult nvmlDeviceGetP2PStatus(NvmlDevice, NvmlDevice, int, int* status) { return give(status, 0); }
 NvmlResult nvmlDeviceGetGpuFabricInfoV(NvmlDevice, FabricInfo* info) {
+  if (fake_nvml::serves_nccl()) return kNotSupported;
   if (info->version != kFabricVersion2) return 25;  // NVML_ERROR_ARGUMENT_VERSION_MISMATCH
   std::memset(info->cluster, 0xab, sizeof info->cluster);
   info->status = 0;
