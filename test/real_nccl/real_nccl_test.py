@@ -1,0 +1,78 @@
+"""Catches: what no stand-in for NCCL has: its host side as it is, its lock-step, its RAS, its refusals, its plugin calls.
+
+All collectives over the real library by processes, threads and groups, with graphs, registered buffers, windows and
+splits; comm_perf's life cycles, --show-algo, --show-prediction, --inject's faults. Without the front every element is
+wrong, or a test that is right would prove nothing.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import real_library  # noqa: E402
+import suite  # noqa: E402
+
+SIZES = ("-b", "64", "-e", "16K", "-f", "16", "-n", "2", "-w", "1", "-T", "60")
+
+
+class RealCase(suite.Case):
+    library = None
+
+    @classmethod
+    def setUpClass(cls):
+        if RealCase.library is None:
+            RealCase.library = real_library.Library()
+        cls.version = real_library.version()
+
+    def right(self, result):
+        """Rows with data that were checked and are right."""
+        self.ok(result)
+        self.assertTrue(result.rows(), str(result))
+        self.assertIn("OK", result.line("# Out of bounds values"))
+        return result
+
+
+class Data(RealCase):
+    def test_every_collective_by_processes(self):
+        for collective in suite.WITH_DATA:
+            with self.subTest(collective):
+                nranks = 4 if collective in ("hypercube", "pingpong") else 3
+                self.right(self.library.ranks(nranks, collective, *SIZES, "-d", "int32"))
+
+    def test_threads_groups_graphs_and_registered_buffers(self):
+        ways = ("-g 2", "-t 2", "-t 2 -g 2", "-g 8", "-g 2 -G 2", "-t 2 -G 2", "-g 2 -R 1", "-g 2 -m 3", "-t 4 -p 1")
+        for way in ways + (("-g 2 -R 2", "-t 2 -R 2 -G 1") if self.version >= (2, 27) else ()):
+            for collective in ("all_reduce", "alltoall", "broadcast"):
+                with self.subTest(f"{collective} {way}"):
+                    self.right(self.library.run(collective, *way.split(), *SIZES, "-d", "int32"))
+
+    def test_every_type_and_operation(self):
+        for collective in ("all_reduce", "reduce_scatter"):
+            self.right(self.library.ranks(2, collective, "-b", "4K", "-e", "4K", "-n", "1", "-d", "all", "-o", "all"))
+
+    def test_graphs_windows_and_splits_by_processes(self):
+        self.right(self.library.ranks(2, "all_gather", *SIZES, "-G", "3"))
+        self.right(self.library.ranks(2, "reduce_scatter", *SIZES, "-R", "1"))
+        if self.version >= (2, 27):
+            self.right(self.library.ranks(2, "all_reduce", *SIZES, "-R", "2"))
+        self.right(self.library.ranks(4, "all_reduce", *SIZES, NCCL_TESTS_SPLIT="MOD 2"))
+
+    def test_every_transport(self):
+        for settings in ({"NCCL_P2P_LEVEL": "SYS"}, {"NCCL_P2P_LEVEL": "SYS", "NCCL_CUMEM_ENABLE": "0"},
+                         {"NCCL_CUMEM_HOST_ENABLE": "0"}, {"FAKE_NO_PEERS": "1"}):
+            with self.subTest(settings):
+                self.right(self.library.ranks(2, "sendrecv", *SIZES, **settings))
+                self.right(self.library.run("all_reduce", "-g", "2", *SIZES, **settings))
+
+    def test_without_the_front_every_element_is_wrong(self):
+        result = self.library.ranks(2, "all_reduce", "-b", "64", "-e", "64", "-n", "1", "-d", "int32",
+                                    home=self.library.alone, **suite.AT_ONCE)
+        self.assertEqual(result.code, 7, str(result))
+        row = result.rows()[0]
+        self.assertEqual((row[8], row[12]), ("32", "32"), str(result))  # 16 elements on each rank, in both places
+
+
+if __name__ == "__main__":
+    real_library.skip_unless_given()
+    suite.main()
