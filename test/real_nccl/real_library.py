@@ -68,3 +68,20 @@ class Library:
     def ranks(self, nranks, *words, **more):
         """A benchmark by that many processes."""
         return suite.mpirun(nranks, [PERF, *words], self.settings(**more))
+
+
+class RealCase(suite.Case):
+    library = None
+
+    @classmethod
+    def setUpClass(cls):
+        if RealCase.library is None:
+            RealCase.library = Library()
+        cls.version = version()
+
+    def right(self, result):
+        """Rows with data that were checked and are right."""
+        self.ok(result)
+        self.assertTrue(result.rows(), str(result))
+        self.assertIn("OK", result.line("# Out of bounds values"))
+        return result

@@ -12,25 +12,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import real_library  # noqa: E402
 import suite  # noqa: E402
+from real_library import RealCase  # noqa: E402
 
 SIZES = ("-b", "64", "-e", "16K", "-f", "16", "-n", "2", "-w", "1", "-T", "60")
-
-
-class RealCase(suite.Case):
-    library = None
-
-    @classmethod
-    def setUpClass(cls):
-        if RealCase.library is None:
-            RealCase.library = real_library.Library()
-        cls.version = real_library.version()
-
-    def right(self, result):
-        """Rows with data that were checked and are right."""
-        self.ok(result)
-        self.assertTrue(result.rows(), str(result))
-        self.assertIn("OK", result.line("# Out of bounds values"))
-        return result
 
 
 class Data(RealCase):
@@ -71,6 +55,37 @@ class Data(RealCase):
         self.assertEqual(result.code, 7, str(result))
         row = result.rows()[0]
         self.assertEqual((row[8], row[12]), ("32", "32"), str(result))  # 16 elements on each rank, in both places
+
+
+class Told(RealCase):
+    def show(self, collective, *options):
+        """Of each row: algorithm, protocol, channels."""
+        result = self.right(self.library.ranks(2, collective, *SIZES, "--show-algo", *options))
+        return [row[13:] for row in result.rows()]
+
+    def test_what_ran_is_what_the_real_profiler_interface_says(self):
+        for algorithm, protocol, nch in self.show("all_reduce"):
+            self.assertIn((algorithm, protocol), [(a, p) for a in ("RING", "TREE") for p in ("LL", "LL128", "SIMPLE")])
+            self.assertIn(nch, "12")
+        if self.version >= (2, 27):
+            self.assertTrue(all(row[1] == "sym" for row in self.show("all_reduce", "-R", "2")))
+            self.assertEqual({row[0] for row in self.show("alltoall")}, {"p2p"})
+
+    def test_predictions_are_the_librarys_own(self):
+        result = self.right(self.library.ranks(2, "all_reduce", *SIZES, "--show-algo", "--show-prediction"))
+        for row in result.rows():
+            self.assertGreater(float(row[16]), 0, str(result))  # [us]
+
+    def test_communicators_live_and_end(self):
+        result = self.ok(self.library.ranks(3, "comm", "-n", "2"))
+        steps = {row.split()[0] for row in result.out.splitlines() if row[:2] == "  " and row.strip()}
+        self.assertLessEqual({"create", "first-op", "next-op", "split", "abort", "re-create", "free"}, steps)
+        self.ok(self.library.run("comm", "-t", "2", "-n", "1"))
+
+    def test_settings_are_compared_over_communicators_of_their_own(self):
+        result = self.ok(self.library.run("compare", "all_reduce", "-g", "2", "--sizes", "1K", "-d", "int32", "--max-time",
+                                          "2", "--vary", "nccl.ctas=2"))
+        self.assertIn("0 WRONG", result.out)
 
 
 if __name__ == "__main__":
