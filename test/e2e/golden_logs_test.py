@@ -6,8 +6,8 @@ $BUSBAR_NCCL_LOGS_WILD, else in ../shared/nccl_logs and ../shared/nccl_logs_wild
 the test skips. The header is stripped into a copy with another name first, so that the answer is not in the input.
 golden_findings.py says what counts as a finding that was made.
 
-Beside them, in $BUSBAR_NCCL_LOGS_REAL, else ../shared/nccl_logs_real, are folders with all logs of a run of the real
-library, and a file "truth" that says the verdict.
+Folders with all logs of a run of the real library, and a file "truth" that says the verdict, are in test/logs/real (made
+by test/real_nccl/real_logs_test.py), and in $BUSBAR_NCCL_LOGS_REAL, else ../shared/nccl_logs_real.
 """
 
 import dataclasses
@@ -77,7 +77,10 @@ def samples():
 def runs():
     """Folders of whole runs: name, allowed verdicts, paths of the logs."""
     beside = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "..", "shared", REAL)
-    for truth in sorted(glob.glob(os.path.join(os.environ.get("BUSBAR_NCCL_LOGS_REAL") or beside, "*", "truth"))):
+    own = os.path.join(suite.ROOT, "test", "logs", "real")
+    found = [glob.glob(os.path.join(folder, "*", "truth")) for folder in
+             (own, os.environ.get("BUSBAR_NCCL_LOGS_REAL") or beside)]
+    for truth in sorted(sum(found, [])):
         with open(truth, encoding="utf-8") as file:
             verdicts = re.search(r"^verdict: (\S+)", file.read(), re.MULTILINE)[1].split("|")
         folder = os.path.dirname(truth)

@@ -59,7 +59,7 @@ class Library:
         found = {"NCCL_HOME": home or self.front, "REAL_NCCL_FOLDER": shared, "FAKE_GPUS": "8",
                  "LD_LIBRARY_PATH": os.path.join(TEST, "fake_cudart") + ":" + os.path.join(TEST, "fake_nvml"),
                  "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_RAS_ADDR": f"localhost:{free_port()}"}
-        return dict(found, **more)
+        return {**found, **more}
 
     def run(self, *words, **more):
         """A benchmark in one process."""
