@@ -140,6 +140,11 @@ for how in "" :silent; do
   expect_text "NCCL: rank 1 on GPU 1: unhandled system error"
 done
 
+# A communicator that is never destroyed ends at the watchdog's limit; the table is whole.
+FAKE_NCCL_ENDLESS=1 expect 4 all_reduce -g 2 -b 4K -e 4K
+expect_text "freeing the communicators"
+expect_text "Collective test concluded"
+
 # Copy engines over windows, which take no NULL stream.
 for c in all_gather alltoall gather scatter; do expect 0 "$c" -g 2 -b 4K -e 4K -n 1 -x 2 -R 2; done
 expect 5 all_gather -g 2 -b 4K -e 4K -n 1 -x 2 -R 2 -y 1

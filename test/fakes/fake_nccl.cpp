@@ -5,7 +5,8 @@
 // receive that no send of its size answers never completes. Buffers, operations, windows and communicators are checked
 // as NCCL or CUDA would find out. FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective,
 // so that the others have a remote error; with :silent after it they wait; FAKE_NCCL_REFUSES=1 refuses every
-// collective. strictness_test.cpp breaks each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
+// collective; FAKE_NCCL_ENDLESS=1 destroys none. strictness_test.cpp breaks each rule. What NCCL tells of itself
+// (plugins, log) is in fake_tells.cpp.
 
 #include "fakes/fake_gpu.h"
 #include "fakes/fake_tells.h"
@@ -30,6 +31,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -609,6 +611,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (left > 0)
     fake_gpu::refuse("a communicator is destroyed with " + std::to_string(left) + " registrations or operations");
   if (!comm->device_comms.empty()) fake_gpu::refuse("a communicator is destroyed before its device communicator");
+  while (std::getenv("FAKE_NCCL_ENDLESS") != nullptr) std::this_thread::sleep_for(std::chrono::hours(1));
   const std::lock_guard lock(g_mutex);
   g_comms.erase(comm);
   return delete comm, ncclSuccess;

@@ -136,7 +136,8 @@ void Job::guarded(const std::string& step, std::span<Backend* const> backends, c
 
 ExitCode Job::agreed_code(ExitCode code, bool complete) const {
   if (world_.min(std::int64_t{complete}) == 0 && code == ExitCode::good) code = ExitCode::results_lost;
-  watchdog_.rest();
+  // What is left can hang too: NCCL's communicators wait for each other's proxies when they are destroyed.
+  watchdog_.begin_step(Phase::mpi_finalize, "freeing the communicators");
   watchdog_.set_kept({});
   return code;
 }

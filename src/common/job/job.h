@@ -87,7 +87,7 @@ class Job {
   }
 
   /// The exit code of all. Only process 0 writes; if its output is incomplete, a good code becomes results_lost.
-  /// Nothing that could hang is under way afterwards. Collective.
+  /// Only freeing what was opened and MPI_Finalize may hang afterwards, within limits. Collective.
   ExitCode agreed_code(ExitCode code, bool complete) const;
 
  private:
