@@ -47,14 +47,25 @@ class Scenario:
                 process.kill()
         return [process.wait() for process in self.processes]
 
-    def until(self, name):
-        """Until a rank has said it."""
+    def until(self, condition):
         deadline = time.monotonic() + LIMIT_S
-        while not os.path.exists(os.path.join(self.folder, name)):
+        while not condition():
             if time.monotonic() > deadline:
                 self.end(waits=False)
-                raise AssertionError(f"no rank said {name}")
+                raise AssertionError(f"not within {LIMIT_S} s")
             time.sleep(0.01)
+
+    def until_said(self, name):
+        self.until(lambda: os.path.exists(os.path.join(self.folder, name)))
+
+    def until_logged(self, rank, text, times=1):
+        def is_logged():
+            try:
+                with open(os.path.join(self.folder, f"rank{rank}.log"), encoding="utf-8") as file:
+                    return file.read().count(text) >= times
+            except FileNotFoundError:
+                return False
+        self.until(is_logged)
 
     def logs(self):
         return sorted(os.path.join(self.folder, name) for name in os.listdir(self.folder) if name.endswith((".log", ".txt")))
@@ -106,11 +117,11 @@ class Logs(RealCase):
         scenario = self.scenario()
         scenario.start(0, 2, ("init", "say:in", "use", "destroy"))
         scenario.start(1, 2, ("init", "await:late", "use", "destroy"))
-        scenario.until("in")
-        time.sleep(0.5)
+        scenario.until_logged(0, "Init COMPLETE")
+        scenario.until_said("in")
         open(os.path.join(scenario.folder, "late"), "w", encoding="utf-8").close()
         self.assertEqual(scenario.end(), [0, 0])
-        self.judged(scenario, "late", "OK", "rank 1 came half a second late to its all-reduce")
+        self.judged(scenario, "late", "OK", "rank 1 came late to its all-reduce")
 
     def test_two_ranks_on_one_gpu(self):
         scenario = self.scenario()
@@ -135,20 +146,19 @@ class Logs(RealCase):
     def test_a_rank_that_never_comes(self):
         scenario = self.scenario()
         scenario.start(0, 2, ("init", "use"))
-        scenario.until("id")
-        time.sleep(2)
+        scenario.until_logged(0, "Init START")
         scenario.end(waits=False)
         self.judged(scenario, "missing", "INIT_NOT_JOINED|INIT_STUCK|UNKNOWN", "rank 1 never called ncclCommInitRank")
 
-    def faulty(self, name, verdicts, done, words, others=("init", "use", "say:used{rank}", "use", "destroy"), wait_s=1):
-        """Three ranks, rank 1 with words of its own."""
+    def faulty(self, name, verdicts, done, words):
+        """Three ranks, rank 1 with words of its own; the others wait in their second all-reduce."""
         scenario = self.scenario(NCCL_DEBUG_SUBSYS="INIT,COLL")
         for rank in range(3):
-            mine = words if rank == 1 else others
-            scenario.start(rank, 3, [word.replace("{rank}", str(rank)) for word in mine])
-        for rank in (0, 2):
-            scenario.until(f"used{rank}")
-        time.sleep(wait_s)
+            scenario.start(rank, 3, words if rank == 1 else ("init", "use", "use", "destroy"))
+        for rank in range(3):
+            scenario.until_logged(rank, "AllReduce: opCount", 2 if "use:1025" in words or rank != 1 else 1)
+        if "kill" in words:
+            scenario.processes[1].wait()
         scenario.end(waits=False)
         self.judged(scenario, name, verdicts, done, [] if "UNKNOWN" in verdicts else ["rank 1"])
 
@@ -185,8 +195,8 @@ class Logs(RealCase):
                 scenario = self.scenario()
                 scenario.start(0, 2, ("init", "use", "say:used0", "pause"))
                 scenario.start(1, 2, words)
-                scenario.until("used0")
-                scenario.until("used1")
+                scenario.until_said("used0")
+                scenario.until_said("used1")
                 if name == "ras_killed":
                     scenario.processes[1].wait()
                 answer = self.ask_ras(scenario, "VERBOSE STATUS")
