@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -63,7 +64,7 @@ NvmlResult nvmlDeviceGetNvLinkCapability(NvmlDevice, unsigned link, int, unsigne
 }
 NvmlResult nvmlDeviceGetNvLinkRemotePciInfo(NvmlDevice, unsigned, PciInfo* pci) {
   *pci = {};
-  std::snprintf(pci->bus_id, sizeof pci->bus_id, "fffffff:ffff:ff");
+  for (char* id : {pci->legacy, pci->bus_id}) std::strcpy(id, "fffffff:ffff:ff");  // NCCL to 2.29 reads the legacy one
   return kSuccess;
 }
 NvmlResult nvmlDeviceGetNvLinkRemoteDeviceType(NvmlDevice, unsigned, int* type) {

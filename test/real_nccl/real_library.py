@@ -19,6 +19,8 @@ import front  # noqa: E402
 LIBRARY = os.environ.get("BUSBAR_REAL_NCCL", "")
 TEST = os.path.join(suite.BUILD, "test")
 PERF = os.path.join(TEST, "real_nccl_perf")
+# Every GPU with 18 links to switches that multicast.
+NVSWITCH = {"FAKE_NVLINKS": "18", "FAKE_NVSWITCH": "1"}
 FOLDER = tempfile.TemporaryDirectory()
 
 

@@ -110,6 +110,7 @@ class Logs(RealCase):
         self.healthy("all_subsystems", "NCCL_DEBUG_SUBSYS=ALL", NCCL_DEBUG_SUBSYS="ALL")
         self.healthy("older_driver", "a driver of CUDA 12.2", FAKE_DRIVER="12020")
         self.healthy("a100", "compute capability 8.0", FAKE_CAPABILITY="80")
+        self.healthy("nvswitch", "four ranks behind NVSwitches, NVLS", nranks=4, **real_library.NVSWITCH)
         if self.version >= (2, 27):
             self.healthy("windows", "four ranks, symmetric windows", nranks=4, words=("init", "window", "use", "destroy"))
 

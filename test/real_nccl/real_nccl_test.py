@@ -44,7 +44,7 @@ class Data(RealCase):
 
     def test_every_transport(self):
         for settings in ({"NCCL_P2P_LEVEL": "SYS"}, {"NCCL_P2P_LEVEL": "SYS", "NCCL_CUMEM_ENABLE": "0"},
-                         {"NCCL_CUMEM_HOST_ENABLE": "0"}, {"FAKE_NO_PEERS": "1"}):
+                         {"NCCL_CUMEM_HOST_ENABLE": "0"}, {"FAKE_NO_PEERS": "1"}, real_library.NVSWITCH):
             with self.subTest(settings):
                 self.right(self.library.ranks(2, "sendrecv", *SIZES, **settings))
                 self.right(self.library.run("all_reduce", "-g", "2", *SIZES, **settings))
@@ -58,9 +58,9 @@ class Data(RealCase):
 
 
 class Told(RealCase):
-    def show(self, collective, *options):
+    def show(self, collective, *options, **settings):
         """Of each row: algorithm, protocol, channels."""
-        result = self.right(self.library.ranks(2, collective, *SIZES, "--show-algo", *options))
+        result = self.right(self.library.ranks(4, collective, *SIZES, "--show-algo", *options, **settings))
         return [row[13:] for row in result.rows()]
 
     def test_what_ran_is_what_the_real_profiler_interface_says(self):
@@ -70,6 +70,8 @@ class Told(RealCase):
         if self.version >= (2, 27):
             self.assertTrue(all(row[1] == "sym" for row in self.show("all_reduce", "-R", "2")))
             self.assertEqual({row[0] for row in self.show("alltoall")}, {"p2p"})
+            switched = self.show("all_reduce", "-R", "2", **real_library.NVSWITCH)
+            self.assertTrue(all("MC" in row[0] for row in switched), switched)  # by multicast
 
     def test_predictions_are_the_librarys_own(self):
         result = self.right(self.library.ranks(2, "all_reduce", *SIZES, "--show-algo", "--show-prediction"))
