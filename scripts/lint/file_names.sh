@@ -3,7 +3,8 @@
 # both main.cpp.)
 set -euo pipefail
 
-duplicates=$(git ls-files -co --exclude-standard 'src/*' 'test/*' ':!test/frozen/recorded' ':!test/frozen/expect' |
+duplicates=$(git ls-files -co --exclude-standard 'src/*' 'test/*' ':!test/frozen/recorded' ':!test/frozen/expect' \
+  ':!test/logs/real' |
   grep -vE '/(main\.cpp|CMakeLists\.txt|README\.md|__init__\.py)$' |
   sed 's|.*/||' | sort | uniq -d)
 if [[ -n "$duplicates" ]]; then

@@ -11,8 +11,8 @@ import sys
 DOORS = {
     r"mpi\.h|common/processes/mpi_group\.h": r"src/common/(processes|backends/mpi)/|test/(mpi|bench|faults|fakes)/",
     r"gloo/.*": r"src/common/backends/gloo/library/",
-    r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes)/",
-    r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|simt)/",
+    r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes|real_nccl)/",
+    r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|real_nccl|simt)/",
     r"nvtx3/.*": r"src/common/backends/nccl/cuda/|src/common/measure/",
     r"re2/.*": "src/driver/rules/|test/",
     r"archive(_entry)?\.h": r"src/driver/diagnose/input_file\.cpp$|test/",

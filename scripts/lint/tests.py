@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-FOLDERS = ("unit", "mpi", "e2e", "faults", "fuzz", "fakes", "gpu", "logs")
+FOLDERS = ("unit", "mpi", "e2e", "faults", "fuzz", "fakes", "gpu", "logs", "real_nccl")
 HIDDEN = re.compile(r'TEST_CASE\(.*"\[[.!]|^\s*"\[[.!]')
 ENDLESS = re.compile(r"\bwhile \((true|1)\)|\bfor \(;;\)|^\s*while (True|1):")
 GOLDEN = re.compile(r'check_golden\("([^"]+)"')

@@ -32,17 +32,21 @@ Streams& streams() {
 /// The runtime refuses calls from a function that a stream runs.
 thread_local bool is_stream_thread = false;
 
+/// The stream's next work; without a mark: it has ended.
+std::pair<Work, MarkPtr> next_of(CUstream_st& stream) {
+  std::unique_lock lock(stream.mutex);
+  stream.changed.wait(lock, [&] { return !stream.work.empty() || stream.ended; });
+  if (stream.work.empty()) return {};
+  std::pair<Work, MarkPtr> next = std::move(stream.work.front());
+  stream.work.pop_front();
+  return next;
+}
+
 void run(CUstream_st* stream) {
   is_stream_thread = true;
-  for (;;) {
-    std::unique_lock lock(stream->mutex);
-    stream->changed.wait(lock, [&] { return !stream->work.empty() || stream->ended; });
-    if (stream->work.empty()) break;
-    const auto [work, mark] = std::move(stream->work.front());
-    stream->work.pop_front();
-    lock.unlock();
-    work();
-    mark->finish();
+  for (auto next = next_of(*stream); next.second != nullptr; next = next_of(*stream)) {
+    next.first();
+    next.second->finish();
   }
   delete stream;
 }
