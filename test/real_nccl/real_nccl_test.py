@@ -40,6 +40,8 @@ class Data(RealCase):
         self.right(self.library.ranks(2, "reduce_scatter", *SIZES, "-R", "1"))
         if self.version >= (2, 27):
             self.right(self.library.ranks(2, "all_reduce", *SIZES, "-R", "2"))
+        if self.version >= (2, 28):  # by copy engines
+            self.right(self.library.ranks(2, "alltoall", *SIZES, "-R", "2", "-x", "2"))
         self.right(self.library.ranks(4, "all_reduce", *SIZES, NCCL_TESTS_SPLIT="MOD 2"))
 
     def test_every_transport(self):
@@ -77,6 +79,22 @@ class Told(RealCase):
         result = self.right(self.library.ranks(2, "all_reduce", *SIZES, "--show-algo", "--show-prediction"))
         for row in result.rows():
             self.assertGreater(float(row[16]), 0, str(result))  # [us]
+
+    def test_a_table_of_our_tuner_decides(self):
+        table = self.write("table.csv", "allreduce,0,8192,tree,simple,-1,-1,-1\n")
+        shown = self.show("all_reduce", NCCL_TUNER_PLUGIN=os.path.join(suite.BUILD, "libbusbar_tuner.so"),
+                          NCCL_TUNER_CONFIG_FILE=table)
+        self.assertEqual([row[:2] == ["TREE", "SIMPLE"] for row in shown], [True, True, False], shown)
+
+    def test_every_call_makes_a_launch(self):
+        trace = self.path("trace")
+        self.right(self.library.run("all_reduce", "-g", "2", "-b", "64", "-e", "64", "-n", "5", "-w", "3",
+                                    FAKE_CUDA_TRACE=trace))
+        with open(trace, encoding="utf-8") as file:
+            launches = [line for line in file if " cuLaunchKernelEx 0" in line or " cudaLaunchKernelExC 0" in line]
+        # Of each GPU and placement: warm-up, 5 timed, one checked.
+        self.assertEqual(len([line for line in launches if " gpu 1 " in line]) * 2, len(launches))
+        self.assertGreaterEqual(len(launches), 2 * 2 * (5 + 1))
 
     def test_communicators_live_and_end(self):
         result = self.ok(self.library.ranks(3, "comm", "-n", "2"))
