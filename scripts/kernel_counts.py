@@ -104,12 +104,20 @@ def flow(code):
     for n, block in enumerate(blocks):
         after = set()
         kind = block[-1].opcode.split(".")[0] if block else ""
+        # Warps of these kernels are whole where they shuffle: the way around is never taken.
+        if block and block[-1].opcode.startswith("BRA.DIV"):
+            kind = ""
         if kind == "BRA":
             after.add(labels[re.search(r"\.L_\w+", block[-1].operands)[0]])
         if n + 1 < len(blocks) and (kind not in ("BRA", "EXIT", "RET") or block[-1].predicate):
             after.add(n + 1)
         successors.append(after)
-    return blocks, successors
+    run, queue = {0}, [0]
+    while queue:
+        new = successors[queue.pop()] - run
+        run |= new
+        queue += new
+    return blocks, [after if n in run else set() for n, after in enumerate(successors)]
 
 
 def cycles(nodes, successors):

@@ -13,6 +13,7 @@ namespace busbar {
 namespace {
 
 constexpr unsigned kThreads = 256;
+constexpr unsigned kWarp = 32;
 constexpr unsigned kMaxGridY = 65535;
 
 /// Copies the rows into shared memory.
@@ -27,13 +28,14 @@ __device__ void load_rows(const Pattern& pattern, bool reduction, Rows<W>& rows)
 __device__ std::uint64_t grid_thread() { return static_cast<std::uint64_t>(blockIdx.x) * kThreads + threadIdx.x; }
 __device__ std::uint64_t grid_threads() { return static_cast<std::uint64_t>(gridDim.x) * kThreads; }
 
-/// Calls `each` with every pair of vectors that this thread makes: the group's place among the range's, and the pair in
-/// the group, which is always the same.
+/// Calls `each` with every pair of vectors that this thread makes of the groups [from, end): the group's place among
+/// the range's, and the pair in the group, which is always the same.
 template <unsigned W, class Each>
-__device__ void for_pairs(std::uint32_t groups, Each each) {
+__device__ void for_pairs(std::uint32_t from, std::uint32_t end, Each each) {
   constexpr unsigned per_block = kThreads / W;
   const unsigned j = threadIdx.x % W;
-  for (std::uint32_t g = blockIdx.x * per_block + threadIdx.x / W; g < groups; g += gridDim.x * per_block) each(g, j);
+  for (std::uint32_t g = from + blockIdx.x * per_block + threadIdx.x / W; g < end; g += gridDim.x * per_block)
+    each(g, j);
 }
 
 /// Calls `each` with the place of every single element that this thread makes.
@@ -110,6 +112,21 @@ __device__ Vector16 load_vector(const unsigned char* at) {
   }
 }
 
+/// Stores the pairs of vectors of two neighboring threads, each of which is 32 bytes of memory: a whole sector at once.
+/// Stored vector by vector, each sector would be written into the cache twice. All threads of a warp call this.
+__device__ void store_sectors(unsigned char* memory, std::uint32_t g, const VectorPair& made) {
+  const bool odd = g % 2 != 0;
+  Vector16 of_even, of_odd;
+  for (unsigned i = 0; i < 4; ++i) {
+    const std::uint32_t got = __shfl_xor_sync(~0u, odd ? made.low.words[i] : made.high.words[i], 1);
+    of_even.words[i] = odd ? got : made.low.words[i];
+    of_odd.words[i] = odd ? made.high.words[i] : got;
+  }
+  unsigned char* const at = memory + pair_byte<1>(g & ~1u, odd ? 1 : 0);
+  store_vector<1, true>(at, of_even);
+  store_vector<1, true>(at + kGroupElems, of_odd);
+}
+
 template <unsigned W, Holds holds>
 __device__ void fill_range(const Pattern& pattern, int rank, std::uint64_t first, std::uint64_t count, void* dst,
                            const Rows<W>* rows) {
@@ -121,7 +138,11 @@ __device__ void fill_range(const Pattern& pattern, int rank, std::uint64_t first
     auto* const memory = reinterpret_cast<unsigned char*>(elements + parts.head);
     const auto first_group = static_cast<std::uint32_t>((from + parts.head) / kGroupElems);
     const auto fill_pairs = [&](auto in_step) {
-      for_pairs<W>(parts.groups, [&](std::uint32_t g, unsigned j) {
+      // What no whole warp makes is the last of all.
+      const std::uint32_t by_sectors = W == 1 && decltype(in_step)::value ? parts.groups / kWarp * kWarp : 0;
+      for_pairs<W>(0, by_sectors,
+                   [&](std::uint32_t g, unsigned j) { store_sectors(memory, g, maker.pair(first_group + g, j)); });
+      for_pairs<W>(by_sectors, parts.groups, [&](std::uint32_t g, unsigned j) {
         const VectorPair made = maker.pair(first_group + g, j);
         unsigned char* const at = memory + pair_byte<W>(g, j);
         store_vector<W, decltype(in_step)::value>(at, made.low);
@@ -228,7 +249,7 @@ __device__ void check_block(const Pattern& pattern, const Block& block, const vo
     const auto* const memory = reinterpret_cast<const unsigned char*>(elements + parts.head);
     const auto first_group = static_cast<std::uint32_t>((from + parts.head) / kGroupElems);
     const auto check_pairs = [&](auto in_step) {
-      for_pairs<W>(parts.groups, [&](std::uint32_t g, unsigned j) {
+      for_pairs<W>(0, parts.groups, [&](std::uint32_t g, unsigned j) {
         const unsigned char* const at = memory + pair_byte<W>(g, j);
         const Vector16 low = load_vector<W, decltype(in_step)::value>(at);
         const Vector16 high = load_vector<W, decltype(in_step)::value>(at + 16 * W);

@@ -41,10 +41,16 @@ SASS = """
         /*0100*/                   EXIT ;
 .text._ZN6busbar11fill_kernelILj1ELb0EEEvNS_7PatternE:
 .L_x_9:
-        /*0000*/                   STG.E.EF.128 desc[UR4][R2.64], R4 ;
-        /*0010*/                   STL [R1], R4 ;
+        /*0000*/                   BRA.DIV UR6, `(.L_x_10) ;
+        /*0008*/                   SHFL.BFLY PT, R4, R36, 0x1, 0x1f ;
+.L_x_11:
+        /*0010*/                   STG.E.EF.128 desc[UR4][R2.64], R4 ;
+        /*0018*/                   STL [R1], R4 ;
         /*0020*/              @!P0 BRA `(.L_x_9) ;
         /*0030*/                   EXIT ;
+.L_x_10:
+        /*0040*/                   SHFL.BFLY P0, R7, R37, R38, R39 ;
+        /*0050*/                   BRA `(.L_x_11) ;
 """
 
 
@@ -61,7 +67,8 @@ class KernelCounts(unittest.TestCase):
         # Seven instructions and a branch, behind the call one and a branch; for 32 bytes.
         self.assertEqual((check.kernel, check.width, check.data, check.step), ("check", 4, "reduced", "in step"))
         self.assertEqual((check.alu, check.all, check.nbytes, check.local), (3 / 2, 10 / 2, 32, 0))
-        self.assertEqual((fill.kernel, fill.width, fill.data, fill.local), ("fill", 1, "moved", 1))
+        # Without the way around the shuffle, for warps that are divided.
+        self.assertEqual((fill.kernel, fill.width, fill.data, fill.all, fill.local), ("fill", 1, "moved", 5, 1))
 
     def test_more_instructions_than_the_limit_or_registers_in_memory_are_errors(self):
         counts = script()

@@ -54,7 +54,8 @@ struct Machine {
   Order order = Order::rising;
   std::function<std::vector<uint3>(dim3 grid)> chosen;  ///< the blocks that are run; empty: all
   int device = 0;
-  int occupancy_questions = 0;  ///< how often a kernel's was asked for
+  int occupancy_questions = 0;                                     ///< how often a kernel's was asked for
+  std::function<void(const void* at, std::size_t nbytes)> stored;  ///< hears of every store of a thread; empty: nobody
 };
 Machine& machine();
 
@@ -137,6 +138,7 @@ T __ldcs(const T* memory) {
 template <class T>
 void __stcs(T* memory, T value) {
   if (reinterpret_cast<std::uintptr_t>(memory) % sizeof(T) != 0) simt::fail("a store to unaligned memory");
+  if (simt::machine().stored) simt::machine().stored(memory, sizeof value);
   *memory = value;
 }
 
@@ -156,18 +158,26 @@ inline int __syncthreads_or(int mine) {
   return static_cast<int>(any);
 }
 
-/// Every lane of the warp must come. A lane without a source gets its own value back.
+/// What thread `source` of the block gives, of this warp. Every lane of the warp must come.
 template <class T>
-T __shfl_down_sync(unsigned lanes, T value, unsigned step) {
+T shuffled(unsigned lanes, T value, unsigned source) {
   static_assert(sizeof(T) <= 8);
   if (lanes != ~0u) simt::fail("a shuffle of part of a warp");
   std::memcpy(&simt::slot(threadIdx.x), &value, sizeof value);
   simt::wait_for_warp();
-  const unsigned lane = threadIdx.x % 32;
   T got;
-  std::memcpy(&got, &simt::slot(lane + step < 32 ? threadIdx.x + step : threadIdx.x), sizeof got);
+  std::memcpy(&got, &simt::slot(source), sizeof got);
   simt::wait_for_warp();
   return got;
+}
+/// A lane without a source gets its own value back.
+template <class T>
+T __shfl_down_sync(unsigned lanes, T value, unsigned step) {
+  return shuffled(lanes, value, threadIdx.x % 32 + step < 32 ? threadIdx.x + step : threadIdx.x);
+}
+template <class T>
+T __shfl_xor_sync(unsigned lanes, T value, unsigned bits) {
+  return shuffled(lanes, value, threadIdx.x ^ bits);
 }
 
 template <class T>

@@ -11,11 +11,14 @@
 #include <catch2/catch.hpp>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 using namespace busbar;
@@ -126,6 +129,46 @@ TEST_CASE("kernels fill bit for bit as the host does, of every width, from any e
       }
       INFO(words(pattern));
       CHECK(wrong == 0);
+    }
+  }
+}
+
+namespace {
+
+/// How the stores of a launch meet the sectors of 32 bytes in which a GPU's memory is written: the n-th stores of a
+/// warp's threads are one access.
+class Sectors {
+ public:
+  void add(const void* at, std::size_t nbytes) {
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    const unsigned access = stores_[{blockIdx.x, threadIdx.x}]++;
+    written_[{blockIdx.x, threadIdx.x / 32, access, address / kBytes}] += nbytes;
+  }
+  std::size_t all() const { return written_.size(); }
+  std::size_t in_part() const {
+    return std::count_if(written_.begin(), written_.end(), [](const auto& s) { return s.second < kBytes; });
+  }
+
+ private:
+  static constexpr std::size_t kBytes = 32;
+  std::map<std::pair<unsigned, unsigned>, unsigned> stores_;
+  std::map<std::tuple<unsigned, unsigned, unsigned, std::uintptr_t>, std::size_t> written_;
+};
+
+}  // namespace
+
+TEST_CASE("a warp writes whole sectors of memory at once, whatever the type's width", "[kernels][simt]") {
+  for (const DType dtype : kWidths) {
+    for (const std::optional<Op> op : {std::optional<Op>{}, std::optional<Op>{Op::sum}}) {
+      const Pattern pattern = make_pattern(dtype, op, 50, 12);
+      const OnMachine machine(2);
+      Sectors sectors;
+      simt::machine().stored = [&](const void* at, std::size_t nbytes) { sectors.add(at, nbytes); };
+      constexpr std::size_t kBytes = 64 << 10;  // two rounds of the narrowest type
+      CHECK(fills_alike(pattern, 17, 0, kBytes / size_of(dtype), 0));
+      INFO(words(pattern));
+      CHECK(sectors.all() == kBytes / 32);
+      CHECK(sectors.in_part() == 0);
     }
   }
 }
