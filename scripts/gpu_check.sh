@@ -20,12 +20,13 @@ readonly report_s=10   # how much later the report is there
 # name, part, limit in seconds, GPUs (one, one that several ranks share, all), what it does
 readonly stages=(
   "kernels   1  60 one fill and check kernels against the host's, bit for bit"
-  "bench     1  40 one GB/s of the fill and check kernels beside a device copy"
+  "bench     1  20 one GB/s of the fill and check kernels beside a device copy"
   "single    1  60 one all executables on one GPU with one rank"
-  "device    1  70 one -D: the device API kernels on one rank, and what refuses them"
+  "device    1  60 one -D: the device API kernels on one rank, and what refuses them"
+  "large     1  40 one more than 2^31 elements and 4 GiB on one rank; a bit flipped at 4.5 GiB is found"
   "nccl2     1 110 shared 2 ranks on one GPU: all collectives, dtypes and operations"
   "nccl4     1  80 shared 4 ranks on one GPU: all collectives; all dtypes and operations of all_reduce"
-  "nccl8     1 100 shared 8 ranks on one GPU: what takes a step per rank; all dtypes and all operations of all_reduce"
+  "nccl8     1  90 shared 8 ranks on one GPU: what takes a step per rank; all dtypes and all operations of all_reduce"
   "json      1  20 shared the JSON file is valid"
   "choice    2  30 all the backend is chosen, refused and forced as documented"
   "options   2  90 shared -G -R -m -z -I -x -M -y -u -C -N on 2 ranks"
@@ -260,6 +261,22 @@ stage_device() {
   expect 5 "$bin/all_gather_perf" "${sizes[@]}" -D 1
 }
 
+why_not_large() {
+  local mib
+  mib=$(sed -nE 's/.*, ([0-9]+) MiB,.*/\1/p' <<<"${gpu_lines[0]}")
+  if [[ -n $mib ]] && ((mib < 24576)); then echo "the GPU has $mib MiB, and this needs 24576"; fi
+}
+
+stage_large() {
+  local table=$logs/large.txt once=(-n 1 -w 0 -c 1 -N 1 -d int8 --placement out --backend nccl -T "$ranks_T")
+  run "$bin/all_reduce_perf" -b 5G -e 5G "${once[@]}"
+  run "$bin/alltoall_perf" -b 9G -e 9G "${once[@]}"
+  # The flipped bit is in the middle of what is checked, the second operation's.
+  expect 7 "$bin/alltoall_perf" -b 9G -e 9G "${once[@]}" --inject rank=0,op=2,kind=flip >"$table" 2>&1
+  cat "$table"
+  says "first 4831838208 last 4831838208"
+}
+
 # breaks EXIT_CODE KIND OPERATION WORDS [OPTIONS...]: rank 1 of 2 breaks itself so at its OPERATION, the report has the
 # words, NCCL logs into $nccl_logs.
 breaks() {
@@ -457,7 +474,8 @@ nccl_version() {
     echo "does not run: $(grep -m 1 'error' <<<"$text" || echo "ended with $got (124: no answer in $facts_s s)")"
     return
   }
-  sed -n 's/^# .*NCCL \([0-9][0-9.]*\).*/\1/p' <<<"$text" | head -n 1
+  text=$(sed -n 's/^# .*NCCL \([0-9][0-9.]*\).*/\1/p' <<<"$text" | head -n 1)
+  echo "${text:-of unknown version}"
 }
 
 # why_not NAME GPUS: why a stage cannot run here; nothing where it can.

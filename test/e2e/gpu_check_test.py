@@ -174,7 +174,7 @@ class GpuCheck(suite.Case):
         self.assertEqual(done.code, 0, str(done))
         self.assertIn("8 GPUs, of ", done.out)
         self.assertIn("\n7, NVIDIA H100 80GB HBM3, ", done.out)
-        self.assertIn("\nnccl8      part 1, at most 100 s: on GPU 0\n", done.out)
+        self.assertIn("\nnccl8      part 1, at most  90 s: on GPU 0\n", done.out)
         done = self.check("--dry-run", "--recorded", h100, "--part", "3", FAKE_GPUS="0")
         self.assertEqual(done.code, 0, str(done))
         self.assertIn("\nmulti      part 3, at most 540 s: on GPUs 0 to 7\n", done.out)
@@ -203,7 +203,7 @@ class GpuCheck(suite.Case):
         self.write("earlier.json", json.dumps(told).replace('"seconds": 0', '"seconds": 10').replace("}, {", "},\n{"))
         done = self.check("--dry-run", "--estimates", self.path("earlier.json"), "kernels", "bench")
         self.assertIn("\nkernels    part 1, at most  20 s: ", done.out)
-        self.assertIn("\nbench      part 1, at most  40 s: ", done.out)
+        self.assertIn("\nbench      part 1, at most  20 s: ", done.out)
         done = self.check("kernels", "--json", self.path("out.json"), FAKE_GPUS="0")
         self.assertEqual((done.code, written()["result"]), (5, "NO GPU"))
 
@@ -234,10 +234,27 @@ class GpuCheck(suite.Case):
             told = re.findall(r"^(\w+) .*not run: compute mode (\w+): ", done.out, re.MULTILINE)
             self.assertEqual(told, [(name, mode) for name in skipped])
 
+    def test_more_than_4_gib_are_checked_where_there_is_the_memory(self):
+        told = "# wrong: rank 0: 1 of 9663676416 elements wrong, first 4831838208 last 4831838208, got 119"
+        self.executable("build/alltoall_perf", '#!/bin/sh\necho "# library=NCCL 2.28.9"\n'
+                        f'case "$*" in *kind=flip*) echo "$TOLD"; exit 7 ;; esac\n')
+        self.executable("build/all_reduce_perf", '#!/bin/sh\necho "# library=NCCL 2.28.9"\n'
+                        'case "$*" in *"-b 5G -e 5G "*) exit "$CODE_5G" ;; esac\n')
+        self.ok(self.check("large", TOLD=told, CODE_5G="0"))
+        for settings in ({"TOLD": told.replace("4831838208", "536870912"), "CODE_5G": "0"},
+                         {"TOLD": told, "CODE_5G": "7"}):
+            done = self.check("large", **settings)
+            self.assertEqual(done.code, 1, str(done))
+        self.executable("path/nvidia-smi", "#!/bin/sh\necho '0, Tesla T4, 580.82.07, 15360 MiB, 0000:1B:00.0, Default'\n")
+        done = self.ok(self.check("large", TOLD="", CODE_5G="7"))
+        self.assertRegex(done.out, r"SKIP large .*\(the GPU has 15360 MiB, and this needs 24576\)")
+        order = re.findall(r"^(\w+) +part 1", self.ok(self.check("--list")).out, re.MULTILINE)
+        self.assertEqual(order[:6], ["kernels", "bench", "single", "device", "large", "nccl2"])
+
     def test_device_kernels_that_library_or_gpu_are_too_old_for_are_skipped_and_not_failed(self):
         for why in ("-D needs a library with the same device API as the header that busbar was built with, and "
                     "between NCCL 2.28.9 (header) and 2.32.3 (library), 2.29 changed it",
-                    "device API kernels (-D) are built for compute capability 9.0 and newer, and GPU 0 has 8.0"):
+                    "device API kernels (-D) are built for compute capability 8.0 and newer, and GPU 0 has 7.5"):
             self.executable("build/all_reduce_perf", f"#!/bin/sh\necho 'busbar: error: {why}' >&2\nexit 5\n")
             done = self.check("device")
             self.assertEqual(done.code, 0, str(done))
@@ -294,6 +311,10 @@ class GpuCheck(suite.Case):
         self.executable("path/python3", "#!/bin/sh\nexit 1\n")
         self.assertIn(f"NCCL_HOME={home}\n", self.check("multi", **site).out)
         self.assertNotIn("NCCL_HOME", self.check("multi").out)
+
+    def test_a_version_that_the_header_does_not_show_is_no_empty_line(self):
+        self.executable("build/all_reduce_perf", "#!/bin/sh\necho '# a header of another form'\n")
+        self.assertRegex(self.ok(self.check("multi")).out, r"\nNCCL +of unknown version\n")
 
     def test_an_nccl_that_is_too_old_gives_way_to_a_package_or_is_told(self):
         self.executable("path/ldconfig", "#!/bin/sh\necho '	libnccl.so.2 (libc6,x86-64) => /usr/lib/libnccl.so.2'\n")
