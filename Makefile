@@ -13,8 +13,7 @@ endif
 # Choices that CMake gets; a change of any of them configures anew, no change costs nothing.
 preset := $(or $(PRESET),$(if $(filter 1,$(DEBUG)),debug,release))
 choices := --preset $(preset) -DNAME_SUFFIX='$(NAME_SUFFIX)' -DMPI_HOME='$(MPI_HOME)' -DBUSBAR_MPI='$(mpi)' \
-           -DCUDA_HOME='$(CUDA_HOME)' -DNCCL_HOME='$(NCCL_HOME)' -DNVCC_GENCODE='$(NVCC_GENCODE)' \
-           -DBUSBAR_BLACKWELL=$(if $(filter bundle,$(MAKECMDGOALS)),ON,OFF)
+           -DCUDA_HOME='$(CUDA_HOME)' -DNCCL_HOME='$(NCCL_HOME)' -DNVCC_GENCODE='$(NVCC_GENCODE)'
 # make's own job server is nothing to Ninja, and a plain Makefile below would complain about it.
 # Scripts and tests start ranks with the launcher of the MPI that the build has.
 with_launcher = BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' \

@@ -3,17 +3,26 @@
 
 set(CUDA_HOME "$ENV{CUDA_HOME}" CACHE PATH "CUDA toolkit, where it is not /usr/local/cuda or on PATH")
 set(NCCL_HOME "$ENV{NCCL_HOME}" CACHE PATH "NCCL, where its header is not with CUDA's or in /usr/include")
-set(NVCC_GENCODE "" CACHE STRING "nvcc -gencode flags, as in nccl-tests; empty: sm_80, sm_90 and PTX of 90")
-option(BUSBAR_BLACKWELL "Native code for sm_100 and sm_120 too, as in the bundle" OFF)
+set(NVCC_GENCODE "" CACHE STRING "nvcc -gencode flags, as in nccl-tests; empty: native from V100 or T4 to Blackwell")
 option(BUSBAR_CUDA "Use CUDA and NCCL where they are found" ON)
 
 set(BUSBAR_HAVE_CUDA FALSE)
 set(BUSBAR_HAVE_NVTX FALSE)
+set(cuda_version 0)
 if(BUSBAR_CUDA)
+  if(CUDA_HOME AND NOT EXISTS "${CUDA_HOME}/bin/nvcc")
+    message(WARNING "CUDA_HOME=${CUDA_HOME} has no bin/nvcc, so it is not used")
+  endif()
+  if(NCCL_HOME AND NOT EXISTS "${NCCL_HOME}/include/nccl.h")
+    message(WARNING "NCCL_HOME=${NCCL_HOME} has no include/nccl.h, so another NCCL's header is looked for")
+  endif()
   find_program(BUSBAR_NVCC nvcc HINTS "${CUDA_HOME}/bin" /usr/local/cuda/bin)
   if(BUSBAR_NVCC)
     get_filename_component(cuda_root "${BUSBAR_NVCC}" REALPATH)
     get_filename_component(cuda_root "${cuda_root}/../.." ABSOLUTE)
+    execute_process(COMMAND "${BUSBAR_NVCC}" --version OUTPUT_VARIABLE nvcc_words ERROR_QUIET)
+    string(REGEX MATCH "release ([0-9.]+)" found "${nvcc_words}")
+    set(cuda_version "${CMAKE_MATCH_1}")
   endif()
   find_path(BUSBAR_NCCL_INCLUDE_DIR nccl.h HINTS "${NCCL_HOME}/include" "${CUDA_HOME}/include" "${cuda_root}/include"
             /usr/local/cuda/include)
@@ -21,6 +30,7 @@ endif()
 
 # The oldest with what the suite calls (kMinNcclVersion in nccl_fields.h), and the first with a device API (-D).
 set(oldest_nccl 21900)
+set(oldest_cuda 12.0)  # whose nvcc is the first with C++20
 set(device_api_nccl 22800)
 set(BUSBAR_NCCL_VERSION 0)
 if(BUSBAR_NCCL_INCLUDE_DIR)
@@ -32,13 +42,20 @@ if(BUSBAR_NCCL_VERSION GREATER_EQUAL device_api_nccl)
   set(BUSBAR_HAVE_DEVICE_API TRUE)
 endif()
 
-if(BUSBAR_CUDA AND BUSBAR_NVCC AND BUSBAR_NCCL_VERSION GREATER_EQUAL oldest_nccl)
-  # Each architecture multiplies the build time, so only those that the suite meets, plus PTX for newer ones.
+if(BUSBAR_CUDA AND cuda_version VERSION_GREATER_EQUAL oldest_cuda AND BUSBAR_NCCL_VERSION GREATER_EQUAL oldest_nccl)
+  # Native code, since each process would compile PTX at its start where the driver's cache is not writable: 80 is also
+  # for 86 and 89, 100 for 103, 120 for 121. PTX for what is newer.
   if(NVCC_GENCODE)
     set(CMAKE_CUDA_ARCHITECTURES OFF)
     string(APPEND CMAKE_CUDA_FLAGS " ${NVCC_GENCODE}")
   elseif(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(CMAKE_CUDA_ARCHITECTURES "80-real;90")
+    set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
+    if(cuda_version VERSION_LESS 13)
+      list(PREPEND CMAKE_CUDA_ARCHITECTURES 70-real)
+    endif()
+    if(cuda_version VERSION_GREATER_EQUAL 12.8)
+      list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real 120-real)
+    endif()
   endif()
   set(CMAKE_CUDA_COMPILER "${BUSBAR_NVCC}")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
@@ -50,10 +67,6 @@ if(BUSBAR_CUDA AND BUSBAR_NVCC AND BUSBAR_NCCL_VERSION GREATER_EQUAL oldest_nccl
   endif()
   set(CUDAToolkit_ROOT "${cuda_root}")
   find_package(CUDAToolkit REQUIRED)
-  # Else each process compiles the PTX at its start, where the driver's cache is not writable.
-  if(BUSBAR_BLACKWELL AND NOT NVCC_GENCODE AND CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
-    list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real 120-real)
-  endif()
   set(BUSBAR_HAVE_CUDA TRUE)
   find_path(BUSBAR_NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
   if(BUSBAR_NVTX_INCLUDE_DIR)
@@ -65,6 +78,9 @@ if(BUSBAR_CUDA AND BUSBAR_NVCC AND BUSBAR_NCCL_VERSION GREATER_EQUAL oldest_nccl
   endif()
 elseif(NOT BUSBAR_CUDA)
   message(STATUS "CPU-only build: BUSBAR_CUDA is off")
+elseif(BUSBAR_NVCC AND cuda_version VERSION_LESS oldest_cuda)
+  message(STATUS "CPU-only build: ${BUSBAR_NVCC} is of CUDA ${cuda_version}, and C++20 needs ${oldest_cuda}: set CUDA_HOME to "
+                 "a newer toolkit")
 elseif(BUSBAR_NVCC AND BUSBAR_NCCL_INCLUDE_DIR)
   message(STATUS "CPU-only build: the NCCL header in ${BUSBAR_NCCL_INCLUDE_DIR} is ${BUSBAR_NCCL_VERSION}, older than "
                  "${oldest_nccl} (2.19): set NCCL_HOME to a newer NCCL")

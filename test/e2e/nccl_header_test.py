@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The bug this would catch: kernels that are compiled with the nccl.h of the CUDA toolkit, and host code with that of
 NCCL_HOME, so that what the host fills is read as something else on the GPU (-D). A link farm of the toolkit gets the
-header of an NCCL of old, and the compilers are asked which one they take."""
+header of an NCCL of old, and the compilers are asked which one they take. And: kernels that each process compiles when
+it starts, and a toolkit that is too old or not where it was said to be, which nobody hears of."""
 
 import glob
 import json
@@ -118,6 +119,34 @@ class NcclHeader(unittest.TestCase):
             return False
         with open(entry["file"], encoding="utf-8") as file:
             return f'"{source}"' in file.read()
+
+
+class Toolkit(suite.Case):
+    def test_what_is_not_used_is_said_with_the_reason(self):
+        os.makedirs(self.path("cuda/bin"))
+        nvcc = self.write("cuda/bin/nvcc", "#!/bin/sh\necho 'Cuda compilation tools, release 11.8, V11.8.89'\n")
+        os.chmod(nvcc, 0o755)
+        done = suite.execute(["cmake", "-S", suite.ROOT, "-B", self.path("build"), f"-DBUSBAR_NVCC={nvcc}",
+                              "-DCUDA_HOME=/nowhere/cuda", "-DNCCL_HOME=/nowhere/nccl", "-DBUSBAR_TESTS=OFF"])
+        said = re.sub(r"\s+", " ", self.ok(done).out + done.err)
+        for text in (f"CPU-only build: {nvcc} is of CUDA 11.8, and C++20 needs 12.0: set CUDA_HOME",
+                     "CUDA_HOME=/nowhere/cuda has no bin/nvcc, so it is not used",
+                     "NCCL_HOME=/nowhere/nccl has no include/nccl.h"):
+            self.assertIn(text, said)
+
+    @unittest.skipIf(not os.access(NVCC, os.X_OK) or CACHE.get("BUSBAR_CUDA") != "ON" or CACHE.get("NVCC_GENCODE")
+                     or CACHE.get("CMAKE_CUDA_ARCHITECTURES"), "built without CUDA, or for chosen GPUs")
+    def test_every_gpu_from_t4_to_blackwell_has_native_code(self):
+        version = float(re.search(r"release ([0-9.]+)", self.ok(suite.execute([NVCC, "--version"])).out)[1])
+        wanted = {"80", "90", *(["100", "120"] if version >= 12.8 else []), *([] if version >= 13 else ["70"]), "75"}
+        with open(os.path.join(suite.BUILD, "compile_commands.json"), encoding="utf-8") as file:
+            commands = {os.path.basename(entry["file"]): entry["command"] for entry in json.load(file)}
+        for name, native in (("device.cu", wanted), ("device_collectives.cu", wanted - {"70", "75"})):
+            with self.subTest(name):
+                codes = re.findall(r"code=\[([^]]+)\]", commands[name])
+                self.assertEqual({code for all_of in codes for code in re.findall(r"sm_(\d+)", all_of)}, native)
+                # What is newer than all of them.
+                self.assertIn("compute_90,sm_90", codes)
 
 
 if __name__ == "__main__":
