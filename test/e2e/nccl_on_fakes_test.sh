@@ -134,6 +134,26 @@ done
 FAKE_CAPABILITY=80 expect 0 all_reduce -g 2 -b 4K -e 4K -n 1 -d f8e4m3
 expect_text "NCCL reduces f8e4m3 from compute capability 9.0 on, and the oldest GPU here has 8.0"
 
+FAKE_CAPABILITY=70 expect 5 all_reduce -g 2 -b 4K -e 4K -n 1
+expect_text "this build has no kernels for GPU 0, of compute capability 7.0"
+expect_text "NVCC_GENCODE=-gencode=arch=compute_70,code=sm_70"
+
+# One process per GPU (compute mode Exclusive_Process), and one of them has it.
+held=$(mktemp -d)
+FAKE_EXCLUSIVE=$held expect 0 all_reduce -g 2 -b 4K -e 4K -n 1
+exec {lock}>"$held/1"
+flock "$lock"
+FAKE_EXCLUSIVE=$held expect 5 all_reduce -g 2 -b 4K -e 4K -n 1
+expect_text "GPU 1 takes no further process: its compute mode is Exclusive_Process"
+exec {lock}>&-
+rm -rf "$held"
+
+# NCCL's threads beside ours on one CPU, as Open MPI binds one or two ranks.
+if (($(nproc) > 1)); then
+  last=$(taskset -c 0 "$test_dir/fake_gpu_perf" all_reduce -g 2 -b 4K -e 4K -n 1 2>&1)
+  expect_text "# a process is bound to 1 CPU, which NCCL's threads need too"
+fi
+
 # A broken communicator, and its peers' word of it or silence, until all are aborted.
 for how in "" :silent; do
   FAKE_NCCL_BREAKS=1:7$how expect 3 all_reduce -t 2 -b 4K -e 4K
@@ -173,8 +193,17 @@ done
 FAKE_DEVICE_HEADER=22700:192 expect 5 all_reduce -g 2 -D 1 -R 2 -b 4K -e 4K -n 1
 expect_text "this build's kernels were compiled with the header of NCCL 2.27.0"
 FAKE_DEVICE_HEADER=22700:192 expect 0 all_reduce -g 2 -R 2 -b 4K -e 4K -n 1
-FAKE_NCCL_REACH=2 expect 5 all_reduce -g 4 -D 1 -R 2 -b 4K -e 4K -n 1
+FAKE_NCCL_HOST=2 expect 5 all_reduce -g 4 -D 1 -R 2 -b 4K -e 4K -n 1
 expect_text "and rank 0 reaches 2 of 4"
+# GPUs of one host that do not load and store in each other's memory: NCCL refuses at the end of all, and makes windows
+# that are none (from 2.29 on it says so).
+FAKE_NCCL_ASYMMETRIC=1 expect 5 alltoall -g 4 -D 2 -R 2 -b 4K -e 4K -n 1
+expect_text "-D 2 needs GPUs that all load and store in each other's memory: NCCL: invalid usage"
+FAKE_NCCL_ASYMMETRIC=1 expect 0 all_reduce -g 2 -R 2 -b 4K -e 4K -n 2
+NCCL_HOME=$test_dir/fake_nccl_grows FAKE_NCCL_ASYMMETRIC=1 expect 0 all_reduce -g 2 -R 2 -b 4K -e 4K -n 2
+expect_text "# -R 2: NCCL makes no windows here, because"
+NCCL_HOME=$test_dir/fake_nccl_grows expect 0 all_reduce -g 2 -R 2 -b 4K -e 4K -n 2
+expect_text "NCCL makes no windows" absent
 expect 5 all_reduce -g 2 -D 1 -R 2 -V 65 -b 4K -e 4K -n 1
 expect_text "-V 65: the blocks wait for each other, and GPU 0 runs 64 of them at once"
 expect 5 all_gather -g 2 -D 1 -R 2 -b 4K -e 4K -n 1

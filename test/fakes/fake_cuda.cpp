@@ -2,13 +2,16 @@
 // run on machines without a GPU. FAKE_GPUS (default 8) devices of 8 GiB. Streams keep their order and run when they are
 // queried; nothing runs earlier, so that what reads before it waits finds old data. Streams, events and memory belong
 // to a device, and what CUDA refuses is refused (CUDA C++ Programming Guide, "Stream and Event Behavior"; Runtime API,
-// "Stream Management"): strictness_test.cpp breaks each rule.
+// "Stream Management"): strictness_test.cpp breaks each rule. FAKE_CAPABILITY (90): below 75 no kernel was compiled for
+// them. FAKE_EXCLUSIVE=FOLDER: compute mode Exclusive_Process, with a lock file per device in it.
 
 #include "fakes/fake_gpu.h"
 #include "kernels/device.h"
 
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <nccl_device.h>
+#include <sys/file.h>
 
 #include <algorithm>
 #include <array>
@@ -90,6 +93,17 @@ int device_count() { return setting("FAKE_GPUS", 8); }
 
 CUstream_st* real(CUstream_st* stream, int device) {
   return stream != nullptr ? stream : &machine().default_streams[static_cast<std::size_t>(device)];
+}
+
+/// Whether this process may have a context on the device, which it then keeps.
+bool may_enter(int device) {
+  const char* const folder = std::getenv("FAKE_EXCLUSIVE");
+  if (folder == nullptr) return true;
+  static std::map<int, int> held;
+  const std::lock_guard lock(machine().mutex);
+  if (held.contains(device)) return true;
+  const int fd = open((folder + ("/" + std::to_string(device))).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  return flock(fd, LOCK_EX | LOCK_NB) == 0 && held.emplace(device, fd).second;
 }
 
 /// Lets every stream go as far as it can.
@@ -215,6 +229,11 @@ bool fake_gpu::may_touch(int device, const void* address, std::size_t nbytes) {
   return memory.nbytes > 0 && (memory.device == device || memory.device == kHost) && nbytes <= memory.nbytes - at;
 }
 
+void fake_gpu::take_memory(int device, std::int64_t nbytes) {
+  const std::lock_guard lock(machine().mutex);
+  machine().used_bytes[static_cast<std::size_t>(device)] += static_cast<std::size_t>(nbytes);
+}
+
 int fake_gpu::chosen_device() { return has_chosen ? current_device : -1; }
 
 void fake_gpu::refuse(const std::string& what) {
@@ -255,6 +274,7 @@ const char* cudaGetErrorString(cudaError_t error) { return error == cudaSuccess 
 
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= device_count()) return fail(cudaErrorInvalidDevice);
+  if (!may_enter(device)) return fail(cudaErrorDevicesUnavailable);
   current_device = device;
   has_chosen = true;
   return cudaSuccess;
@@ -450,7 +470,9 @@ int reset_check_on_device(CheckResult* result, void* stream) {
   return launch_kernel(stream, result, sizeof *result, [=] { *result = CheckResult{}; });
 }
 
-int preload_device_kernels() { return 0; }
+int preload_device_kernels() {
+  return setting("FAKE_CAPABILITY", 90) < 75 ? cudaErrorNoKernelImageForDevice : cudaSuccess;
+}
 
 // FAKE_DEVICE_HEADER=VERSION:NBYTES: the kernels were compiled with another header than the host's code.
 NcclHeader device_collectives_header() {

@@ -3,6 +3,7 @@
 #include "common/backends/nccl/cuda/device_collectives.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -40,6 +41,9 @@ struct DeviceComm {
   int barriers = 0;                                                                     ///< blocks that may meet
   int (*launch)(const DeviceComm&, const busbar::DeviceCall&, CUstream_st*) = nullptr;  ///< a cudaError_t
 };
+
+/// Memory that a library takes on a device, or gives back if negative; of numbers alone.
+void take_memory(int device, std::int64_t nbytes);
 
 /// What the libraries would take, or answer by hanging: said on stderr and counted.
 void refuse(const std::string& what);

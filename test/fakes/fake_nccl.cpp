@@ -1,12 +1,12 @@
 // A stand-in for libnccl.so.2 inside one process, on the streams of fake_cuda.cpp. It is 2.28.9, with FAKE_NCCL_GROWS
-// 2.29.7, with FAKE_NCCL_OLD 2.19.4. It is as strict as NCCL where that finds errors of ours: the calls of a group run
-// at once, every send reading before any receive is written; joining a communicator, registering a window and the first
-// use of a function wait for all ranks (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a
-// receive that no send of its size answers never completes. Buffers, operations, windows and communicators are checked
-// as NCCL or CUDA would find out. FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective,
-// so that the others have a remote error; with :silent after it they wait; FAKE_NCCL_REFUSES=1 refuses every
-// collective; FAKE_NCCL_ENDLESS=1 destroys none. strictness_test.cpp breaks each rule. What NCCL tells of itself
-// (plugins, log) is in fake_tells.cpp.
+// 2.29.7, with FAKE_NCCL_OLD 2.19.4, and says to be FAKE_NCCL_VERSION (23007), if that is set. It is as strict as NCCL
+// where that finds errors of ours: the calls of a group run at once, every send reading before any receive is written;
+// joining a communicator, registering a window and the first use of a function wait for all ranks
+// (FAKE_NCCL_PATIENCE_MS, then that is said and fails, where NCCL would hang); a receive that no send of its size
+// answers never completes. Buffers, operations, windows and communicators are checked as NCCL or CUDA would find out.
+// FAKE_NCCL_BREAKS=RANK:CALL breaks the RANK's communicator at its CALLth collective, so that the others have a remote
+// error; with :silent after it they wait; FAKE_NCCL_REFUSES=1 refuses every collective; FAKE_NCCL_ENDLESS=1 destroys
+// none. strictness_test.cpp breaks each rule. What NCCL tells of itself (plugins, log) is in fake_tells.cpp.
 
 #include "fakes/fake_gpu.h"
 #include "fakes/fake_tells.h"
@@ -217,25 +217,45 @@ struct Running {
   }
 };
 
+/// group.cc saves the thread's device and sets it again, which makes a context: on GPU 0, where none was set.
+bool has_device() {
+  if (fake_gpu::chosen_device() >= 0) return true;
+  fake_gpu::refuse("a thread that has set no device enters NCCL, which makes a context on GPU 0");
+  return false;
+}
+
+/// From 2.29 on, broadcasts of several roots in one group are one AllGatherV, of which a profiler hears nothing
+/// (enqueue.cc, collTaskAppend; scheduler/allgatherv_sched.cc).
+bool is_one_all_gatherv(const Launch& launch) {
+#ifdef FAKE_NCCL_GROWS
+  const char* const enabled = std::getenv("NCCL_ALLGATHERV_ENABLE");
+  if (enabled != nullptr && std::atoi(enabled) == 0) return false;
+  std::set<int> roots;
+  for (const Action& a : launch.actions) {
+    if (!a.tasks.empty() && a.tasks.front().function == fake_tells::broadcast) roots.insert(a.call.root);
+  }
+  return roots.size() > 1;
+#else
+  return launch.actions.empty();
+#endif
+}
+
 /// Takes what the group holds, whatever becomes of it.
 ncclResult_t flush() {
   const auto meetings = std::exchange(t_meetings, {});
   auto launches = std::exchange(t_launches, {});
   if (meetings.empty() && launches.empty()) return ncclSuccess;
-  // group.cc saves the thread's device and sets it again, which makes a context: on GPU 0, where none was set.
-  if (fake_gpu::chosen_device() < 0) {
-    fake_gpu::refuse("a thread that has set no device enters NCCL, which makes a context on GPU 0");
-    return ncclInvalidUsage;
-  }
+  if (!has_device()) return ncclInvalidUsage;
   ncclResult_t result = ncclSuccess;
   for (const auto& meet : meetings) {
     if (const ncclResult_t met = meet(); result == ncclSuccess) result = met;
   }
   if (result != ncclSuccess) return result;
   for (Launch& launch : launches) {
+    const bool tells = !is_one_all_gatherv(launch);
     for (const Action& action : launch.actions) {
       for (const fake_tells::Task& task : action.tasks) {
-        if (!fake_tells::launch(launch.comm->member, task)) result = ncclInternalError;
+        if (tells && !fake_tells::launch(launch.comm->member, task)) result = ncclInternalError;
       }
     }
     const cudaStream_t stream = launch.stream;
@@ -310,6 +330,9 @@ fake_tells::Task task_of(fake_tells::Function function, const Call& call) {
   task.datatype = datatype_name(call.type);
   return task;
 }
+
+/// All GPUs load and store in each other's memory (symmetricSupport), unless FAKE_NCCL_ASYMMETRIC.
+bool has_symmetric_memory() { return std::getenv("FAKE_NCCL_ASYMMETRIC") == nullptr; }
 
 /// The transfers that NCCL makes of an all-to-all, a gather or a scatter.
 std::vector<fake_tells::Task> transfer_tasks(ncclComm_t comm, const Call& call) {
@@ -404,6 +427,12 @@ std::shared_ptr<World> world_of(const ncclUniqueId& id, int nranks) {
   return known;
 }
 
+/// What each communicator takes of its device: FAKE_NCCL_COMM_MIB.
+std::int64_t communicator_bytes() {
+  const char* const text = std::getenv("FAKE_NCCL_COMM_MIB");
+  return text != nullptr ? std::int64_t{std::atoi(text)} << 20 : 0;
+}
+
 /// A rank's communicator, before the others have come.
 ncclComm_t enter(const std::shared_ptr<World>& world, int rank, bool copy_engines, int device = -1) {
   const ncclComm_t comm = new ncclComm;
@@ -418,6 +447,7 @@ ncclComm_t enter(const std::shared_ptr<World>& world, int rank, bool copy_engine
     world->devices[static_cast<std::size_t>(rank)] = comm->device;
     g_comms.insert(comm);
   }
+  fake_gpu::take_memory(comm->device, communicator_bytes());
   fake_tells::join(comm->member);
   return comm;
 }
@@ -514,7 +544,10 @@ constexpr int kVersion = 21904;
 #else
 constexpr int kVersion = 22809;
 #endif
-ncclResult_t ncclGetVersion(int* version) { return *version = kVersion, ncclSuccess; }
+ncclResult_t ncclGetVersion(int* version) {
+  const char* const text = std::getenv("FAKE_NCCL_VERSION");
+  return *version = text != nullptr ? std::atoi(text) : kVersion, ncclSuccess;
+}
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   const std::lock_guard lock(g_mutex);
   *id = {};
@@ -544,7 +577,9 @@ const char* ncclGetLastError(ncclComm_t) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   if (nranks < 1 || rank < 0 || rank >= nranks) return warn(ncclInvalidArgument, "invalid rank requested");
   if (rank == 0 && std::getenv("FAKE_NCCL_COUNTS") != nullptr) {
-    std::fprintf(stderr, "fake_nccl: nvlinkCentricSched %d\n", config->nvlinkCentricSched);
+    // Three fields behind it, from 2.30 on.
+    const int peers = config->version < 23000 ? 0 : (&config->nvlinkCentricSched)[3];
+    std::fprintf(stderr, "fake_nccl: nvlinkCentricSched %d, maxP2pPeers %d\n", config->nvlinkCentricSched, peers);
   }
   const std::shared_ptr<World> world = world_of(id, nranks);
   *comm = enter(world, rank, config->CTAPolicy == NCCL_CTA_POLICY_ZERO);
@@ -602,6 +637,7 @@ ncclResult_t ncclCommGrow(ncclComm_t comm, int nranks, const ncclUniqueId* id, i
 #endif
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  if (!has_device()) return ncclInvalidUsage;
   fake_tells::leave(comm->member);
   // NCCL waits until no graph and no kernel refers to it (init.cc, commReclaim), keeps registered memory for good, and
   // forgets operations.
@@ -612,6 +648,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
     fake_gpu::refuse("a communicator is destroyed with " + std::to_string(left) + " registrations or operations");
   if (!comm->device_comms.empty()) fake_gpu::refuse("a communicator is destroyed before its device communicator");
   while (std::getenv("FAKE_NCCL_ENDLESS") != nullptr) std::this_thread::sleep_for(std::chrono::hours(1));
+  fake_gpu::take_memory(comm->device, -communicator_bytes());
   const std::lock_guard lock(g_mutex);
   g_comms.erase(comm);
   return delete comm, ncclSuccess;
@@ -619,7 +656,9 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 /// Frees it as ncclCommDestroy does, whatever is under way.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  if (!has_device()) return ncclInvalidUsage;
   fake_gpu::forgive_what_is_left();
+  fake_gpu::take_memory(comm->device, -communicator_bytes());
   const std::lock_guard lock(g_mutex);
   comm->life->aborted = true;
   g_comms.erase(comm);
@@ -663,12 +702,31 @@ ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   return take_out(comm->registered, handle);
 }
+#ifdef FAKE_NCCL_GROWS
+/// ncclCommProperties of 2.29.2.
+ncclResult_t ncclCommQueryProperties(ncclComm_t comm, unsigned char* properties) {
+  if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  unsigned magic_and_version[2];
+  std::memcpy(magic_and_version, properties + sizeof(std::size_t), sizeof magic_and_version);
+  if (magic_and_version[0] != 0xcafebeef || magic_and_version[1] < 22902) return ncclInvalidUsage;
+  constexpr std::size_t kDeviceApiSupport = 32;
+  properties[kDeviceApiSupport] = has_symmetric_memory() ? 1 : 0;
+  return ncclSuccess;
+}
+#endif
 #ifndef FAKE_NCCL_OLD
 /// dev_runtime.cc: of memory that has a handle (ncclMemAlloc's), aligned, and of one size on all ranks, since they
 /// place it one like the other.
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t nbytes, ncclWindow_t* window, int) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
   if (memory == nullptr || nbytes == 0) return *window = nullptr, ncclSuccess;
+  if (!has_symmetric_memory()) {
+#ifdef FAKE_NCCL_GROWS
+    return *window = nullptr, ncclSuccess;
+#else
+    return ncclCommRegister(comm, memory, nbytes, reinterpret_cast<void**>(window));
+#endif
+  }
   if (const ncclResult_t result = check_buffer(comm, memory, nbytes); result != ncclSuccess) return result;
   void* const base = allocation_of(memory);
   if (base == nullptr) return warn(ncclUnhandledCudaError, "a window of memory that ncclMemAlloc did not give");
@@ -683,19 +741,20 @@ ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t n
 }
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t window) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
-  return take_out(comm->in_windows, window);
+  return take_out(has_symmetric_memory() ? comm->in_windows : comm->registered, window);
 }
 
-/// As far as the GPUs reach into each other's memory: FAKE_NCCL_REACH ranks, else all.
+/// dev_runtime.cc: the ranks of a host, FAKE_NCCL_HOST of them, else all; whether they reach each other is not asked.
 ncclTeam_t ncclTeamLsa(ncclComm_t comm) {
-  const char* const text = std::getenv("FAKE_NCCL_REACH");
-  const int reach = text != nullptr ? std::atoi(text) : comm->world->nranks;
-  return {reach, comm->rank % reach, 1};
+  const char* const text = std::getenv("FAKE_NCCL_HOST");
+  const int team = text != nullptr ? std::atoi(text) : comm->world->nranks;
+  return {team, comm->rank % team, 1};
 }
 /// dev_runtime.cc: GPUs drive a network only where there is one (FAKE_NCCL_GIN), switches add unless
-/// FAKE_NCCL_NO_MULTIMEM.
+/// FAKE_NCCL_NO_MULTIMEM, and all need symmetric memory.
 ncclResult_t ncclDevCommCreate(ncclComm_t comm, const ncclDevCommRequirements_t* needs, ncclDevComm_t* made) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
+  if (!has_symmetric_memory()) return warn(ncclInvalidUsage, "Communicator does not support symmetric memory!");
   if (needs->lsaMultimem && std::getenv("FAKE_NCCL_NO_MULTIMEM") != nullptr) {
     return warn(ncclInvalidUsage, "Symmetric memory multicast is not supported.");
   }

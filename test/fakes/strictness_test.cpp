@@ -4,10 +4,15 @@
 #include "fakes/fake_gpu.h"
 #include "kernels/device.h"
 #include "run_catch.h"
+#include "unit/temp_dir.h"
 
 #include <catch2/catch.hpp>
 #include <cuda_runtime_api.h>
+#include <fcntl.h>
 #include <nccl.h>
+#include <nccl_device.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -217,6 +222,11 @@ TEST_CASE("a thread sets a device before it enters NCCL", "[fakes][nccl]") {
   CHECK(without == ncclInvalidUsage);
   CHECK(with == ncclSuccess);
   CHECK(is_over(gpu));
+  // To end a communicator is a group of NCCL's own.
+  for (const auto end : {ncclCommDestroy, ncclCommAbort}) {
+    std::thread([&] { without = end(job.comms[0]); }).join();
+    CHECK(without == ncclInvalidUsage);
+  }
 }
 
 TEST_CASE("several GPUs of a thread hang without a group", "[fakes][nccl]") {
@@ -408,6 +418,37 @@ TEST_CASE("a window is aligned memory of ncclMemAlloc, taken back before it is f
   REQUIRE(make(freed, kBytes) == ncclSuccess);
   CHECK(refusals_of([&] { ncclMemFree(freed); }) == 1);
   CHECK(ncclCommWindowDeregister(comm, window) == ncclSuccess);
+}
+
+TEST_CASE("GPUs that do not reach each other have one host's team, but neither windows nor device communicators",
+          "[fakes][nccl]") {
+  const Gpu first(0), second(1);
+  Job job({0, 1});
+  ncclDevCommRequirements needs{};
+  needs.lsaBarrierCount = 1;
+  ncclDevComm made{};
+  setenv("FAKE_NCCL_ASYMMETRIC", "1", 1);
+  CHECK(ncclTeamLsa(job.comms[0]).nRanks == 2);
+  CHECK(ncclDevCommCreate(job.comms[0], &needs, &made) == ncclInvalidUsage);
+  // As from 2.29 on, as this stand-in is.
+  ncclWindow_t window = reinterpret_cast<ncclWindow_t>(first.memory);
+  CHECK(ncclCommWindowRegister(job.comms[0], first.memory, kBytes, &window, NCCL_WIN_COLL_SYMMETRIC) == ncclSuccess);
+  CHECK(window == nullptr);
+  unsetenv("FAKE_NCCL_ASYMMETRIC");
+}
+
+TEST_CASE("a GPU in exclusive mode has one process at a time", "[fakes][cuda]") {
+  const busbar::TempDir folder;
+  setenv("FAKE_EXCLUSIVE", folder.path().c_str(), 1);
+  CHECK(cudaSetDevice(5) == cudaSuccess);
+  CHECK(cudaSetDevice(5) == cudaSuccess);
+  // Another open file is as good as another process.
+  const int other = open(folder.file("6").c_str(), O_CREAT | O_RDWR, 0600);
+  REQUIRE(flock(other, LOCK_EX | LOCK_NB) == 0);
+  CHECK(cudaSetDevice(6) == cudaErrorDevicesUnavailable);
+  close(other);
+  CHECK(cudaSetDevice(6) == cudaSuccess);
+  unsetenv("FAKE_EXCLUSIVE");
 }
 
 TEST_CASE("no graph outlives its communicator, and nothing uses one that is gone", "[fakes][nccl]") {

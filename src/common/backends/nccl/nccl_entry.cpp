@@ -12,7 +12,10 @@
 #include "common/processes/gather_records.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <set>
 
 namespace busbar {
@@ -33,6 +36,20 @@ std::string device_kernels_remark(const Collective& collective, const Config& co
                      kDeviceThreads);
 }
 
+/// Why NCCL's threads for the network may lack a CPU next to those of busbar, which poll; empty: they have some.
+/// Collective.
+std::string binding_remark(const Comm& world, int lanes) {
+  constexpr int kForNccl = 3;
+  cpu_set_t allowed;
+  const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
+  const std::int64_t here = known ? CPU_COUNT(&allowed) : CPU_SETSIZE;
+  const bool is_bound = here < lanes + kForNccl && here < sysconf(_SC_NPROCESSORS_ONLN);
+  const std::int64_t fewest = world.min(is_bound ? here : std::int64_t{CPU_SETSIZE});
+  if (fewest == CPU_SETSIZE) return {};
+  return fmt::format("a process is bound to {} CPU{}, which NCCL's threads need too: try mpirun --bind-to none", fewest,
+                     fewest == 1 ? "" : "s");
+}
+
 OpenedBackend open_nccl(const OpenRequest& request) {
   const Config& config = request.config;
   const Comm& world = request.world;
@@ -44,8 +61,9 @@ OpenedBackend open_nccl(const OpenRequest& request) {
   });
   OpenedBackend opened;
   opened.remarks = observation.remarks;
-  opened.backend = make_nccl_backend(request, has_own_gpus(request.host, request.gpus), observation);
+  opened.backend = make_nccl_backend(request, has_own_gpus(request.host, request.gpus), observation, opened.remarks);
   add_once(opened.remarks, ranks_per_gpu_remark(config.ranks_per_gpu));
+  add_once(opened.remarks, binding_remark(world, config.nthreads));
   if (config.device_implementation > 0) opened.remarks.push_back(device_kernels_remark(*request.collective, config));
   return opened;
 }

@@ -1,6 +1,7 @@
 #include "common/backends/nccl/cuda/devices.h"
 
 #include "common/backends/nccl/cuda/cuda_call.h"
+#include "common/base/error.h"
 #include "common/machine/gpus.h"
 
 #include <cuda_runtime_api.h>
@@ -59,6 +60,19 @@ LocalGpus local_gpus() {
     gpus.ids.push_back(hex(properties.uuid));
   }
   return gpus;
+}
+
+void claim_gpu(int device) {
+  const cudaError_t error = cudaSetDevice(device);
+  if (error != cudaErrorDevicesUnavailable) {
+    BUSBAR_CUDA(error);
+    return;
+  }
+  (void)cudaGetLastError();
+  throw_not_possible(fmt::format(
+      "GPU {} takes no further process: its compute mode is Exclusive_Process, or Prohibited (nvidia-smi -q -d "
+      "COMPUTE); run one process per GPU, without --ranks-per-gpu",
+      device));
 }
 
 DeviceInfo gpu_info(int device) {

@@ -16,7 +16,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 #include <thread>
 
@@ -124,7 +126,7 @@ void NcclBackend::prepare_device_kernels() const {
     if (error == cudaErrorNoKernelImageForDevice) {
       const int capability = compute_capability(l.device);
       throw_not_possible(
-          fmt::format("device API kernels (-D) are built for compute capability 9.0 and newer, and GPU {} has "
+          fmt::format("device API kernels (-D) are built for compute capability 8.0 and newer, and GPU {} has "
                       "{}.{}: leave out -D",
                       l.device, capability / 10, capability % 10));
     }
@@ -152,6 +154,24 @@ void NcclBackend::require_all_in_reach(const Comm& world) const {
   });
 }
 
+namespace {
+
+/// `loaded`: what CUDA answers to the first use of our kernels on this GPU.
+void require_kernels(int device, cudaError_t loaded) {
+  if (loaded == cudaErrorNoKernelImageForDevice || loaded == cudaErrorUnsupportedPtxVersion) {
+    (void)cudaGetLastError();
+    const int capability = compute_capability(device);
+    throw_not_possible(fmt::format(
+        "this build has no kernels for GPU {0}, of compute capability {1}.{2}: build with "
+        "NVCC_GENCODE=-gencode=arch=compute_{1}{2},code=sm_{1}{2} and a CUDA toolkit that knows it (12: from "
+        "5.0 on, 13: from 7.5 on)",
+        device, capability / 10, capability % 10));
+  }
+  BUSBAR_CUDA(loaded);
+}
+
+}  // namespace
+
 void NcclBackend::set_up_locals(const std::vector<int>& devices) {
   locals_.resize(devices.size());
   for (std::size_t i = 0; i < devices.size(); ++i) {
@@ -159,7 +179,7 @@ void NcclBackend::set_up_locals(const std::vector<int>& devices) {
     l.rank = ranks_[i];
     l.device = devices[i];
     l.info = gpu_info(l.device);
-    use_device(l);
+    claim_gpu(l.device);
     if (!config_.stream_null) {
       cudaStream_t stream = nullptr;
       BUSBAR_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -168,7 +188,7 @@ void NcclBackend::set_up_locals(const std::vector<int>& devices) {
     l.result = allocate_on_device(sizeof(CheckResult));
     l.host_result = allocate_pinned(sizeof(CheckResult));
     // A kernel loaded lazily while a collective spins on the GPU can wait for it for ever.
-    BUSBAR_CUDA(static_cast<cudaError_t>(preload_device_kernels()));
+    require_kernels(l.device, static_cast<cudaError_t>(preload_device_kernels()));
     l.free_before_init = gpu_memory().free_bytes;
   }
 }
@@ -245,8 +265,8 @@ void NcclBackend::abort() noexcept {
   // NCCL's clean-up waits until no graph refers to the communicator.
   for (int lane = 0; lane < lanes(); ++lane) capture_release(lane);
   try {
-    std::vector<ncclComm_t> comms;
-    for (const Local& l : locals_) comms.push_back(l.comm);
+    std::vector<std::pair<int, ncclComm_t>> comms;
+    for (const Local& l : locals_) comms.emplace_back(l.device, l.comm);
     abort_communicators(nccl_, std::move(comms));
   } catch (...) {
     return;
@@ -289,6 +309,28 @@ std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) con
   return std::nullopt;
 }
 
+namespace {
+
+/// As ncclCommProperties begins in 2.29.2 and since (nccl_device/core.h); newer libraries fill more of a newer version.
+struct CommProperties {
+  std::size_t size = sizeof(CommProperties);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 22902;
+  int rank = 0, nranks = 0, cuda_device = 0, nvml_device = 0;
+  bool device_api = false, multimem = false;
+  std::array<std::byte, 62> more{};
+};
+
+}  // namespace
+
+std::string NcclBackend::window_remark() const {
+  CommProperties found;
+  if (config_.local_register < 2 || nccl_->CommQueryProperties == nullptr) return {};
+  if (nccl_->CommQueryProperties(locals_.front().comm, &found) != ncclSuccess || found.device_api) return {};
+  return "-R 2: NCCL makes no windows here, because not all GPUs of a host load and store in each other's memory: it "
+         "runs as without -R";
+}
+
 std::optional<std::string> NcclBackend::note(const Operation& op) const {
   if (device_collective_ && config_.agg_iters > 1) {
     return "device API kernels are launched one by one: -m repeats them but aggregates nothing";
@@ -313,8 +355,10 @@ std::span<NcclBackend::Local> NcclBackend::lane_locals(int lane) {
 void NcclBackend::use_device(const Local& local) const { BUSBAR_CUDA(cudaSetDevice(local.device)); }
 
 std::unique_ptr<Backend> make_nccl_backend(const OpenRequest& request, bool own_gpus,
-                                           const ObservationSetup& observation) {
-  return std::make_unique<NcclBackend>(request, own_gpus, observation);
+                                           const ObservationSetup& observation, std::vector<std::string>& remarks) {
+  auto backend = std::make_unique<NcclBackend>(request, own_gpus, observation);
+  add_once(remarks, backend->window_remark());
+  return backend;
 }
 
 void NcclBackend::observe_begin() {

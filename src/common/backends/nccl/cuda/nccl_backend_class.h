@@ -38,6 +38,8 @@ class NcclBackend final : public Backend {
   int library_version_code() const override { return nccl_->version; }
   int header_version_code() const override { return NCCL_VERSION_CODE; }
   int nranks() const override { return nranks_; }
+  /// Why -R 2 makes no difference here; empty: it does, or NCCL does not say.
+  std::string window_remark() const;
   std::span<const int> local_ranks() const override { return ranks_; }
   int lanes() const override { return static_cast<int>(lanes_.size()); }
   DeviceInfo device(int local) const override { return locals_[local].info; }

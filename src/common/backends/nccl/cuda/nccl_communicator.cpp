@@ -137,13 +137,18 @@ std::vector<ncclComm_t> join_communicator(std::shared_ptr<const NcclLibrary> ncc
   return joining->comms;
 }
 
-void abort_communicators(std::shared_ptr<const NcclLibrary> nccl, std::vector<ncclComm_t> comms) noexcept {
+void abort_communicators(std::shared_ptr<const NcclLibrary> nccl,
+                         std::vector<std::pair<int, ncclComm_t>> comms) noexcept {
   constexpr std::chrono::seconds kPatience{5};
   try {
     // In a separate thread: NCCL would defer the abort to the end of a group that this thread may have open, and an
     // abort that waits for a dead GPU must not keep the process from ending.
     std::packaged_task<void()> work([nccl = std::move(nccl), comms = std::move(comms)] {
-      for (ncclComm_t comm : comms) (void)nccl->CommAbort(comm);
+      for (const auto& [device, comm] : comms) {
+        // Else NCCL makes a context on GPU 0, which may be another process's.
+        (void)cudaSetDevice(device);
+        (void)nccl->CommAbort(comm);
+      }
     });
     std::future<void> done = work.get_future();
     std::thread(std::move(work)).detach();

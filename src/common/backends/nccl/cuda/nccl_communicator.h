@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -32,7 +33,9 @@ std::vector<ncclComm_t> join_communicator(std::shared_ptr<const NcclLibrary> ncc
 /// Calls `call` with these fields in NCCL's form, as join_communicator does.
 void with_config(const NcclFields& fields, int library_version, const std::function<void(ncclConfig_t*)>& call);
 
-/// Aborts them all, and gives up after some seconds: the process is about to end. From any thread, outside NCCL.
-void abort_communicators(std::shared_ptr<const NcclLibrary> nccl, std::vector<ncclComm_t> comms) noexcept;
+/// Aborts them all, each after its GPU's number, and gives up after some seconds: the process is about to end. From any
+/// thread, outside NCCL.
+void abort_communicators(std::shared_ptr<const NcclLibrary> nccl,
+                         std::vector<std::pair<int, ncclComm_t>> comms) noexcept;
 
 }  // namespace busbar

@@ -64,6 +64,7 @@ void find_all(void* handle, NcclLibrary& nccl) {
   nccl.Scatter = Symbol{handle, "ncclScatter"};
   nccl.CommGetUniqueId = Symbol{handle, "ncclCommGetUniqueId"};
   nccl.CommGrow = Symbol{handle, "ncclCommGrow"};
+  nccl.CommQueryProperties = Symbol{handle, "ncclCommQueryProperties"};
   nccl.ResetDebugInit = Symbol{handle, "ncclResetDebugInit"};
 }
 

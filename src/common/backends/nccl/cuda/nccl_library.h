@@ -51,6 +51,8 @@ struct NcclLibrary {
   /// 2.29.
   ncclResult_t (*CommGetUniqueId)(ncclComm_t, ncclUniqueId*) = nullptr;
   ncclResult_t (*CommGrow)(ncclComm_t, int nranks, const ncclUniqueId*, int rank, ncclComm_t*, ncclConfig_t*) = nullptr;
+  /// `properties`: nccl_device.h's ncclCommProperties.
+  ncclResult_t (*CommQueryProperties)(ncclComm_t, void* properties) = nullptr;
   /// Reads the NCCL_DEBUG variables again; deprecated, so null if a library no longer has it.
   void (*ResetDebugInit)() = nullptr;
 };

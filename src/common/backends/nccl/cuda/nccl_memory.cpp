@@ -86,9 +86,11 @@ void NcclBackend::make_device_communicators() {
     }
     group.end();
   } catch (const Error& e) {
+    for (Local& l : locals_) l.device_api.reset();
     const std::string_view lacking =
         needs_multimem(*device_collective_, implementation)  ? "switches that add (multimem)"
         : needs_network(*device_collective_, implementation) ? "a network that GPUs drive (GIN)"
+        : dynamic_cast<const RefusedError*>(&e) != nullptr   ? "GPUs that all load and store in each other's memory"
                                                              : "";
     if (lacking.empty()) throw;
     throw_not_possible(fmt::format("-D {} needs {}: {}", implementation, lacking, e.what()));
