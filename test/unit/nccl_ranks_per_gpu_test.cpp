@@ -3,8 +3,10 @@
 
 #include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/nccl_fields.h"
+#include "common/machine/job_interface.h"
 
 #include <catch2/catch.hpp>
+#include <sys/socket.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -85,6 +87,11 @@ TEST_CASE("A free port is a port", "[ranks_per_gpu][nccl]") {
   const int port = free_port();
   CHECK(port > 0);
   CHECK(port < 65536);
+  CHECK(free_port(port) == port);
+  const Socket taken(socket(AF_INET, SOCK_STREAM, 0));
+  const SocketAddress address = *socket_address("127.0.0.1", static_cast<std::uint16_t>(port));
+  REQUIRE(bind(taken.fd(), address.get(), address.length) == 0);
+  CHECK(free_port(port) == 0);
 }
 
 TEST_CASE("The mulsum scalar is two in every dtype", "[mulsum][nccl]") {

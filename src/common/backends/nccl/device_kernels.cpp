@@ -4,6 +4,7 @@
 #include "common/base/error.h"
 #include "common/base/units.h"
 #include "common/machine/job_interface.h"
+#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -147,12 +148,25 @@ std::string ranks_per_gpu_remark(int ranks_per_gpu) {
                      ranks_per_gpu);
 }
 
-int free_port() {
+int free_port(int wanted) {
   const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
-  SocketAddress address = *socket_address("127.0.0.1", 0);
+  SocketAddress address = *socket_address("127.0.0.1", static_cast<std::uint16_t>(wanted));
   const bool bound = bind(socket.fd(), address.get(), address.length) == 0 &&
                      getsockname(socket.fd(), address.get(), &address.length) == 0;
   return bound ? port_of(address) : 0;
+}
+
+int port_free_on_all_hosts(const Comm& world, const Comm& host, const std::function<int(int)>& find) {
+  constexpr int kTries = 3;
+  int port = 0;
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    port = world.rank() == 0 ? find(0) : 0;
+    world.broadcast(&port, sizeof port, 0);
+    // One process per host asks, since two that do would find each other.
+    const bool is_free = world.rank() == 0 || host.rank() > 0 || find(port) == port;
+    if (world.min(std::int64_t{is_free}) == 1) break;
+  }
+  return port;
 }
 
 Backend::MemoryLimit gpu_memory_limit(std::size_t free_bytes, std::size_t total_bytes, int sharers) {

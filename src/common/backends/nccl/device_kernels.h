@@ -6,6 +6,7 @@
 #include "common/backends/backend.h"
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,8 @@
 #include <vector>
 
 namespace busbar {
+
+class Comm;
 
 /// Threads of a block of the device API kernels (-D); -V says how many blocks. As nccl-tests.
 inline constexpr int kDeviceThreads = 512;
@@ -79,8 +82,12 @@ void apply(std::span<const ProcessSetting> settings);
 /// The header line on what such timings are worth; empty with one rank per GPU.
 std::string ranks_per_gpu_remark(int ranks_per_gpu);
 
-/// A TCP port that is free on this host now; 0 if there is none.
-int free_port();
+/// A TCP port that is free on this host now: `wanted`, or any if that is 0; 0 if there is none.
+int free_port(int wanted = 0);
+
+/// A port that is free on every host now, or after three tries one that is free on that of rank 0. `host`: the
+/// processes of this host. Collective over `world`. `find` is free_port, but for tests.
+int port_free_on_all_hosts(const Comm& world, const Comm& host, const std::function<int(int)>& find = free_port);
 
 /// The memory that one of `sharers` ranks on a GPU may use, from what cudaMemGetInfo reports once the communicator
 /// exists.

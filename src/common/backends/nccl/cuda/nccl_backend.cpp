@@ -66,8 +66,7 @@ std::optional<CollectiveId> device_collective(const Config& config, const Collec
 
 /// Before NCCL's first call, which reads the environment once.
 void set_up_environment(const Comm& world, const Comm& host, int ranks_per_gpu) {
-  int port = world.rank() == 0 ? free_port() : 0;
-  world.broadcast(&port, sizeof port, 0);
+  const int port = port_free_on_all_hosts(world, host);
   apply(ras_environment(port, nccl_setting("NCCL_RAS_ADDR")));
   const bool one_host = world.min(std::int64_t{host.size() == world.size()}) == 1;
   if (ranks_per_gpu > 1) apply(shared_gpu_environment(world.rank(), one_host));
