@@ -69,6 +69,25 @@ class ShowAlgo(suite.Case):
             result = self.run_fake(collective, "-b", "4K", "-e", "4K", "--show-algo", "--show-prediction")
             self.assertEqual(self.shown(result), [["p2p", "-", "2", "N/A", "N/A"]], collective)
 
+    def test_broadcasts_that_nccl_runs_as_one_are_named(self):
+        settings = {"NCCL_HOME": os.path.join(suite.BUILD, "test", "fake_nccl_grows")}
+        report = self.path("report.json")
+        result = self.run_fake("all_gatherv", "-b", "4K", "-e", "4K", "--show-algo", "-J", report, **settings)
+        self.assertEqual(self.shown(result), [["AllGatherV", "-", "-"]])
+        with open(report, encoding="utf-8") as file:
+            self.assertIn("NCCL has no all_gatherv: a broadcast per rank, in a group, of which NCCL 2.29 and newer make one "
+                          "AllGatherV", file.read())
+        # Not so: one of one root, NCCL before 2.29, the setting, and where nothing is told at all.
+        for options, env, shown in ((["all_gatherv"], {"NCCL_ALLGATHERV_ENABLE": "0"}, ["RING", "LL", "1"]),
+                                    (["all_gatherv"], {"NCCL_HOME": os.path.join(suite.BUILD, "test", "fake_nccl")},
+                                     ["RING", "LL", "1"]),
+                                    (["broadcast"], {}, ["RING", "LL", "1"]),
+                                    (["all_gatherv"], {"NCCL_PROFILER_PLUGIN": "none"}, ["unknown", "-", "-"]),
+                                    (["all_gatherv", "-g", "1"], {}, ["unknown", "-", "-"])):
+            with self.subTest(options=options, env=env):
+                result = self.run_fake(*options, "-b", "4K", "-e", "4K", "--show-algo", **{**settings, **env})
+                self.assertEqual(self.shown(result), [shown])
+
     def test_predictions_stand_beside_what_ran(self):
         result = self.run_fake("all_reduce", "-b", "64", "-e", "1M", "-f", "16384", "--show-algo", "--show-prediction")
         rows = self.shown(result)

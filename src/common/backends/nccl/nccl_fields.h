@@ -56,6 +56,10 @@ inline constexpr int kMinNcclVersion = 21900;
 /// The first with windows (-R 2), and with types of 8-bit floating point.
 inline constexpr int kNcclWithWindows = 22700;
 inline constexpr int kNcclWithFp8 = 22400;
+/// The first that runs the broadcasts of several roots in one group as one AllGatherV.
+inline constexpr int kNcclWithAllGatherV = 22902;
+/// The first whose communicators can expect few peers (maxP2pPeers).
+inline constexpr int kNcclWithMaxP2pPeers = 23000;
 
 /// "2.28.9" from ncclGetVersion's 22809; libraries before 2.9 had one digit less per part (2804 is 2.8.4).
 inline std::string nccl_version_text(int code) {

@@ -1,5 +1,6 @@
 #include "common/backends/nccl/nccl_observation.h"
 
+#include "common/backends/nccl/nccl_fields.h"
 #include "common/backends/transfers.h"
 #include "common/backends/tuner_table.h"
 #include "common/base/text.h"
@@ -249,6 +250,13 @@ std::vector<SymmetricKernel> symmetric_kernels(std::string_view tuning_log) {
     if (auto kernel = symmetric_kernel(line)) kernels.push_back(std::move(*kernel));
   }
   return kernels;
+}
+
+bool is_one_all_gatherv(const Operation& op, int version) {
+  if (op.collective->id != CollectiveId::all_gatherv || version < kNcclWithAllGatherV) return false;
+  int roots = 0;
+  for (int rank = 0; rank < op.problem.nranks; ++rank) roots += op.collective->block(op.problem, rank) > 0 ? 1 : 0;
+  return roots > 1;
 }
 
 ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, std::string_view tuning_log) {

@@ -127,6 +127,9 @@ struct SymmetricKernel {
 /// "node1:7:9 [0] NCCL INFO AllReduce [Symmetric]: 4096 Bytes -> Kernel AllReduce_AGxLL_R nchannels 2 nthreads 512 ..."
 std::vector<SymmetricKernel> symmetric_kernels(std::string_view tuning_log);
 
+/// Whether NCCL of this version may run the operation's broadcasts as one AllGatherV, of which it reports nothing.
+bool is_one_all_gatherv(const Operation& op, int version);
+
 /// A setting as NCCL will find it: from the environment or its configuration files.
 using ReadNcclSetting = std::function<std::optional<std::string>(const char* name)>;
 

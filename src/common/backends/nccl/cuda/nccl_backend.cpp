@@ -335,7 +335,11 @@ std::optional<std::string> NcclBackend::note(const Operation& op) const {
     return "device API kernels are launched one by one: -m repeats them but aggregates nothing";
   }
   if (const Collective* call = called_per_block(*op.collective)) {
-    return fmt::format("NCCL has no {}: a {} per rank, in a group", op.collective->name, call->name);
+    const char* const as_one =
+        is_one_all_gatherv(op, nccl_->version)
+            ? ", of which NCCL 2.29 and newer make one AllGatherV (NCCL_ALLGATHERV_ENABLE=0: they do not)"
+            : "";
+    return fmt::format("NCCL has no {}: a {} per rank, in a group{}", op.collective->name, call->name, as_one);
   }
   const CollectiveId id = op.collective->id;
   if (is_made_of_transfers(*op.collective) && !made_of_transfers(*op.collective)) {
@@ -372,6 +376,10 @@ ShownAlgorithm NcclBackend::observe_end(const Operation& op) {
   if (device_collective_) {
     return {std::string(device_kernel_name(op.collective->id, config_.device_implementation)), "-",
             std::to_string(config_.device_cta_count)};
+  }
+  // NCCL would report each of them, had it not made one of them.
+  if (observed.tasks.empty() && nccl_observation().attached() && is_one_all_gatherv(op, nccl_->version)) {
+    return {"AllGatherV", "-", "-"};
   }
   ShownAlgorithm shown = shown_algorithm(op, observed, log);
   shown.phases = std::move(observed.phases);
