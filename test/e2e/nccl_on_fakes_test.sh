@@ -223,6 +223,11 @@ expect_text "device kernels work in symmetric windows: add -R 2"
 expect 5 compare all_reduce,alltoall -g 2 -D 1 -R 2 --sizes 1K --vary nccl.ctas=2
 expect_text "device API kernels (-D) run only in all_reduce_perf and alltoall_perf"
 
+# Settings that nccl-tests has: a rank of sendrecv has two peers, which NCCL knows from 2.30 on.
+FAKE_NCCL_VERSION=23007 FAKE_NCCL_COUNTS=1 expect 0 sendrecv -g 2 -b 8 -e 8
+expect_text "nvlinkCentricSched 1, maxP2pPeers 2"
+FAKE_NCCL_VERSION=23007 FAKE_NCCL_COUNTS=1 expect 0 alltoall -g 2 -b 8 -e 8
+expect_text "maxP2pPeers 2" absent
 FAKE_NCCL_COUNTS=1 expect 0 all_reduce -g 2 -b 8 -e 8
 expect_text "nvlinkCentricSched 1"
 expect_text "library=NCCL 2.28.9"

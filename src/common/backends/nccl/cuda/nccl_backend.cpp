@@ -91,6 +91,11 @@ NcclBackend::NcclBackend(const OpenRequest& request, bool own_gpus, const Observ
   collectively(world, "setting up the GPUs", [&] {
     nccl_ = load_nccl();
     require_in_library(*nccl_, config);
+    // As nccl-tests: a rank sends to the next one and receives from the one before.
+    if (request.collective != nullptr && request.collective->id == CollectiveId::sendrecv &&
+        nccl_->version >= kNcclWithMaxP2pPeers) {
+      fields_.numbers.try_emplace("maxP2pPeers", 2);
+    }
     for (int i = 0; i < per_process; ++i) ranks_.push_back(group.rank() * per_process + i);
     if (observation.init_log) init_log_ = InitLog::open();
     // Only NCCL's rank 0 logs its choices.
