@@ -237,6 +237,12 @@ expect_text "device  1 [0000:a1:00] Fake GPU"
 expect 0 compare all_reduce -t 2 -g 2 --sizes 1K -d int32 --max-time 2 --vary NCCL_ALGO=Ring,PAT --vary nccl.ctas=2
 expect_text "# n/a PAT/ctas=2, all sizes: NCCL has no PAT kernel for all_reduce"
 expect_text "# cells: 1 compared with the default"
+# Each variant is a communicator more, and leaves less for buffers.
+FAKE_NCCL_COMM_MIB=1024 expect 0 compare all_reduce -t 2 --sizes 1G,1900M --dry-run --vary nccl.ctas=2,4
+expect_text "Reducing maxBytes to 16"
+expect_text "- 3 communicators of the variants, 1 GiB each = 3 GiB"
+FAKE_NCCL_COMM_MIB=1024 expect 0 compare all_reduce -t 2 --sizes 1G,1900M --dry-run --vary nccl.ctas=2
+expect_text "# all_reduce: 2 rows, 2 variants"
 # What NCCL refuses at its first call is n/a, the default as well, with which all else would be compared.
 FAKE_NCCL_REFUSES=1 expect 0 compare all_reduce -t 2 --sizes 1K,4K -d int32 --max-time 2 --vary nccl.ctas=2
 expect_text "# n/a default, all sizes: rank 0 on"

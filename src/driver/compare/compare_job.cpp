@@ -29,6 +29,20 @@ struct Target {
   std::vector<Variant> variants;
 };
 
+/// What the limit of the baseline, which alone is open, leaves once every variant has a communicator on the same GPUs.
+Backend::MemoryLimit limit_beside(std::size_t variants, const Comm& world, const Backend& backend, const Config& config,
+                                  const Collective& collective) {
+  Backend::MemoryLimit limit = least_memory(world, backend, collective);
+  const std::vector<Backend::MemoryUse> uses = largest_memory_use(world, backend);  // first: of the communicator
+  if (uses.empty() || backend.traits().memory == MemoryKind::host) return limit;
+  const std::size_t each = static_cast<std::size_t>(std::max<std::int64_t>(uses.front().bytes, 0)) /
+                           static_cast<std::size_t>(config.ranks_per_gpu);
+  limit.bytes_per_rank -= std::min(limit.bytes_per_rank, variants * each);
+  limit.arithmetic += fmt::format(" - {} communicators of the variants, {} each = {}", variants, format_bytes(each),
+                                  format_bytes(limit.bytes_per_rank));
+  return limit;
+}
+
 /// Everything that can be wrong with the options is found here, before anything is measured. Collective.
 std::list<Target> prepare(const CompareOptions& options, const Config& config, const Backend& backend,
                           const Comm& world) {
@@ -39,7 +53,7 @@ std::list<Target> prepare(const CompareOptions& options, const Config& config, c
     collectively(world, "choosing variants",
                  [&] { target.variants = make_variants(options.vary, *collective, backend.traits()); });
     target.traffic = agree_on_traffic(world, *collective, config);
-    const Backend::MemoryLimit limit = least_memory(world, backend, *collective);
+    const Backend::MemoryLimit limit = limit_beside(target.variants.size(), world, backend, config, *collective);
     target.plan = agree_on_plan(world, world, config, *collective, backend, target.traffic, limit);
   }
   return targets;
