@@ -118,6 +118,10 @@ TEST_CASE("Six launches have an interval by order statistics, fewer a bootstrap 
   CHECK(few.interval == merge_launches(three, 7).interval);
   CHECK_FALSE(merge_launches(three).interval);
   CHECK(merge_launches({}, 7).median == 0);
+  // The interval of six epochs' median is all of them: ln from 0 to 5, (5 / 2 / 1.96)^2 for the median, six times that.
+  std::vector<double> epochs;
+  for (int i = 0; i < 6; ++i) epochs.push_back(std::exp(i));
+  CHECK(merge_launches(std::vector<std::vector<double>>{epochs}).variance_within == Approx(9.7616).epsilon(1e-4));
   CHECK_THROWS(merge_launches(std::vector<std::vector<double>>{{1, 2}, {}}, 7));
 }
 
