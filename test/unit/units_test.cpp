@@ -92,6 +92,7 @@ TEST_CASE("durations for people have the unit that fits", "[base][units]") {
   CHECK(format_duration(0.42) == "0.42 s");
   CHECK(format_duration(4.2) == "4.2 s");
   CHECK(format_duration(99.4) == "99 s");
+  CHECK(format_duration(99.7) == "100 s");
   CHECK(format_duration(720) == "12 min");
   CHECK(format_duration(3 * 3600) == "3 h");
   CHECK(format_duration(5 * 86400) == "5 days");

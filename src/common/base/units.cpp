@@ -72,7 +72,8 @@ std::string format_bytes(std::uint64_t nbytes) {
 }
 
 std::string format_duration(double time_s) {
-  if (time_s < 100) return fmt::format("{:.2g} s", time_s);
+  if (time_s < 10) return fmt::format("{:.2g} s", time_s);
+  if (time_s < 100) return fmt::format("{:.0f} s", time_s);
   if (time_s < 100 * 60) return fmt::format("{:.0f} min", time_s / 60);
   if (time_s < 48 * 3600) return fmt::format("{:.0f} h", time_s / 3600);
   return fmt::format("{:.0f} days", time_s / 86400);

@@ -182,7 +182,7 @@ void end_by_signal(int signal) {
 }
 
 std::string describe_end(const ChildResult& result, double timeout_s) {
-  if (result.timed_out) return fmt::format("no end after {:.3g} s", timeout_s);
+  if (result.timed_out) return fmt::format("no end after {:g} s", timeout_s);
   if (result.signal != 0) return fmt::format("signal {} ({})", result.signal, strsignal(result.signal));
   return fmt::format("exit code {}", result.exit_code);
 }
