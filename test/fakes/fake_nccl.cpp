@@ -719,14 +719,14 @@ ncclResult_t ncclCommQueryProperties(ncclComm_t comm, unsigned char* properties)
 /// place it one like the other.
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* memory, std::size_t nbytes, ncclWindow_t* window, int) {
   if (const ncclResult_t result = check_comm(comm); result != ncclSuccess) return result;
-  if (memory == nullptr || nbytes == 0) return *window = nullptr, ncclSuccess;
-  if (!has_symmetric_memory()) {
+  *window = nullptr;
 #ifdef FAKE_NCCL_GROWS
-    return *window = nullptr, ncclSuccess;
+  if (memory == nullptr || nbytes == 0) return warn(ncclInvalidArgument, "invalid pointer or size");
+  if (!has_symmetric_memory()) return ncclSuccess;
 #else
-    return ncclCommRegister(comm, memory, nbytes, reinterpret_cast<void**>(window));
+  if (memory == nullptr || nbytes == 0) return ncclSuccess;
+  if (!has_symmetric_memory()) return ncclCommRegister(comm, memory, nbytes, reinterpret_cast<void**>(window));
 #endif
-  }
   if (const ncclResult_t result = check_buffer(comm, memory, nbytes); result != ncclSuccess) return result;
   void* const base = allocation_of(memory);
   if (base == nullptr) return warn(ncclUnhandledCudaError, "a window of memory that ncclMemAlloc did not give");
