@@ -128,4 +128,4 @@ bundle: bundle-deps build-all  ## Make a relocatable tarball for machines withou
 	@BUNDLE_NCCL='$(BUNDLE_NCCL)' NCCL_HOME='$(NCCL_HOME)' scripts/bundle.sh '$(BUILDDIR)'
 
 clean:  ## Remove the build directories
-	@rm -rf '$(BUILDDIR)' build-asan build-tsan build-mpich build-cpu build-lint
+	@rm -rf '$(BUILDDIR)' build-asan build-tsan build-mpich build-cpu build-bare build-lint

@@ -57,31 +57,35 @@ if(NOT BUSBAR_BOOST_INCLUDE_DIR)
   list(APPEND missing "Boost.Math (headers)")
 endif()
 
-find_package(PkgConfig QUIET)
-foreach(library IN ITEMS hwloc re2 libarchive)  # Debian's have no CMake configuration
-  if(PkgConfig_FOUND)
-    pkg_check_modules(${library} QUIET IMPORTED_TARGET ${library})
-  endif()
-  if(NOT TARGET PkgConfig::${library})
-    list(APPEND missing "${library} (through pkg-config)")
+# What a build can do without: a file no_*.cpp then stands for those that need the library (busbar_room_needs).
+option(BUSBAR_OPTIONAL_LIBRARIES "Use hwloc, RE2, libarchive, OpenSSL, SQLite and Chart.js where they are found" ON)
+set(left_out "")
+if(BUSBAR_OPTIONAL_LIBRARIES)
+  find_package(PkgConfig QUIET)
+  foreach(library IN ITEMS hwloc re2 libarchive)  # Debian's have no CMake configuration
+    if(PkgConfig_FOUND)
+      pkg_check_modules(${library} QUIET IMPORTED_TARGET ${library})
+    endif()
+  endforeach()
+  find_package(OpenSSL QUIET)
+  find_package(SQLite3 QUIET)
+  # The report's charts: from the distribution's package, embedded at build time. A tarball of `make dist` brings it.
+  find_file(BUSBAR_CHART_JS NAMES chart.min.js PATHS "${PROJECT_SOURCE_DIR}/packaging" /usr/share/javascript/chart.js
+            /usr/share/nodejs/chart.js/dist DOC "Chart.js 3, one minified file")
+else()
+  set(BUSBAR_CHART_JS "")
+endif()
+foreach(optional IN ITEMS "PkgConfig::hwloc=hwloc (--topology)" "PkgConfig::re2=RE2 (diagnose)"
+                          "PkgConfig::libarchive=libarchive (diagnose)" "SQLite::SQLite3=SQLite3 (--history, history)"
+                          "OpenSSL::Crypto=libcrypto (our own code takes its place)")
+  string(REGEX MATCH "^(.*)=(.*)$" found "${optional}")
+  if(NOT TARGET ${CMAKE_MATCH_1})
+    list(APPEND left_out "${CMAKE_MATCH_2}")
   endif()
 endforeach()
-
-find_package(OpenSSL QUIET)
-if(NOT TARGET OpenSSL::Crypto)
-  list(APPEND missing "libcrypto (OpenSSL's, with headers)")
-endif()
-
-find_package(SQLite3 QUIET)
-if(NOT SQLite3_FOUND)
-  list(APPEND missing "SQLite3")
-endif()
-
-# The report's charts: from the distribution's package, embedded at build time. A tarball of `make dist` brings it.
-find_file(BUSBAR_CHART_JS NAMES chart.min.js PATHS "${PROJECT_SOURCE_DIR}/packaging" /usr/share/javascript/chart.js
-          /usr/share/nodejs/chart.js/dist DOC "Chart.js 3, one minified file")
 if(NOT BUSBAR_CHART_JS)
-  list(APPEND missing "Chart.js (libjs-chart.js; else -DBUSBAR_CHART_JS=FILE)")
+  set(BUSBAR_CHART_JS "")
+  list(APPEND left_out "Chart.js (charts of reports, else -DBUSBAR_CHART_JS=FILE)")
 else()
   file(READ "${BUSBAR_CHART_JS}" chart_head LIMIT 300)
   if(NOT chart_head MATCHES "Chart\\.js v[34]\\.")  # 2 has other names for nearly everything
@@ -100,6 +104,11 @@ if(BUSBAR_GLOO)
   else()
     message(STATUS "No Gloo, so no libbusbar_gloo.so: --backend gloo will say so (Debian: libgloo-dev, `make deps`)")
   endif()
+endif()
+
+if(left_out)
+  list(JOIN left_out ", " words)
+  message(STATUS "Built without: ${words}. What needs them will say so; `make deps` installs them")
 endif()
 
 if(missing)

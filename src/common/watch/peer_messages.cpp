@@ -3,14 +3,11 @@
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
 #include "common/watch/evidence_fields.h"
+#include "common/watch/hmac.h"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <span>
 #include <type_traits>
@@ -157,12 +154,7 @@ namespace {
 
 std::string proof(std::string_view token, std::string text, std::string_view payload) {
   text += payload;
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned int length = 0;
-  if (HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
-           reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data(), &length) == nullptr) {
-    throw Error(ExitCode::internal, "libcrypto computes no HMAC-SHA256");
-  }
+  const auto digest = hmac_sha256(token, text);
   return fmt::format("{:02x}", fmt::join(std::span(digest).first(kTokenLength / 2), ""));
 }
 
@@ -185,7 +177,13 @@ std::string proven_request(std::string_view token, std::string_view to, std::str
 }
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+  unsigned difference = a.size() == b.size() ? 0 : 1;
+  // Volatile: else a compiler may return at the first difference.
+  const volatile char* const other = b.data();
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(other[i]);
+  }
+  return difference == 0;
 }
 
 }  // namespace busbar

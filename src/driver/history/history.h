@@ -43,7 +43,7 @@ class History {
   void read_criteria(HistoryRun& run);
 
  private:
-  std::unique_ptr<Database> database_;
+  std::shared_ptr<Database> database_;  ///< complete in a build with SQLite alone
 };
 
 /// At the start of a run: creates the history or sees that it is one, and that there is room for the run. Throws

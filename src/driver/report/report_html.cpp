@@ -163,6 +163,7 @@ std::string script_text() {
     else
       text += fmt::format("<script>{}</script>\n", file.text);
   }
+  if (text.empty()) return "<footer>Without charts: this busbar was built without Chart.js.</footer>\n";
   for (const auto& [name, script] : ours) text += fmt::format("<script>\n{}</script>\n", script);
   return text;
 }

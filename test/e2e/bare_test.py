@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Catches: a build without the libraries that busbar can do without (hwloc, RE2, libarchive, OpenSSL, SQLite, Chart.js)
+whose commands crash, or measure for hours before they say what they lack. CI makes that build first (preset bare)."""
+
+import os
+import re
+import subprocess
+import sys
+
+import suite
+
+BARE = os.path.join(suite.ROOT, "build-bare")
+BUSBAR = os.path.join(BARE, "busbar")
+PERF = os.path.join(BARE, "all_reduce_perf")
+
+
+class Bare(suite.Case):
+    def refused(self, *words):
+        done = suite.execute([*words])
+        self.assertEqual(done.code, 5, str(done))
+        return done.out + done.err
+
+    def test_the_libraries_are_not_linked(self):
+        for program in (PERF, BUSBAR, os.path.join(BARE, "busbar-ranks")):
+            told = subprocess.run(["readelf", "-d", program], check=True, text=True, stdout=subprocess.PIPE).stdout
+            self.assertEqual(re.findall(r"NEEDED.*lib(hwloc|re2|archive|crypto|sqlite3)", told), [])
+
+    def test_what_needs_a_library_says_so(self):
+        history = ["--history", self.path("runs.sqlite")]
+        self.assertIn("this build has no SQLite", self.refused(BUSBAR, "history", "list", *history))
+        self.assertIn("this build has no RE2", self.refused(BUSBAR, "diagnose", __file__))
+        told = self.refused(suite.MPIRUN, "-n", "2", PERF, "--backend", "mpi", "-b", "8", "-e", "8", *history)
+        self.assertIn("this build has no SQLite", told)
+        self.assertNotRegex(told, r"(?m)^ +8 ")  # before anything is measured
+
+    def test_the_rest_measures_and_reports(self):
+        result = self.path("result.json")
+        done = self.ok(suite.execute([suite.MPIRUN, "-n", "2", PERF, "--backend", "mpi", "-b", "8", "-e", "64", "-f", "8",
+                                      "--topology", "-J", result]))
+        self.assertEqual([row[0] for row in done.rows()], ["8", "64"])
+        self.assertIn("this build has no hwloc", done.out)
+        page = self.path("page.html")
+        self.ok(suite.execute([BUSBAR, "report", result, "-o", page]))
+        with open(page, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("Without charts: this busbar was built without Chart.js", text)
+        self.assertNotIn("<script>", text)
+
+
+if __name__ == "__main__":
+    if not os.access(BUSBAR, os.X_OK):
+        print(f"SKIPPED: no {BUSBAR}: `make build-all PRESET=bare BUILDDIR=build-bare` builds it")
+        sys.exit(77)
+    suite.main()
