@@ -71,8 +71,17 @@ struct Event {
 };
 constexpr std::size_t kEvents = 64;
 
-void count_works(std::byte* communicator, std::size_t field, int channel, std::uint64_t last) {
-  auto* const channels = *reinterpret_cast<Event**>(communicator + field);
+/// The counters of all channels that a field of the communicator points to; null: a version without them.
+Event* counters_of(const std::byte* communicator, std::size_t field) {
+  constexpr std::size_t kChannels = 64;
+  void* pointer = nullptr;
+  std::memcpy(&pointer, communicator + field, sizeof pointer);
+  const cudart::Range range = cudart::range_at(pointer);
+  const bool fits = range.base == pointer && range.device == cudart::kHost;
+  return fits && range.nbytes >= kChannels * kEvents * sizeof(Event) ? static_cast<Event*>(pointer) : nullptr;
+}
+
+void count_work(Event* channels, int channel, std::uint64_t last) {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   volatile Event& event = channels[static_cast<std::size_t>(channel) * kEvents + last % kEvents];
@@ -86,7 +95,10 @@ void finish_works(const std::vector<std::byte>& arguments) {
   constexpr std::size_t kBatches = 32, kBatchBytes = 16, kStarted = 72, kCompleted = 80;
   static std::mutex mutex;
   static std::map<std::pair<const void*, int>, std::uint64_t> works;
-  auto* const communicator = read<std::byte*>(arguments, 0);
+  const auto* const communicator = read<const std::byte*>(arguments, 0);
+  Event* const started = counters_of(communicator, kStarted);
+  Event* const completed = counters_of(communicator, kCompleted);
+  if (started == nullptr || completed == nullptr) return;
   std::size_t first = kBatches;
   for (auto channels = read<std::uint64_t>(arguments, 8); channels != 0; channels &= channels - 1) {
     const int channel = std::countr_zero(channels);
@@ -95,8 +107,8 @@ void finish_works(const std::vector<std::byte>& arguments) {
       for (int i = std::popcount(read<std::uint64_t>(arguments, at + 8)); i > 0; --i) {
         const std::lock_guard lock(mutex);
         const std::uint64_t number = ++works[{communicator, channel}];
-        count_works(communicator, kStarted, channel, number);
-        count_works(communicator, kCompleted, channel, number);
+        count_work(started, channel, number);
+        count_work(completed, channel, number);
       }
       if (jump == 0) break;
       at += jump * kBatchBytes;
