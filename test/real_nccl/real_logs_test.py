@@ -114,6 +114,18 @@ class Logs(RealCase):
         if self.version >= (2, 27):
             self.healthy("windows", "four ranks, symmetric windows", nranks=4, words=("init", "window", "use", "destroy"))
 
+    def test_a_profiler_of_kernels_gets_all_events_and_the_communicator_ends(self):
+        if self.version < (2, 28):
+            self.skipTest("no profiler interface v5 before 2.28")
+        counts = self.path("counts")
+        self.healthy("profiler", "a profiler plugin that wants every event", REAL_NCCL_PROFILE=counts,
+                     NCCL_PROFILER_PLUGIN=os.path.join(real_library.TEST, "counting_profiler.so"))
+        with open(counts, encoding="utf-8") as file:
+            for line in file:
+                _, started, _, stopped = line.split()
+                self.assertGreater(int(started), 0)
+                self.assertEqual(started, stopped)
+
     def test_a_late_rank(self):
         scenario = self.scenario()
         scenario.start(0, 2, ("init", "say:in", "use", "destroy"))
