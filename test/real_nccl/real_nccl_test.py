@@ -70,7 +70,8 @@ class Told(RealCase):
             self.assertIn((algorithm, protocol), [(a, p) for a in ("RING", "TREE") for p in ("LL", "LL128", "SIMPLE")])
             self.assertIn(nch, "12")
         if self.version >= (2, 27):
-            self.assertTrue(all(row[1] == "sym" for row in self.show("all_reduce", "-R", "2")))
+            # Without NVLinks 2.30 takes rings.
+            self.assertLessEqual({row[1] for row in self.show("all_reduce", "-R", "2")}, {"sym", "LL"})
             self.assertEqual({row[0] for row in self.show("alltoall")}, {"p2p"})
             switched = self.show("all_reduce", "-R", "2", **real_library.NVSWITCH)
             self.assertTrue(all("MC" in row[0] for row in switched), switched)  # by multicast
