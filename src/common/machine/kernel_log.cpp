@@ -46,9 +46,9 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
 
 /// "Sep 01 12:00:00 node3 kernel: " and "2025-09-01T12:00:00+0200 node3 kernel: ".
 bool take_journal(std::string_view& text, KernelMessage& message) {
-  constexpr std::string_view kKernel = " kernel: ";
+  constexpr std::string_view kKernel = "kernel: ";  // spaces are in every line, and a search stops at each
   const std::size_t at = text.find(kKernel);
-  if (at > 120) return false;  // npos is beyond that too
+  if (at > 121 || at == 0 || text[at - 1] != ' ') return false;  // npos is beyond that too
   const std::string_view before = trimmed(text.substr(0, at));
   const std::size_t space = before.rfind(' ');
   message.host = space == kNotFound ? before : before.substr(space + 1);

@@ -74,6 +74,7 @@ LogLevel level_after(std::string_view text) {
   if (scan.take(" INFO")) return LogLevel::info;
   if (scan.take(" WARN") || scan.take(" ATTN")) return LogLevel::warn;  // ATTN from 2.31 on
   if (scan.take(" CALL")) return LogLevel::call;
+  if (!mentions(line, "NCCL")) return version;
   if (scan.take(" TRACE")) return LogLevel::trace;
   if (scan.take(" version ")) return LogLevel::version;
   return LogLevel::none;
@@ -267,7 +268,7 @@ bool may_be_torch(std::string_view line) { return mentions(line, "NCCL"); }
 
 bool may_be_kernel(std::string_view line) {
   const char first = line.empty() ? '\0' : line.front();
-  return first == '[' || first == '<' || (first == 'k' && line.starts_with("kern")) || mentions(line, " kernel:") ||
+  return first == '[' || first == '<' || (first == 'k' && line.starts_with("kern")) || mentions(line, "kernel:") ||
          mentions(line, "NVRM") || mentions(line, "SXid");
 }
 

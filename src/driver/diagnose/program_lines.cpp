@@ -109,7 +109,8 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
     return true;
   }
   int srun = -1;
-  const std::size_t colon = text.find(": ");
+  constexpr std::size_t kLongestHost = 80;
+  const std::size_t colon = text.substr(0, kLongestHost + 1).find(": ");
   if (writer.label < 0 && colon < 7 && whole_number(text.substr(0, colon), srun)) {
     writer.label = srun;
     if (writer.rank < 0) writer.rank = srun;
@@ -117,7 +118,7 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
     return true;
   }
   // PALS's "x4310c3s2b0n0.hsn 7: ".
-  const std::size_t space = colon < 80 ? text.substr(0, colon).rfind(' ') : kNotFound;
+  const std::size_t space = colon < kLongestHost ? text.substr(0, colon).rfind(' ') : kNotFound;
   if (space != kNotFound && is_host(text.substr(0, space)) &&
       whole_number(text.substr(space + 1, colon - space - 1), srun)) {
     writer.host = text.substr(0, space);
@@ -126,7 +127,7 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
     return true;
   }
   // Kubernetes: "2026-11-21T00:00:00.000000000Z stderr F ".
-  const std::string_view time = find_iso_timestamp(text.substr(0, 48));
+  const std::string_view time = is_digit(open) ? find_iso_timestamp(text.substr(0, 48)) : std::string_view();
   if (!time.empty() && time.data() == text.data()) {
     text = without_blanks(text.substr(time.size()));
     for (const std::string_view stream : {"stdout F ", "stderr F "}) {

@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
 #include <set>
 
 namespace busbar {
@@ -131,12 +132,39 @@ struct LineRules::Patterns {
 
   static constexpr int kShortestLiteral = 6;
   re2::FilteredRE2 all{kShortestLiteral};
-  std::vector<int> rule_of;                               ///< by place in `all`
-  std::vector<std::vector<int>> of_rule;                  ///< a rule matches if all of its own do
-  RE2::Set literals{pattern_options(), RE2::UNANCHORED};  ///< of which a line needs one for a closer check
-  int nliterals = 0;                                      ///< those that `all` needs; `signs` follow
-  std::size_t unfiltered = 0;                             ///< expressions of `all` that need none
-  std::map<std::string, Pattern, std::less<>> lists;      ///< each finds any word of its list
+  std::vector<int> rule_of;               ///< by place in `all`
+  std::vector<std::vector<int>> of_rule;  ///< a rule matches if all of its own do
+  /// What lines are searched for. By place: a literal of `all`, or a rule that needs none (-2 - rule), or a sign (-1).
+  struct Words {
+    RE2::Set set{pattern_options(), RE2::UNANCHORED};
+    std::vector<int> of;
+
+    void add(const std::string& text, int what) {
+      set.Add(text, nullptr);
+      of.push_back(what);
+    }
+  };
+  Words rare, common;           ///< a line needs a rare one for a closer check
+  std::vector<int> unfiltered;  ///< expressions of `all` that need no literal, in order
+
+  /// The rules that a line may match, in order; -1 is a sign.
+  std::set<int> candidates(std::string_view line) const {
+    std::set<int> rules;
+    std::vector<int> places, literals, possible, filtered;
+    for (const Words* words : {&rare, &common}) {
+      words->set.Match(line, &places);
+      for (const int place : places) {
+        const int what = words->of[static_cast<std::size_t>(place)];
+        what >= 0 ? literals.push_back(what) : void(rules.insert(-2 - what));
+      }
+    }
+    all.AllPotentials(literals, &possible);  // a rule may need several literals
+    std::ranges::set_difference(possible, unfiltered, std::back_inserter(filtered));
+    for (const int one : filtered) rules.insert(rule_of[static_cast<std::size_t>(one)]);
+    return rules;
+  }
+
+  std::map<std::string, Pattern, std::less<>> lists;  ///< each finds any word of its list
   std::map<std::string, Facts, std::less<>> shapes;
 };
 
@@ -241,16 +269,19 @@ struct LineRules::Reader {
                key_of("chatter", result.chatter_)});
   }
 
-  /// Rules without a long enough literal: their first expression is searched in each line.
-  void add_unfiltered() {
-    Patterns& patterns = *result.patterns_;
-    std::vector<int> unfiltered;
-    patterns.all.AllPotentials({}, &unfiltered);
-    patterns.unfiltered = unfiltered.size();
-    const auto is_unfiltered = [&](int place) { return contains(unfiltered, place); };
-    for (const std::vector<int>& of_rule : patterns.of_rule) {
-      if (!std::ranges::all_of(of_rule, is_unfiltered)) continue;
-      patterns.literals.Add(patterns.all.GetRE2(of_rule.front()).pattern(), nullptr);
+  /// Short ones, which many healthy lines have, as long as no rule fits a line that has these alone.
+  std::set<int> common_of(const std::vector<std::string>& literals) const {
+    constexpr std::size_t kShort = 12;
+    std::vector<int> shortest, common, possible;
+    for (std::size_t i = 0; i < literals.size(); ++i) {
+    std::ranges::stable_sort(shortest, {}, [&](int i) { return literals[static_cast<std::size_t>(i)].size(); });
+    for (const int one : shortest) {
+      common.push_back(one);
+      result.patterns_->all.AllPotentials(common, &possible);
+      if (possible.size() > result.patterns_->unfiltered.size()) common.pop_back();
+    }
+    return {common.begin(), common.end()};
+      if (literals[i].size() <= kShort) shortest.push_back(static_cast<int>(i));
     }
   }
 
@@ -263,11 +294,22 @@ struct LineRules::Reader {
     }
     std::vector<std::string> literals;
     patterns.all.Compile(&literals);
-    for (const std::string& literal : literals) patterns.literals.Add(RE2::QuoteMeta(literal), nullptr);
-    for (const std::string& sign : signs) patterns.literals.Add(sign, nullptr);
-    add_unfiltered();
-    patterns.nliterals = static_cast<int>(literals.size());
-    if (!patterns.literals.Compile()) throw_bad_config("the rules' expressions need too much memory");
+    patterns.all.AllPotentials({}, &patterns.unfiltered);
+    const std::set<int> common = common_of(literals);
+    for (int i = 0; i < static_cast<int>(literals.size()); ++i) {
+      Patterns::Words& words = common.contains(i) ? patterns.common : patterns.rare;
+      words.add(RE2::QuoteMeta(literals[static_cast<std::size_t>(i)]), i);
+    }
+    for (const std::string& sign : signs) patterns.rare.add(sign, -1);
+    const auto needs_none = [&](int place) { return contains(patterns.unfiltered, place); };
+    int rule = 0;
+    for (const std::vector<int>& all : patterns.of_rule) {  // rules without a long enough literal
+      if (std::ranges::all_of(all, needs_none))
+        patterns.rare.add(patterns.all.GetRE2(all.front()).pattern(), -2 - rule);
+      ++rule;
+    }
+    if (!patterns.rare.set.Compile() || !patterns.common.set.Compile())
+      throw_bad_config("the rules' expressions need too much memory");
   }
 };
 
@@ -288,25 +330,16 @@ LineRules LineRules::read(std::span<const RuleFile> files) {
 }
 
 bool LineRules::may_match(std::string_view line) const {
-  if (!patterns_->literals.Match(line, nullptr)) return false;
-  std::vector<int> literals, possible;
-  patterns_->literals.Match(line, &literals);
-  if (std::ranges::any_of(literals, [&](int one) { return one >= patterns_->nliterals; })) return true;
-  patterns_->all.AllPotentials(literals, &possible);  // a rule may need several literals
-  return possible.size() > patterns_->unfiltered;
+  return patterns_->rare.set.Match(line, nullptr) && !patterns_->candidates(line).empty();
 }
 
 std::vector<const LineRule*> LineRules::matches(std::string_view line, bool help) const {
-  std::vector<int> literals, found;
-  patterns_->literals.Match(line, &literals);
-  std::erase_if(literals, [&](int one) { return one >= patterns_->nliterals; });
-  patterns_->all.AllMatches(line, literals, &found);
-  std::map<int, std::size_t> patterns;  // of each rule, in order
-  for (const int pattern : found) ++patterns[patterns_->rule_of[static_cast<std::size_t>(pattern)]];
+  const auto fits = [&](int pattern) { return RE2::PartialMatch(line, patterns_->all.GetRE2(pattern)); };
   std::vector<const LineRule*> rules;
-  for (const auto& [rule, count] : patterns) {
+  for (const int rule : patterns_->candidates(line)) {
     const auto place = static_cast<std::size_t>(rule);
-    if (count == patterns_->of_rule[place].size() && help == (rules_[place].where == RuleWhere::help))
+    if (rule >= 0 && help == (rules_[place].where == RuleWhere::help) &&
+        std::ranges::all_of(patterns_->of_rule[place], fits))
       rules.push_back(&rules_[place]);
   }
   std::ranges::stable_sort(rules, std::greater<>(), &LineRule::priority);
