@@ -176,13 +176,8 @@ struct Share {
 /// The rank that a dump's file is named after: "nccl_trace_rank_3", "fr_trace_3.json".
 int rank_of_dump(const fs::path& path) {
   const std::string name = path.filename().string();
-  if (const int rank = file_name_rank(name); rank >= 0) return rank;
-  const std::size_t last = name.find_last_of("0123456789");
-  if (last == std::string::npos) return -1;
-  std::size_t first = last;
-  while (first > 0 && is_digit(name[first - 1])) --first;
-  constexpr std::size_t kMostDigits = 7;
-  return last - first < kMostDigits ? std::stoi(name.substr(first, last - first + 1)) : -1;
+  const int rank = file_name_rank(name);
+  return rank >= 0 ? rank : number_of<int>(builtin_line_rules().facts_in("dump-names", name)["rank"]).value_or(-1);
 }
 
 /// Whether the file is a dump of PyTorch's Flight Recorder; then reads it, or reports why not.

@@ -3,6 +3,8 @@
 #include "driver/diagnose/job_book.h"
 #include "driver/diagnose/log_line.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -12,16 +14,10 @@ namespace {
 
 /// "NET/IB/GDRDMA", "P2P/CUMEM/read": without numbers of devices.
 std::string transport_name(const Connection& connection) {
-  std::string name(connection.transport.substr(0, 32));
-  if (connection.transport == "NET") {
-    name += '/';
-    name += connection.network.substr(0, 64);
-    if (connection.gdr) name += "/GDRDMA";
-  } else if (!connection.detail.empty()) {
-    name += '/';
-    name += connection.detail.substr(0, 64);
-  }
-  return name;
+  const bool net = connection.transport == "NET";
+  const std::string_view what = net ? connection.network : connection.detail;
+  return fmt::format("{}{}{}{}", connection.transport.substr(0, 32), net || !what.empty() ? "/" : "",
+                     what.substr(0, 64), net && connection.gdr ? "/GDRDMA" : "");
 }
 
 bool has_root(std::string_view op) {
@@ -345,12 +341,8 @@ void JobBook::ingest(const EnvSetting& setting, const Place& from) {
   if (value.ends_with('.')) value.remove_suffix(1);
   std::string name(setting.name.substr(0, 100));
   note("env." + name, value.empty() ? "(empty)" : value);
-  const auto known = process.env.find(name);
-  if (known != process.env.end()) {
-    known->second = value.substr(0, 300);
-  } else if (process.env.size() < kMaxSettings) {
-    process.env.emplace(std::move(name), std::string(value.substr(0, 300)));
-  }
+  if (process.env.contains(name) || process.env.size() < kMaxSettings)
+    process.env[std::move(name)] = std::string(value.substr(0, 300));
 }
 
 void JobBook::ingest(const NetworkInUse& network, const Place& from) {

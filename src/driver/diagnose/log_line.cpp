@@ -35,14 +35,6 @@ std::string_view find_iso_timestamp(std::string_view text) {
 
 namespace {
 
-std::string_view next_token(std::string_view& text) {
-  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  const std::size_t end = std::min(text.find_first_of(" \t", begin), text.size());
-  const std::string_view token = text.substr(begin, end - begin);
-  text.remove_prefix(end);
-  return token;
-}
-
 bool is_time(std::string_view token) {
   const auto digits = std::ranges::count_if(token, is_digit);
   const auto marks = std::ranges::count_if(token, [](char c) { return c == ':' || c == '-' || c == '/'; });
@@ -171,22 +163,13 @@ void take_host(std::string_view& before, LogOrigin& origin) {
   before = rest.substr(0, begin);
 }
 
-/// Whether a text holds "06:16:47", as every format of a time with seconds does; "[node17:33]" is a launcher's.
-bool has_clock(std::string_view text) {
-  for (std::size_t at = 2; at + 5 < text.size(); ++at) {
-    const auto two = [&](std::size_t from) { return is_digit(text[from]) && is_digit(text[from + 1]); };
-    if (text[at] == ':' && text[at + 3] == ':' && two(at - 2) && two(at + 1) && two(at + 4)) return true;
-  }
-  return false;
-}
-
 /// NCCL's own "[2026-05-05 06:16:47] ", in its default format or another.
 void take_timestamp(std::string_view& before, LogOrigin& origin) {
   const std::string_view text = without_blanks_behind(before);
   const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNotFound;
   if (open == kNotFound) return;
   const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
-  if (!has_clock(inside)) return;
+  if (!builtin_line_rules().has("clocks", inside)) return;
   origin.timestamp = inside;
   before = text.substr(0, open);
 }
@@ -306,7 +289,8 @@ int file_name_rank(std::string_view name) { return rank_in(name, "file-names"); 
 std::string decoration_label(std::string_view decoration) {
   std::string label;
   while (true) {
-    const std::string_view token = next_token(decoration);
+    const std::string_view token = scan.word();
+  LogScan scan{without_blanks(decoration)};
     if (token.empty() || label.size() > 200) return label;
     if (is_time(token) || token == "stdout" || token == "stderr" || token == "F" || token == "P") continue;
     if (!label.empty()) label += ' ';

@@ -1,9 +1,10 @@
 #include "driver/diagnose/nccl_warnings.h"
 
+#include "common/base/text.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <tuple>
 #include <utility>
 
@@ -19,28 +20,7 @@ const LineRule& classify_warning(std::string_view file, std::string_view text) {
 }
 
 std::string warning_shape(std::string_view text) {
-  std::string shape;
-  const auto word_char = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  for (std::size_t i = 0; i < text.size() && shape.size() < 200;) {
-    if (!word_char(text[i])) {
-      shape += text[i++];
-      continue;
-    }
-    std::size_t end = i;
-    bool digit = false;
-    for (; end < text.size() && word_char(text[end]); ++end) {
-      digit = digit || std::isdigit(static_cast<unsigned char>(text[end])) != 0;
-    }
-    const std::string_view word = text.substr(i, end - i);
-    if (digit || (!shape.empty() && shape.ends_with("nccl-"))) {
-      if (!shape.ends_with("N.")) shape += 'N';
-    } else {
-      shape += word;
-    }
-    i = end;
-  }
-  while (!shape.empty() && shape.back() == ' ') shape.pop_back();
-  return shape;
+  return std::string(trimmed(builtin_line_rules().without("changing-words", text.substr(0, 300), "N")));
 }
 
 namespace {

@@ -17,17 +17,6 @@ namespace {
 
 using What = ProgramEvent::What;
 
-/// The number after the first `key` and spaces, '=' and ':'; false if there is none.
-bool number_behind(std::string_view text, std::string_view key, std::int64_t& value) {
-  const std::size_t at = text.find(key);
-  if (at == kNotFound) return false;
-  text.remove_prefix(at + key.size());
-  text.remove_prefix(std::min(text.size(), text.find_first_not_of(" =:")));
-  const std::optional<std::int64_t> number = leading_number<std::int64_t>(text);
-  value = number.value_or(value);
-  return number.has_value();
-}
-
 /// "1, 3-5 and 7", up to what is no list of numbers.
 std::vector<int> number_list(std::string_view text) {
   constexpr std::size_t kMost = 4096;
@@ -66,10 +55,10 @@ std::string_view without_marks(std::string_view text) {
 
 /// "rank=9" or "rank9" in a decoration.
 int rank_in(std::string_view decoration) {
-  std::int64_t rank = -1;
-  const std::string low = lower_case(decoration);
-  if (!number_behind(low, "rank", rank) || rank > 1 << 24) return -1;
-  return static_cast<int>(rank);
+  const std::size_t at = lower_case(decoration).find("rank");
+  if (at == kNotFound) return -1;
+  const int rank = leading_number<int>(trimmed(decoration.substr(at + 4), " =:")).value_or(-1);
+  return rank > 1 << 24 ? -1 : rank;
 }
 
 bool is_host(std::string_view word) {
@@ -170,12 +159,10 @@ bool read_fingerprints(ProgramLine& line) {
     if (of.starts_with("CollectiveFingerPrint(")) of.remove_prefix(22);
     ProgramEvent& event = line.add(What::fingerprint);
     event.ranks = {rank};
-    event.number = -1;
-    number_behind(of, "SequenceNumber", event.number);
+    event.number = number_of<std::int64_t>(builtin_line_rules().facts_in("endings", of)["sequence"]).value_or(-1);
     const std::size_t op = of.starts_with("SequenceNumber=") ? of.find(", ") : 0;
     std::string_view name = op == kNotFound ? std::string_view() : of.substr(op == 0 ? 0 : op + 2);
-    while (!name.empty() && std::string_view(" ,.)").find(name.back()) != kNotFound) name.remove_suffix(1);
-    event.name = std::string(name.substr(0, 200));
+    event.name = std::string(trimmed(name, " ,.)").substr(0, 200));
   }
   return mentions(text, kRunning);
 }
@@ -238,7 +225,7 @@ bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
   if (code > 128 && code < 193) code = 128 - code;
   ProgramEvent& event = line.add(code == -SIGTERM ? What::stopped : What::ended);
   event.number = code;
-  number_behind(line.low, "pid", event.pid);
+  event.pid = number_of<std::int64_t>(facts["pid"]).value_or(event.pid);
   if (event.ranks.empty()) event.ranks = number_list(facts["ranks"]);
   if (facts.contains("local")) {
     event.ranks.clear();  // what srun puts before torchrun's lines is the host's number

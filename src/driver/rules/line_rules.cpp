@@ -262,11 +262,9 @@ struct LineRules::Reader {
                     if (one.key == "signs") signs = one.texts();
                   });
                 }},
-               {"health",
-                [&](const YamlValue& v) {
+               {"health", [&](const YamlValue& v) {
                   v.each([&](const YamlValue& one) { result.health_.emplace_back(one.key, one.text()); });
-                }},
-               key_of("chatter", result.chatter_)});
+                }}});
   }
 
   /// Short ones, which many healthy lines have, as long as no rule fits a line that has these alone.
@@ -358,9 +356,9 @@ bool LineRules::has(std::string_view list, std::string_view line) const {
   return RE2::PartialMatch(line, *patterns_->lists.find(list)->second);
 }
 
-std::string LineRules::without(std::string_view list, std::string_view line) const {
+std::string LineRules::without(std::string_view list, std::string_view line, std::string_view instead) const {
   std::string rest(line);
-  RE2::GlobalReplace(&rest, *patterns_->lists.find(list)->second, "");
+  RE2::GlobalReplace(&rest, *patterns_->lists.find(list)->second, instead);
   return rest;
 }
 
@@ -373,8 +371,7 @@ LineShape LineRules::shape_in(std::string_view list, std::string_view line) cons
 }
 
 bool LineRules::is_known(std::string_view message) const {
-  const auto begins = [&](const std::string& words) { return message.starts_with(words); };
-  return std::ranges::any_of(chatter_, begins) || patterns_->shapes.find("facts")->second.any.Match(message, nullptr);
+  return has("chatter", message) || patterns_->shapes.find("facts")->second.any.Match(message, nullptr);
 }
 
 std::string_view name_of(RuleKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }

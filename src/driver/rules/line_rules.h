@@ -119,8 +119,8 @@ class LineRules {
   // error of the program.
   /// Whether one of a list is in the line.
   bool has(std::string_view list, std::string_view line) const;
-  /// The line without what a list finds in it.
-  std::string without(std::string_view list, std::string_view line) const;
+  /// The line with something instead of all that a list finds in it.
+  std::string without(std::string_view list, std::string_view line, std::string_view instead = "") const;
   /// What the expressions of a list find in the line, the first of a key.
   LineFacts facts_in(std::string_view list, std::string_view line) const;
   LineShape shape_in(std::string_view list, std::string_view line) const;
@@ -138,7 +138,6 @@ class LineRules {
   LineRules();
 
   std::vector<LineRule> rules_;
-  std::vector<std::string> chatter_;
   std::vector<std::pair<std::string, std::string>> health_;
   std::unique_ptr<Patterns> patterns_;
 };

@@ -129,8 +129,8 @@ std::optional<std::string> wrong_setting(std::string_view name, std::string_view
 
 bool has_empty_element(std::string_view name, std::string_view value) {
   const SettingRule* rule = find_setting_rule(name);
-  if (rule == nullptr || !rule->list || value.find(',') == kNotFound) return false;
-  return value.starts_with(',') || value.ends_with(',') || value.find(",,") != kNotFound;
+  return rule != nullptr && rule->list && fmt::format(",{},", value).find(",,") != kNotFound &&
+         value.find(',') != kNotFound;
 }
 
 bool asks_for_nvls(std::string_view name, std::string_view value) {
@@ -147,8 +147,7 @@ std::vector<std::string> taken_by_prefix(std::string_view hca_setting, const std
   if (hca_setting.empty() || hca_setting.front() == '=' || hca_setting.front() == '^') return taken;
   std::vector<std::string_view> named;
   for (std::string_view one : split_text(hca_setting, ',')) {
-    one = one.substr(0, one.find(':'));
-    while (one.starts_with(' ')) one.remove_prefix(1);
+    one = without_blanks(one.substr(0, one.find(':')));
     if (!one.empty()) named.push_back(one);
   }
   for (const std::string& device : used) {
