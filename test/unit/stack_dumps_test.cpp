@@ -209,3 +209,19 @@ TEST_CASE("A pid that NCCL's log names tells the rank", "[stack_dumps]") {
   files[0].stacks = stacks_in(py_spy(1000, kWaits) + py_spy(1001, kSaves), "all.txt");
   CHECK(hosts.conclude(std::move(files), {}).verdict == Verdict::unknown);
 }
+
+TEST_CASE("A heading names the rank of the stack below it", "[stack_dumps]") {
+  const auto rank_of = [](std::string_view heading) {
+    const std::deque<ProcessStack> stacks = stacks_in(fmt::format("{}\n\n{}", heading, py_spy(7, kSaves)), "dump.txt");
+    REQUIRE(stacks.size() == 1);
+    return stacks.front().process.rank;
+  };
+  CHECK(rank_of("The stack for rank0:") == 0);
+  CHECK(rank_of("=== rank 12 ===") == 12);
+  CHECK(rank_of("py-spy dump of rank 3") == 3);
+  CHECK(rank_of("all ranks wait for rank 3") == -1);
+  const std::deque<ProcessStack> two =
+      stacks_in(fmt::format("Rank 0:\n{}Rank 1:\n{}", py_spy(7, kSaves), py_spy(8, kWaits)), "dump.txt");
+  REQUIRE(two.size() == 2);
+  CHECK(two[1].process.rank == 1);
+}

@@ -248,9 +248,14 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
   for (ProgramEvent& event : events) {
     ++understood;
     // A traceback without decorations after a line of one rank is that rank's: SGLang decorates the head alone.
-    if (event.what == ProgramEvent::What::traceback) {
-      if (writer.rank >= 0 || !follows("traceback")) traced_rank_ = writer.rank;
-      bare_trace_ = writer.rank < 0;
+    // So does MPICH, whose lines of a stack come without the rank of its head.
+    const bool mpich = writer.rank >= 0 && event.rule != nullptr && event.rule->program == "mpich" &&
+                       event.rule->blame != RuleBlame::nobody;
+    if (event.what == ProgramEvent::What::traceback || mpich) {
+      const int rank = event.ranks.empty() ? writer.rank : event.ranks.front();
+      if (rank >= 0 || !follows("traceback")) traced_rank_ = rank;
+      bare_trace_ = mpich || writer.rank < 0;
+      heads_["traceback"] = {kNoIndex, kNoIndex, file, number};
     } else if (bare_trace_ && traced_rank_ >= 0 && event.ranks.empty() && follows("traceback") &&
                (event.rule == nullptr || event.rule->blame != RuleBlame::nobody)) {
       event.ranks = {traced_rank_};

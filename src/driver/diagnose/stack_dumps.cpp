@@ -18,11 +18,18 @@ namespace busbar {
 
 bool StackDumps::add(std::string_view line) {
   constexpr std::size_t kMostStacks = 1 << 14, kMostFrames = 256, kLongestFrame = 200;
+  constexpr std::size_t kLongestHeading = 60;
   constexpr int kMostForeign = 20;
   const bool may_begin = mentions(line, "Process ") || mentions(line, "Thread ") || mentions(line, "#0  ");
-  if (open_.empty() && !may_begin) return false;
-  const LineWriter writer = find_writer(line);
+  if (open_.empty() && !may_begin) {
+    if (!line.empty()) before_ = line.substr(0, line.size() <= kLongestHeading ? kLongestHeading : 0);
+    return false;
+  }
+  LineWriter writer = find_writer(line);
   LineFacts facts = builtin_line_rules().facts_in("stacks", writer.text);
+  LineFacts heading = open_.empty() ? builtin_line_rules().facts_in("stacks", std::exchange(before_, {})) : facts;
+  if (open_.empty() || heading.contains("rank")) headed_ = number_of<int>(heading["rank"]).value_or(-1);
+  if (writer.rank < 0) writer.rank = headed_;
   const auto known = open_.find(writer.rank);
   const ProcessStack* const before = known == open_.end() ? nullptr : known->second.stack;
   // gdb's `bt` of a process with one thread has no heading.

@@ -34,6 +34,8 @@ class StackDumps {
     int foreign = 0;                ///< lines of others since the last one of it
   };
 
+  std::string before_;        ///< the last line before a stack, if it may be a heading
+  int headed_ = -1;           ///< the rank that a heading names
   std::map<int, Open> open_;  ///< by rank: their lines may be mixed
   std::deque<ProcessStack> stacks_;
 };
