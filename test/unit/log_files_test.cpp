@@ -81,6 +81,15 @@ TEST_CASE("a file is read line by line", "[diagnose][log_files]") {
   CHECK(told.file.trouble.empty());
 }
 
+TEST_CASE("lines of NCCL 2.1 and 2.2 have no name, and are NCCL's", "[diagnose][log_files]") {
+  const TempDir dir;
+  const std::string path = dir.file("log");
+  write(path,
+        "node7:42:43 [3] INFO Who knows\n[1,3]<stdout>:node7:42:43 [3] include/socket.h:360 WARN Call failed\n"
+        "2026-11-20 10:00:00 [3] INFO step 3\n");
+  CHECK(read(path).file.nccl_lines == 2);
+}
+
 TEST_CASE("an empty file has no lines", "[diagnose][log_files]") {
   const TempDir dir;
   write(dir.file("log"), "");

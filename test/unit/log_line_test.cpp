@@ -655,6 +655,7 @@ TEST_CASE("messages whose prefix is lost are known where nobody else writes so",
   CHECK(fact_of<Connected>("Connected all rings").what == Connected::What::rings);
   CHECK(fact_of<InitEvent>("comm 0x7f11 rank 5 nranks 16 cudaDev 5 busId 89000 - Init COMPLETE").rank == 5);
   CHECK(fact_of<Connection>("Channel 00/0 : 3[1] -> 2[0] via P2P/CUMEM").src == 3);
+  CHECK(fact_of<Connection>("     8[4] -> 0[4] [receive] via NET/IB/4/GDRDMA").src == 8);  // wrapped
 }
 
 TEST_CASE("lines of PyTorch and of kernels reach their readers", "[diagnose][log_line]") {

@@ -202,6 +202,10 @@ LogFile read_log_file(const fs::path& path,
     if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
     if (reader.may_have_colours() && (mentions(text, "\x1b") || mentions(text, "[0m")))
       text = plain = builtin_line_rules().without("colours", text);
+    if (mentions(text, "] INFO ") || mentions(text, "WARN ")) {
+      const std::string marked = builtin_line_rules().facts_in("old-marks", text)["line"];
+      if (!marked.empty()) text = plain = marked;
+    }
     const LogLine line = parse_log_line(text);
     count_line(line, file);
     on_line(line, reader.number());

@@ -237,8 +237,10 @@ std::size_t find_orphan(std::string_view line) {
   return at;
 }
 
-/// Lines that NCCL alone writes, from the first letter to the last.
+/// Lines that NCCL alone writes, from the first letter to the last; also the end of a "Channel" that was wrapped.
 bool parse_bare_message(std::string_view text, LogFact& fact) {
+  text = without_blanks(text);
+  if (mentions(text.substr(0, 24), "] -> ")) return parse_message(text, fact);
   constexpr std::string_view kBegins[] = {"Channel ", "Connected all ", "comm 0x", "ncclComm", "Init timings"};
   for (const std::string_view begin : kBegins) {
     if (text.starts_with(begin)) return parse_message(text, fact);
