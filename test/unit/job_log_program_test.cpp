@@ -220,6 +220,35 @@ TEST_CASE("A process that the kernel killed for memory is named, and counted onc
   CHECK(says(two.evidence, "(2 times)"));
 }
 
+TEST_CASE("Hosts that all lost a peer only report it, and an end names rank and host", "[job_log][program]") {
+  const std::string lost = "dc_verbs.c:633 UCX ERROR on qp 0x1: transport retry counter exceeded syndrome 0x81";
+  const Diagnosis peer = of_lines(
+      {"[1,30]<stdout>:[1506.7] [clx-065:1411 :0]  " + lost, "[1,7]<stdout>:[1551.9] [clx-012:26319:0]  " + lost});
+  CHECK(peer.verdict == Verdict::hw_fault);
+  CHECK(peer.hosts.empty());
+  CHECK(peer.ranks.empty());
+  const Diagnosis memory =
+      of_lines({"mpirun noticed that process rank 7 with PID 0 on node n3 exited on signal 9 (Killed).",
+                "slurmstepd: error: Detected 2 oom-kill event(s) in StepId=7.0."});
+  CHECK(memory.verdict == Verdict::resource);
+  CHECK(memory.ranks == std::vector<int>{7});
+  CHECK(memory.hosts == std::vector<std::string>{"n3"});
+}
+
+TEST_CASE("Lines of a stack are the rank's that its head names", "[job_log][program]") {
+  const Diagnosis mpich = of_lines(
+      {"Abort(1681039) on node 18 (rank 18 in comm 0): Fatal error in PMPI_Iprobe: Other MPI error, error stack:",
+       "PMPI_Iprobe(119)...............: MPI_Iprobe(src=39, tag=820, MPI_COMM_WORLD) failed",
+       "MPIDI_OFI_handle_cq_error(1008): OFI poll failed (ofi_events.h:1008:x:Cannot allocate memory)"});
+  CHECK(mpich.verdict == Verdict::resource);
+  CHECK(mpich.ranks == std::vector<int>{18});
+  const Diagnosis charm = of_lines({"Node: 4 Proc: 92", "Line: 23 of FloatingPointExceptions.cpp",
+                                    "Floating point exception!", "srun: Job step aborted: Waiting up to 32 seconds"});
+  CHECK(charm.verdict == Verdict::process_dead);
+  CHECK(charm.ranks == std::vector<int>{92});
+  CHECK(says(charm.sentence, "SIGFPE"));
+}
+
 TEST_CASE("Hydra's banner names the process that it saw end first", "[job_log][program]") {
   const Diagnosis mpich = of_lines(
       {"=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "=   PID 26575 RUNNING AT node2", "=   EXIT CODE: 9",

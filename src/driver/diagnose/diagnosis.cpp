@@ -250,8 +250,11 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
   };
   if (!of_rank || !diagnosis.ranks.empty() || std::ranges::any_of(builtin_line_rules().all(), nobodys)) return;
   std::vector<int> ended, raised;
+  std::vector<std::string> hosts;
   for (const LogFinding& finding : findings) {
-    if (finding.verdict == Verdict::process_dead) add_new(ended, finding.ranks, 2);
+    if (finding.verdict != Verdict::process_dead) continue;
+    add_new(ended, finding.ranks, 2);
+    add_new(hosts, finding.hosts, 2);
   }
   for (const ProgramNote& note : view.book.program) {
     if (note.event.what == RuleKind::traceback) add_new(raised, note.event.ranks, 2);
@@ -259,6 +262,7 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
   if (ended.empty()) ended = std::move(raised);
   if (ended.size() != 1 || diagnosis.hosts.size() > 1) return;
   diagnosis.ranks = ended;
+  if (diagnosis.hosts.empty() && hosts.size() == 1) diagnosis.hosts = hosts;
   diagnosis.evidence.push_back(fmt::format("only rank {} ended by itself", ended.front()));
 }
 

@@ -228,16 +228,21 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
   findings.push_back(std::move(finding));
 }
 
-std::set<std::string> hosts_of(const LogView& view, const WarningRecord& record) {
-  std::set<std::string> hosts = record.hosts;
-  for (const std::uint32_t source : record.sources) hosts.insert(host_of(view.book, source));
+/// The hosts that report it, in whatever shape.
+std::set<std::string> hosts_of(const LogView& view, const LineRule* rule) {
+  std::set<std::string> hosts;
+  for (const WarningRecord& record : view.book.warnings.records()) {
+    if (record.rule != rule) continue;
+    hosts.insert(record.hosts.begin(), record.hosts.end());
+    for (const std::uint32_t source : record.sources) hosts.insert(host_of(view.book, source));
+  }
   return hosts;
 }
 
 /// A path has two ends, and a completion error does not show which is broken; a local error is the reporter's.
 void find_hardware(const LogView& view, const WarningRecord& record, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::hardware);
-  const std::set<std::string> reporters = hosts_of(view, record);
+  const std::set<std::string> reporters = hosts_of(view, record.rule);
   const bool both_ends = record.rule->blame == RuleBlame::both_ends;
   if (peers.empty() || !both_ends) {
     // Several hosts lost a peer that none of them names: it is none of them.

@@ -66,7 +66,6 @@ LogLevel level_after(std::string_view text) {
   if (scan.take(" INFO")) return LogLevel::info;
   if (scan.take(" WARN") || scan.take(" ATTN")) return LogLevel::warn;  // ATTN from 2.31 on
   if (scan.take(" CALL")) return LogLevel::call;
-  if (!mentions(line, "NCCL")) return version;
   if (scan.take(" TRACE")) return LogLevel::trace;
   if (scan.take(" version ")) return LogLevel::version;
   return LogLevel::none;
@@ -75,6 +74,7 @@ LogLevel level_after(std::string_view text) {
 /// The last mark of a line, by its 'L': collective calls have no other after the mark.
 Mark find_mark(std::string_view line) {
   Mark version;
+  if (!mentions(line, "NCCL")) return version;
   for (std::size_t at = line.rfind('L'); at != kNotFound && at >= 3; at = line.rfind('L', at - 1)) {
     if (line.substr(at - 3, 3) != "NCC") continue;
     if (at > 3 && is_name(line[at - 4])) continue;
@@ -290,9 +290,9 @@ int file_name_rank(std::string_view name) { return rank_in(name, "file-names"); 
 
 std::string decoration_label(std::string_view decoration) {
   std::string label;
+  LogScan scan{without_blanks(decoration)};
   while (true) {
     const std::string_view token = scan.word();
-  LogScan scan{without_blanks(decoration)};
     if (token.empty() || label.size() > 200) return label;
     if (is_time(token) || token == "stdout" || token == "stderr" || token == "F" || token == "P") continue;
     if (!label.empty()) label += ' ';

@@ -272,6 +272,8 @@ struct LineRules::Reader {
     constexpr std::size_t kShort = 12;
     std::vector<int> shortest, common, possible;
     for (std::size_t i = 0; i < literals.size(); ++i) {
+      if (literals[i].size() <= kShort) shortest.push_back(static_cast<int>(i));
+    }
     std::ranges::stable_sort(shortest, {}, [&](int i) { return literals[static_cast<std::size_t>(i)].size(); });
     for (const int one : shortest) {
       common.push_back(one);
@@ -279,8 +281,6 @@ struct LineRules::Reader {
       if (possible.size() > result.patterns_->unfiltered.size()) common.pop_back();
     }
     return {common.begin(), common.end()};
-      if (literals[i].size() <= kShort) shortest.push_back(static_cast<int>(i));
-    }
   }
 
   void finish() {
