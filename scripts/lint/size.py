@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 77700, "src files": 524, "benchmark lines": 40480, "test lines": 68950}
+MOST = {"src lines": 78200, "src files": 530, "benchmark lines": 40860, "test lines": 74200}
 
 
 def lines_of(path):

@@ -1,7 +1,7 @@
 """The real libnccl.so.2 on a CUDA runtime without a GPU: what its tests share.
 
-BUSBAR_REAL_NCCL names a libnccl.so.2 that is linked to the shared CUDA runtime of CUDA 13; NCCL's own build makes one
-(CUDARTLIB=cudart). The loader finds build/test/fake_cudart in that runtime's place. A front (front.py) moves the data.
+BUSBAR_REAL_NCCL names a libnccl.so.2 that is linked to the shared CUDA runtime of CUDA 13. The loader finds
+build/test/fake_cudart in that runtime's place. A front (front.py) moves the data.
 """
 
 import os
