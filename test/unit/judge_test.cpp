@@ -341,7 +341,8 @@ TEST_CASE("small messages that pass and large ones that do not are a matter of t
   check(job, Verdict::host_unreachable, {}, {"node0", "node1"});
 }
 
-TEST_CASE("third hosts tell which end of a pair loses large messages, though only the pair's own data stall", "[judge]") {
+TEST_CASE("third hosts tell which end of a pair loses large messages, though only the pair's own data stall",
+          "[judge]") {
   HangEvidence job = stuck_job(8, 2);
   probe_all(job, {{0, 2}, {1, 2}, {3, 2}, {2, 0}, {2, 1}, {2, 3}}, Result::large_lost);
   for (HostEvidence& host : job.hosts) {

@@ -35,7 +35,8 @@ TEST_CASE("locate's criteria have the names that accept gives them", "[locate][u
 TEST_CASE("ranks that do not have a core each beside other programs are in doubt", "[locate]") {
   CHECK(crowded_cores(2, 0.1, 2).empty());  // the launcher, now and then
   CHECK(crowded_cores(2, 50, 64).empty());
-  CHECK(crowded_cores(2, 1.3, 2).starts_with("other programs kept 1.3 of 2 cores busy, so the scheduler decides which"));
+  CHECK(
+      crowded_cores(2, 1.3, 2).starts_with("other programs kept 1.3 of 2 cores busy, so the scheduler decides which"));
   CHECK_FALSE(crowded_cores(16, 50, 64).empty());
 }
 

@@ -162,7 +162,8 @@ class InjectedBackend final : public WrappedBackend {
   CheckResult check(int local, const Pattern& pattern, std::span<const Block> blocks, const void* recv) override {
     if (local == local_) fault_->checked(entered(lane()));
     const CheckResult result = inner().check(local, pattern, blocks, recv);
-    if (fault_->done && result.wrong > 0) fault_->is_seen = true;  // a timed call's data may stand in the checked buffer
+    if (fault_->done && result.wrong > 0)
+      fault_->is_seen = true;  // a timed call's data may stand in the checked buffer
     return result;
   }
 

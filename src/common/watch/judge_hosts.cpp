@@ -151,10 +151,11 @@ std::vector<Pair> lost_with_third(const std::map<Pair, PeerProbe>& all, const st
   return pairs;
 }
 
-/// Of one pair whose data stall, third hosts tell which end is at fault, though their own data do not stall.
+/// Of one pair whose data stall, third hosts show which end is at fault, though their own data do not stall.
 void add_third_hosts(const std::map<Pair, PeerProbe>& all, std::vector<Pair>& lost) {
   const Pair pair = lost.front();
-  if (!std::ranges::all_of(lost, [&](const Pair& p) { return p == pair || p == Pair{pair.second, pair.first}; })) return;
+  if (!std::ranges::all_of(lost, [&](const Pair& p) { return p == pair || p == Pair{pair.second, pair.first}; }))
+    return;
   const std::vector<Pair> of_first = lost_with_third(all, pair.first, pair.second);
   const std::vector<Pair> of_second = lost_with_third(all, pair.second, pair.first);
   if (of_first.empty() == of_second.empty()) return;

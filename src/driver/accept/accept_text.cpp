@@ -155,11 +155,11 @@ std::string row_text(const Alike& alike, std::size_t cell, std::size_t type) {
   const Cell& c = *alike.front();
   const bool is_alone = alike.size() == 1 && c.interval_s;
   const TypicalCell number = typical(alike);
-  const std::string row =
-      fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(*c.stage), c.cell, cell, type_of(c),
-                  type, format_bytes(c.nbytes), place(c.in_place), number.median_s > 0 ? fit_number(1e6 * number.median_s, 9) : "-",
-                  is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "", fit_busbw(number.busbw, 8),
-                  number.wrong ? std::to_string(*number.wrong) : "N/A");
+  const std::string row = fmt::format("  {:<8} {:<{}} {:<{}} {:>8} {:<5} {:>9} {:>5} {:>8} {:>6}", name(*c.stage),
+                                      c.cell, cell, type_of(c), type, format_bytes(c.nbytes), place(c.in_place),
+                                      number.median_s > 0 ? fit_number(1e6 * number.median_s, 9) : "-",
+                                      is_alone ? fmt::format("{:.1f}", 100 * c.relative_half_width) : "",
+                                      fit_busbw(number.busbw, 8), number.wrong ? std::to_string(*number.wrong) : "N/A");
   const std::string more = of_several(alike);
   if (more.empty()) return row + '\n';
   if (row.size() + 2 + more.size() <= kColumns) return fmt::format("{}  {}\n", row, more);

@@ -192,10 +192,9 @@ AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& uni
   whole.stage = Stage::pairs;
   whole.scope = "all";
   whole.outcome = verdict.outcome;
-  whole.found = verdict.culprits.empty()
-                    ? headline(verdict, units)
-                    : fmt::format("{} among {}", counted(verdict.culprits.size(), "culprit"),
-                                  counted(units.size(), name(unit)));
+  whole.found = verdict.culprits.empty() ? headline(verdict, units)
+                                         : fmt::format("{} among {}", counted(verdict.culprits.size(), "culprit"),
+                                                       counted(units.size(), name(unit)));
   result.criteria.push_back(std::move(whole));
   for (const Culprit& culprit : verdict.culprits) result.criteria.push_back(criterion_of(culprit, unit, units));
   return result;

@@ -60,7 +60,7 @@ std::optional<std::string> why_no_search(const Backend& baseline);
 /// there is none. Collective, the same on all processes.
 std::string shared_cores(const Comm& world);
 
-/// "other programs kept 1.3 of 2 cores busy, so ...", if a host's ranks do not have a core each beside them; empty
+/// "other programs kept 1.3 of 2 cores busy, so ...", if a host's ranks do not have a core each then; empty
 /// otherwise. Pure.
 std::string crowded_cores(int ranks, double foreign_cores, int cpus);
 

@@ -43,7 +43,8 @@ std::string counts_words(const std::vector<CriterionResult>& criteria) {
 /// Worst first; equals in the plan's order. Skips are not findings, and whom the search for slow pairs names has a
 /// table.
 std::vector<CriterionResult> not_passed(const AcceptResult& result) {
-  const bool named = result.located && (!result.located->finding.culprits.empty() || !result.located->slow_ranks.empty());
+  const bool named =
+      result.located && (!result.located->finding.culprits.empty() || !result.located->slow_ranks.empty());
   std::vector<CriterionResult> rows = worst_first(result.criteria);
   std::erase_if(rows, [&](const CriterionResult& c) {
     return c.outcome <= Outcome::pass || (named && c.criterion == Criterion::pairs && c.stage == Stage::pairs);
