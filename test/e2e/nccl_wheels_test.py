@@ -94,7 +94,7 @@ def exported(path):
 class Wheels(unittest.TestCase):
     def each(self):
         wheels = sorted(glob.glob(os.path.join(WHEELS, "nvidia_nccl_cu1*.whl")), key=version_of)
-        for wheel in wheels if suite.MORE else {wheels[0], wheels[-1]}:
+        for wheel in wheels if suite.MORE else wheels[::max(1, len(wheels) - 1)]:
             with self.subTest(os.path.basename(wheel)):
                 yield version_of(wheel), unpacked(wheel)
 
@@ -105,9 +105,8 @@ class Wheels(unittest.TestCase):
         self.assertGreater(len(later), 7)
         for (major, minor, patch), home in self.each():
             library = ctypes.CDLL(os.path.join(home, "lib", "libnccl.so.2"))
-            if (major, minor) >= (2, 29):
-                wanted += later
-            self.assertEqual([name for name in wanted if not hasattr(library, name)], [])
+            here = wanted + (later if (major, minor) >= (2, 29) else [])
+            self.assertEqual([name for name in here if not hasattr(library, name)], [])
             number = ctypes.c_int()
             self.assertEqual(library.ncclGetVersion(ctypes.byref(number)), 0)
             self.assertEqual(number.value, 10000 * major + 100 * minor + patch)
