@@ -114,8 +114,9 @@ void Job::end(std::exception_ptr failure) {
   say("error: rank {} on {}, {}: {}", world_.rank(), hostname(), step(), text);
   // A library's call fails if a peer has died. The launcher ends the job because of the peer, and the watchers then
   // report which it was; a rank that aborted first would be taken for the one that failed.
-  constexpr std::chrono::seconds kLauncherNotices{2};
-  if (code == ExitCode::backend && world_.size() > 1) std::this_thread::sleep_for(kLauncherNotices);
+  // So does one of another thread (-t), which then has a moment to say what failed there.
+  constexpr std::chrono::milliseconds kLauncherNotices{2000}, kThreadSays{200};
+  if (code == ExitCode::backend) std::this_thread::sleep_for(world_.size() > 1 ? kLauncherNotices : kThreadSays);
   watchdog_.failing();
   abort_job(code);
 }
