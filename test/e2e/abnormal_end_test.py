@@ -7,6 +7,7 @@ import csv
 import glob
 import json
 import os
+import shutil
 import random
 import re
 import signal
@@ -282,6 +283,24 @@ class StalledDisk(Case):
         self.assertIn(result.code, suite.HANG_CODES, str(result)[-3000:])
         waits = [line for line in result.errors() if "is not written yet: its file system does not answer" in line]
         self.assertEqual(len(waits), 1, str(result)[-3000:])
+
+    def test_a_history_that_does_not_answer_keeps_no_report_from_being_written(self):
+        # A second after SIGTERM mpirun kills its ranks. Next to the program is a busbar that ends by SIGKILL alone.
+        folder = self.path("programs")
+        os.mkdir(folder)
+        program = shutil.copy(suite.program("all_reduce"), folder)
+        busbar = os.path.join(folder, os.path.basename(BUSBAR))
+        with open(busbar, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\ntrap '' TERM\n: >{self.path('started')}\nwhile :; do sleep 1; done\n")
+        os.chmod(busbar, 0o755)
+        command = [suite.MPIRUN, "-n", "2", program, "--backend", "mpi", "-b", "8", "-e", "8", "--history", self.path("h.db")]
+        with open(self.path("err"), "w", encoding="utf-8") as err, \
+                subprocess.Popen(command, cwd=self.folder.name, stdin=subprocess.DEVNULL, stdout=err, stderr=err,
+                                 start_new_session=True) as running:
+            wait_for(lambda: running.poll() is not None or os.path.exists(self.path("started")))
+            os.killpg(running.pid, signal.SIGTERM)
+            running.wait(60)
+        self.assertRegex(self.said(), "busbar: (terminated|interrupted)")
 
     def test_rows_follow_when_the_file_system_answers_again_and_nobody_is_ended_for_it(self):
         results, table, stall = self.path("r.json"), self.path("r.csv"), self.path("stall")

@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -64,16 +63,13 @@ void run_history_command(std::vector<std::string> words, const std::string& path
   argv.insert(argv.end(), {"--history", path});
   ChildResult child;
   try {
+    // The job's handler writes its report at once: a second after SIGTERM mpirun kills the ranks.
     ChildOptions options;
-    options.grace_s = 0.2;  // mpirun kills its ranks a second after SIGTERM, and this one has a report to write
+    options.takes_signals = false;
     child = run_child(argv, options);
   } catch (const Error&) {
     throw_not_possible(
         fmt::format("--history needs the program {}, which is neither next to this one nor in PATH", argv[0]));
-  } catch (const Interrupted& e) {
-    // Forwards the signal to this job's handler, which ends the process.
-    ::kill(::getpid(), e.signal());
-    for (;;) ::pause();
   }
   if (child.good()) return;
   const ExitCode code = child.exit_code > 0 ? static_cast<ExitCode>(child.exit_code) : ExitCode::internal;

@@ -191,7 +191,8 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
   if (argv.empty()) throw_bad_config("an empty command cannot be run");
   std::vector<const char*> current;
   for (char** e = environ; *e != nullptr; ++e) current.push_back(*e);
-  const ReadableInterrupts signals;
+  std::optional<ReadableInterrupts> signals;
+  if (options.takes_signals) signals.emplace();
   Child child(argv, child_environment(current, detect_launch().launched(), options.environment));
 
   ChildResult result;
@@ -201,13 +202,13 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
   std::optional<int> status;
   while (!status) {
     // The end itself wakes nobody if a grandchild keeps the pipes open, so check now and then.
-    std::array<pollfd, 3> events{{{signals.fd(), POLLIN, 0},
+    std::array<pollfd, 3> events{{{signals ? signals->fd() : -1, POLLIN, 0},
                                   {out_open ? child.out() : -1, POLLIN, 0},
                                   {err_open ? child.err() : -1, POLLIN, 0}}};
     poll(events.data(), events.size(), 10);
     if (out_open) out_open = !drain(child.out(), result.out, options, false, result.cut);
     if (err_open) err_open = !drain(child.err(), result.err, options, options.forward_stderr, result.cut);
-    const int signal = signals.taken();
+    const int signal = signals ? signals->taken() : 0;
     const bool late = std::chrono::steady_clock::now() >= deadline;
     if (killed) {
       if (late) child.signal_group(SIGKILL);
