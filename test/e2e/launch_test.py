@@ -160,10 +160,14 @@ class RealLaunches(suite.Case):
         # for a turn of a core: the time is for that, and a quiet machine ends long before it.
         slow = {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_allreduce_algorithm": "5",
                 "OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize": "256"}
-        done = self.ok(suite.mpirun(4, [BUSBAR, "compare", "all_reduce", "--backend", "mpi", "--sizes", "64K",
-                                        "--max-time", "60", "--cell-time", "60", "--vary",
-                                        "ompi.algorithm=recursive_doubling",
-                                        "--emit-ompi-rules", "rules", "--verify"], slow, self.folder.name))
+        for _ in range(3):
+            done = suite.mpirun(4, [BUSBAR, "compare", "all_reduce", "--backend", "mpi", "--sizes", "64K",
+                                    "--max-time", "60", "--cell-time", "60", "--vary",
+                                    "ompi.algorithm=recursive_doubling",
+                                    "--emit-ompi-rules", "rules", "--verify"], slow, self.folder.name)
+            if done.code != 8:  # undecided: other programs disturbed it
+                break
+        self.ok(done)
         self.assertIn("coll_tuned_dynamic_rules_filename " + os.path.realpath(self.path("rules")), done.out)
         with open(self.path("rules"), encoding="utf-8") as file:
             self.assertIn("\n65536 3 0 0", file.read())

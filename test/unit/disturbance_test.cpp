@@ -5,6 +5,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -138,5 +139,5 @@ TEST_CASE("A host whose counters cannot be read has no figures, and no flags", "
   w.idle_s = 0;
   CHECK(judge({{w}}).foreign_cpu == 0);
   CHECK(flags_of(w).empty());
-  CHECK(judge({}).flags.empty());
+  CHECK(judge(std::span<const HostWindow>()).flags.empty());
 }

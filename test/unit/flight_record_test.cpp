@@ -353,7 +353,7 @@ TEST_CASE("a killed process's record is read by another and says that it is gone
     FlightRecord record(kOwner, folder.path());
     record.begin_step(Phase::timed_loop, "its last", &kCall, 25, 30);
     count(record, 0, 42);
-    if (write(ready[1], "x", 1) != 1) _exit(1);
+    if (::write(ready[1], "x", 1) != 1) _exit(1);
     alarm(600);  // should nobody kill it
     pause();
     _exit(1);
