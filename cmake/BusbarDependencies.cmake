@@ -39,26 +39,15 @@ endif()
 
 find_package(Threads REQUIRED)
 
-foreach(package IN ITEMS fmt yaml-cpp nlohmann_json)
+foreach(package IN ITEMS fmt nlohmann_json)
   find_package(${package} QUIET)
   if(NOT ${package}_FOUND)
     list(APPEND missing ${package})
   endif()
 endforeach()
-if(TARGET yaml-cpp::yaml-cpp)  # the name from 0.8 on
-  set(YAML_CPP_LIBRARIES yaml-cpp::yaml-cpp)
-else()
-  set(YAML_CPP_LIBRARIES yaml-cpp)
-endif()
-
-# Its headers alone: Boost's own configuration would be that of all its libraries.
-find_path(BUSBAR_BOOST_INCLUDE_DIR boost/math/distributions/students_t.hpp)
-if(NOT BUSBAR_BOOST_INCLUDE_DIR)
-  list(APPEND missing "Boost.Math (headers)")
-endif()
-
 # What a build can do without: a file no_*.cpp then stands for those that need the library (busbar_room_needs).
-option(BUSBAR_OPTIONAL_LIBRARIES "Use hwloc, RE2, libarchive, OpenSSL, SQLite and Chart.js where they are found" ON)
+option(BUSBAR_OPTIONAL_LIBRARIES
+       "Use yaml-cpp, Boost.Math, hwloc, RE2, libarchive, OpenSSL, SQLite and Chart.js where they are found" ON)
 set(left_out "")
 if(BUSBAR_OPTIONAL_LIBRARIES)
   find_package(PkgConfig QUIET)
@@ -67,6 +56,16 @@ if(BUSBAR_OPTIONAL_LIBRARIES)
       pkg_check_modules(${library} QUIET IMPORTED_TARGET ${library})
     endif()
   endforeach()
+  find_package(yaml-cpp QUIET)
+  if(yaml-cpp_FOUND AND NOT TARGET yaml-cpp::yaml-cpp)  # the name from 0.8 on
+    add_library(yaml-cpp::yaml-cpp ALIAS yaml-cpp)
+  endif()
+  # Its headers alone: Boost's own configuration would be that of all its libraries.
+  find_path(BUSBAR_BOOST_INCLUDE_DIR boost/math/distributions/students_t.hpp)
+  if(BUSBAR_BOOST_INCLUDE_DIR)
+    add_library(busbar_boost_math INTERFACE)
+    target_include_directories(busbar_boost_math SYSTEM INTERFACE "${BUSBAR_BOOST_INCLUDE_DIR}")
+  endif()
   find_package(OpenSSL QUIET)
   find_package(SQLite3 QUIET)
   # The report's charts: from the distribution's package, embedded at build time. A tarball of `make dist` brings it.
@@ -75,7 +74,8 @@ if(BUSBAR_OPTIONAL_LIBRARIES)
 else()
   set(BUSBAR_CHART_JS "")
 endif()
-foreach(optional IN ITEMS "PkgConfig::hwloc=hwloc (--topology)" "PkgConfig::re2=RE2 (diagnose)"
+foreach(optional IN ITEMS "yaml-cpp::yaml-cpp=yaml-cpp (--config, accept, doctor)"
+                          "busbar_boost_math=Boost.Math (our own code takes its place)" "PkgConfig::hwloc=hwloc (--topology)" "PkgConfig::re2=RE2 (diagnose)"
                           "PkgConfig::libarchive=libarchive (diagnose)" "SQLite::SQLite3=SQLite3 (--history, history)"
                           "OpenSSL::Crypto=libcrypto (our own code takes its place)")
   string(REGEX MATCH "^(.*)=(.*)$" found "${optional}")

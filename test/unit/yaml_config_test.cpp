@@ -6,6 +6,7 @@
 #include "common/base/yaml_node.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 using namespace busbar;
 using Catch::Contains;
@@ -187,4 +188,14 @@ TEST_CASE("a subcommand reads keys of its own beside the options", "[base][yaml]
   CHECK_THAT(error_of("delt: 1\n"), Contains("did you mean delta?"));
   // Without the subcommand they are unknown.
   CHECK_THAT(complaint("vary: {X: 1}\n"), Contains("unknown key 'vary'"));
+}
+
+TEST_CASE("aliases are read, but not without end", "[base][yaml]") {
+  CHECK(config_of("minbytes: &a 16\nmaxbytes: *a\n").maxbytes == 16);
+  std::string bomb = "a0: &b0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    bomb += fmt::format("a{0}: &b{0} [*b{1}, *b{1}, *b{1}, *b{1}, *b{1}, *b{1}, *b{1}, *b{1}]\n", i, i - 1);
+  }
+  CHECK_THAT(complaint(bomb), StartsWith("a.yaml:") && Contains("repeat more than the whole file holds"));
+  CHECK_THAT(complaint("minbytes: &a [*a]\n"), StartsWith("a.yaml:1: "));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/base/config.h"
+#include "common/base/yaml_tree.h"
 
 #include <functional>
 #include <map>
@@ -8,11 +9,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-namespace YAML {
-class Node;
-struct Mark;
-}  // namespace YAML
 
 namespace busbar {
 
@@ -24,8 +20,8 @@ struct YamlKey;
 /// A value in a file: the place for errors, the name for messages, and the value. Refers to all of them.
 struct YamlValue {
   const std::string& file;
-  const YAML::Mark& mark;  ///< of the key: an empty value has none
-  const YAML::Node& node;
+  int line;  ///< of the key, from 1
+  const YamlTree& node;
   std::string_view key;  ///< as in the file
 
   /// Throws Error(bad_config) "FILE:LINE: WHAT".
@@ -33,8 +29,8 @@ struct YamlValue {
   /// The same for an unknown word instead of one of `valid`: names the nearest and all.
   [[noreturn]] void fail_unknown(std::string_view what, std::string_view word,
                                  const std::vector<std::string>& valid) const;
-  int line() const;  ///< from 1
-  YamlValue as(std::string_view other_key) const { return {file, mark, node, other_key}; }
+  YamlValue as(std::string_view other_key) const { return {file, line, node, other_key}; }
+  bool is(YamlTree::Kind kind) const { return node.kind == kind; }
 
   std::string text() const;
   /// A list of single values, or a single value as a list of one.
@@ -82,9 +78,7 @@ YamlKey key_of(std::string_view name, Value& into, Parse parse) {
   return {name, [&into, parse](const YamlValue& value) { into = value.parsed(parse); }};
 }
 
-/// Calls work(root) with the one document of a file. Throws Error(bad_config) for any other bytes, and in place of
-/// yaml-cpp's exceptions. `own`: a file of the program's that a unit test has checked to be one document; takes half of
-/// the time.
+/// Calls work(root) with the document of a file; throws as parse_yaml does.
 void with_yaml(const std::string& file, std::string_view text, const std::function<void(const YamlValue& root)>& work,
                bool own = false);
 

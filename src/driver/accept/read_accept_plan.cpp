@@ -14,7 +14,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
@@ -95,7 +94,7 @@ YamlKey part_of(const YamlValue& criterion, std::string_view name, Number& into,
 /// One number is the bound of a FAIL; a map may also have that of a WARN, and whatever else the criterion has.
 Bound read_bound(const YamlValue& value, ParseNumber parse, bool larger_is_worse,
                  const std::vector<YamlKey>& more = {}) {
-  if (!value.node.IsMap()) return {std::nullopt, value.parsed(parse)};
+  if (!value.is(YamlTree::Kind::map)) return {std::nullopt, value.parsed(parse)};
   Bound bound;
   std::vector<YamlKey> keys{part_of(value, "warn", bound.warn, parse), part_of(value, "fail", bound.fail, parse)};
   keys.insert(keys.end(), more.begin(), more.end());
@@ -127,7 +126,7 @@ bool read_word(const YamlValue& value, std::string_view on) {
 
 void read_busbw(const YamlValue& value, Criteria& c) {
   c.busbw.reset();
-  c.busbw_expected = value.node.IsScalar() && value.node.Scalar() == "expected";
+  c.busbw_expected = value.is(YamlTree::Kind::scalar) && value.text() == "expected";
   if (!c.busbw_expected) c.busbw = read_bound(value, parse_gigabytes, false);
 }
 
@@ -156,9 +155,10 @@ void read_criteria(const YamlValue& map, Criteria& c) {
            "criterion");
 }
 
-bool has_sizes(const YAML::Node& node) {
-  return std::ranges::any_of(
-      node, [](const auto& entry) { return entry.first.IsScalar() && names_key(kSizeOptions, entry.first.Scalar()); });
+bool has_sizes(const YamlValue& map) {
+  bool found = false;
+  map.each([&](const YamlValue& value) { found = found || names_key(kSizeOptions, value.key); });
+  return found;
 }
 
 void read_option(const YamlValue& value, bool is_default, PlanCell& cell, std::vector<std::string>& names) {
@@ -204,9 +204,9 @@ std::vector<Stage> read_stages(const YamlValue& value) {
 PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_default) {
   constexpr std::array<std::string_view, 3> kMemoryWords{"any", "gpu", "host"};
   PlanCell cell = defaults;
-  cell.line = map.line();
-  if (!map.node.IsMap()) map.fail("a cell is a map: write lines such as 'collective: all_reduce'");
-  if (has_sizes(map.node)) forget_sizes(cell.config);
+  cell.line = map.line;
+  if (!map.is(YamlTree::Kind::map)) map.fail("a cell is a map: write lines such as 'collective: all_reduce'");
+  if (has_sizes(map)) forget_sizes(cell.config);
   std::vector<std::string> names;
   map.each([&](const YamlValue& value) {
     const std::string_view key = value.key;
@@ -304,13 +304,12 @@ std::string default_name(const PlanCell& cell, const std::set<std::string>& take
 }
 
 void read_cells(const YamlValue& cells, const PlanCell& defaults, AcceptPlan& plan) {
-  if (!cells.node.IsSequence()) cells.fail("cells: write a list, each entry '- collective: NAME' and its options");
-  if (cells.node.size() > kMaxCells) cells.fail(fmt::format("cells: more than {}", kMaxCells));
+  if (!cells.is(YamlTree::Kind::list))
+    cells.fail("cells: write a list, each entry '- collective: NAME' and its options");
+  if (cells.node.items.size() > kMaxCells) cells.fail(fmt::format("cells: more than {}", kMaxCells));
   std::set<std::string> taken;
-  std::vector<YAML::Mark> marks;
-  for (const YAML::Node& entry : cells.node) {
-    marks.push_back(entry.Mark());
-    const YamlValue cell{cells.file, marks.back(), entry, "cell"};
+  for (const YamlTree& entry : cells.node.items) {
+    const YamlValue cell{cells.file, entry.line, entry, "cell"};
     plan.cells.push_back(read_plan_cell(cell, defaults, false));
     const std::string& name = plan.cells.back().name;
     if (!name.empty() && !taken.insert(name).second) {
@@ -321,7 +320,7 @@ void read_cells(const YamlValue& cells, const PlanCell& defaults, AcceptPlan& pl
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {
     PlanCell& cell = plan.cells[i];
     if (cell.name.empty()) taken.insert(cell.name = default_name(cell, taken));
-    const YamlValue at{cells.file, marks[i], cells.node, "cell"};
+    const YamlValue at{cells.file, cells.node.items[i].line, cells.node, "cell"};
     finish_cell(at, plan, cell);
     total += rows(at, cell) * cell.stages.size();
     if (total > kMaxPlanRows) {
@@ -351,14 +350,12 @@ void check_expectations(const YamlValue& root, const AcceptPlan& plan) {
 }
 
 void read_root(const YamlValue& root, AcceptPlan& plan) {
-  if (!root.node.IsMap()) {
+  if (!root.is(YamlTree::Kind::map)) {
     root.fail("not a plan: write lines such as 'cells:' and below it '- collective: all_reduce'");
   }
   PlanCell defaults;
   // Cells may come before what they refer to in the file.
-  YAML::Node cells;
-  YAML::Mark cells_mark;
-  bool has_cells = false;
+  std::optional<YamlValue> cells;
   root.read({{"schema", check_yaml_schema},
              {"title", [&](const YamlValue& v) { plan.title = v.text(); }},
              {"expect", [&](const YamlValue& v) { read_expect(v, plan); }},
@@ -371,16 +368,12 @@ void read_root(const YamlValue& root, AcceptPlan& plan) {
              {"locate-looks-time", [&](const YamlValue& v) { plan.locate_looks_s = v.parsed(parse_duration); }},
              {"keep-results", [&](const YamlValue& v) { plan.keeps_results = v.parsed(parse_switch); }},
              {"defaults", [&](const YamlValue& v) { defaults = read_plan_cell(v, {}, true); }},
-             {"cells", [&](const YamlValue& v) {
-                cells.reset(v.node);
-                cells_mark = v.mark;
-                has_cells = true;
-              }}});
+             {"cells", [&](const YamlValue& v) { cells.emplace(v.as("cells")); }}});
   if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
   if (plan.repeat_for_s > 0 && plan.stages == std::vector{Stage::doctor}) {
     root.fail("repeat-for repeats what is measured: add per-host, pairs or whole to stages");
   }
-  if (has_cells) read_cells({root.file, cells_mark, cells, "cells"}, defaults, plan);
+  if (cells) read_cells(*cells, defaults, plan);
   check_stages_have_cells(root, plan);
   check_expectations(root, plan);
 }
