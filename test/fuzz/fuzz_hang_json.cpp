@@ -3,8 +3,8 @@
 // that the file does not know.
 
 #include "common/base/error.h"
-#include "common/watch/hang_evidence.h"
-#include "common/watch/hang_json.h"
+#include "common/evidence/hang_evidence.h"
+#include "common/evidence/hang_json.h"
 #include "fuzz_main.h"
 #include "untimed.h"
 

@@ -2,7 +2,7 @@
 
 // Jobs that do not go on, to be made sick one way or another.
 
-#include "common/watch/hang_evidence.h"
+#include "common/evidence/hang_evidence.h"
 
 #include <cstddef>
 #include <string>

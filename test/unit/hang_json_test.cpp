@@ -1,7 +1,7 @@
 // Would catch: evidence that a hang file loses, numbers that JSON does not have, a cut or foreign file that is believed
 // or that ends the reader in anything but an Error.
 
-#include "common/watch/hang_json.h"
+#include "common/evidence/hang_json.h"
 
 #include "common/base/error.h"
 #include "hang_fixture.h"

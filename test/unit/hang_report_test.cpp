@@ -2,7 +2,7 @@
 // cut off, bytes that move the terminal's cursor.
 
 #include "common/base/compress_list.h"
-#include "common/watch/hang_evidence.h"
+#include "common/evidence/hang_evidence.h"
 #include "hang_fixture.h"
 #include "text_lines.h"
 

@@ -1,8 +1,8 @@
 // Would catch: a secondary symptom that becomes the verdict, a healthy rank or host that is blamed, a culprit that is
 // not, a minority taken for the majority, evidence that breaks the judge.
 
-#include "common/watch/hang_evidence.h"
-#include "common/watch/hang_json.h"
+#include "common/evidence/hang_evidence.h"
+#include "common/evidence/hang_json.h"
 #include "hang_fixture.h"
 
 #include <catch2/catch.hpp>

@@ -5,12 +5,12 @@
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
+#include "common/evidence/hang_json.h"
 #include "common/processes/collectively.h"
 #include "common/processes/comm.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 #include "common/watch/connectivity.h"
-#include "common/watch/hang_json.h"
 #include "common/watch/watchdog.h"
 
 #include <fmt/format.h>

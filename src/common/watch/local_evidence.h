@@ -1,7 +1,7 @@
 #pragma once
 
+#include "common/evidence/hang_evidence.h"
 #include "common/machine/gpus.h"
-#include "common/watch/hang_evidence.h"
 
 #include <cstdint>
 #include <filesystem>

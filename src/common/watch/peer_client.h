@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/watch/hang_evidence.h"
+#include "common/evidence/hang_evidence.h"
 #include "common/watch/peer_address.h"
 
 #include <chrono>

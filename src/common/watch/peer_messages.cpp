@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
-#include "common/watch/evidence_fields.h"
+#include "common/evidence/evidence_fields.h"
 #include "common/watch/hmac.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "common/evidence/hang_evidence.h"
 #include "common/watch/flight_record.h"
-#include "common/watch/hang_evidence.h"
 #include "driver/diagnose/input_file.h"
 #include "driver/diagnose/job_book.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "common/base/compress_list.h"
+#include "common/evidence/hang_evidence.h"
 #include "common/record/finding.h"
-#include "common/watch/hang_evidence.h"
 #include "driver/diagnose/log_fact.h"
 #include "driver/diagnose/log_files.h"
 

@@ -3,13 +3,13 @@
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
+#include "common/evidence/hang_evidence.h"
+#include "common/evidence/hang_json.h"
 #include "common/output/report_file.h"
 #include "common/processes/session.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "common/record/json_values.h"
-#include "common/watch/hang_evidence.h"
-#include "common/watch/hang_json.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

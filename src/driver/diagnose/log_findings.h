@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/watch/hang_evidence.h"
+#include "common/evidence/hang_evidence.h"
 #include "driver/diagnose/call_alignment.h"
 #include "driver/diagnose/diagnosis.h"
 #include "driver/diagnose/rank_map.h"

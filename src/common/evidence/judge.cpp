@@ -1,8 +1,8 @@
 #include "common/base/enum_words.h"
 #include "common/base/sequences.h"
 #include "common/base/units.h"
-#include "common/watch/hang_evidence.h"
-#include "common/watch/job_snapshot.h"
+#include "common/evidence/hang_evidence.h"
+#include "common/evidence/job_snapshot.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

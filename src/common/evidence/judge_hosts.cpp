@@ -1,6 +1,6 @@
 #include "common/base/enum_words.h"
 #include "common/base/sequences.h"
-#include "common/watch/job_snapshot.h"
+#include "common/evidence/job_snapshot.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

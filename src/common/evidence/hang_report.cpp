@@ -3,7 +3,7 @@
 #include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/watch/hang_evidence.h"
+#include "common/evidence/hang_evidence.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

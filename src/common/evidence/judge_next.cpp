@@ -1,4 +1,4 @@
-#include "common/watch/job_snapshot.h"
+#include "common/evidence/job_snapshot.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/watch/job_snapshot.h"
+#include "common/evidence/job_snapshot.h"
 
 #include <fmt/format.h>
 

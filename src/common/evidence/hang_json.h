@@ -1,7 +1,7 @@
 #pragma once
 
+#include "common/evidence/hang_evidence.h"
 #include "common/record/json_values.h"
-#include "common/watch/hang_evidence.h"
 
 #include <filesystem>
 #include <string>

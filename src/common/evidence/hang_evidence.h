@@ -1,8 +1,8 @@
 #pragma once
 
 #include "common/base/compress_list.h"
+#include "common/evidence/flight_state.h"
 #include "common/record/finding.h"
-#include "common/watch/flight_record.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,11 +1,11 @@
-#include "common/watch/hang_json.h"
+#include "common/evidence/hang_json.h"
 
 #include "common/base/lists.h"
 #include "common/base/random_source.h"
 #include "common/base/timestamp.h"
+#include "common/evidence/evidence_fields.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "common/watch/evidence_fields.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

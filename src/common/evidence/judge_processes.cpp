@@ -1,5 +1,5 @@
 #include "common/base/sequences.h"
-#include "common/watch/job_snapshot.h"
+#include "common/evidence/job_snapshot.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/packed_fields.h"
-#include "common/watch/hang_evidence.h"
+#include "common/evidence/hang_evidence.h"
 
 namespace busbar {
 
