@@ -15,7 +15,7 @@ DOORS = {
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|real_nccl|simt)/",
     r"nvtx3/.*": r"src/common/backends/nccl/cuda/|src/common/measure/",
     r"re2/.*": "src/driver/rules/|test/",
-    r"archive(_entry)?\.h": r"src/driver/diagnose/input_file\.cpp$|test/",
+    r"archive(_entry)?\.h": r"src/driver/readers/input_file\.cpp$|test/",
     r"yaml-cpp/.*": r"src/common/base/yaml_tree\.cpp$|test/",
     r"boost/.*": r"src/common/statistics/distributions\.cpp$",  # it takes five seconds to compile
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",

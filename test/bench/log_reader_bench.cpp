@@ -5,7 +5,7 @@
 // (the same blocks and memchr). Counters: GB per second of processor time of both (1e9 B/s, of the fastest iteration),
 // and their ratio.
 
-#include "driver/diagnose/log_files.h"
+#include "driver/readers/log_files.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // concluded from it, brings control letters to a terminal, or blames ranks that do not exist.
 
 #include "common/base/error.h"
-#include "driver/diagnose/call_records.h"
 #include "driver/diagnose/job_book.h"
+#include "driver/readers/call_records.h"
 #include "fuzz_main.h"
 
 using namespace busbar;

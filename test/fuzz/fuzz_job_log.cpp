@@ -3,7 +3,7 @@
 // groups and merged. An input is several files, with a form feed between them.
 
 #include "driver/diagnose/job_book.h"
-#include "driver/diagnose/log_files.h"
+#include "driver/readers/log_files.h"
 #include "fuzz_main.h"
 
 #include <fmt/format.h>

@@ -2,8 +2,8 @@
 // text that does not lie in the line; a call taken from a line of which a part is missing; and files whose lines depend
 // on how they are cut into blocks.
 
-#include "driver/diagnose/log_files.h"
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_files.h"
+#include "driver/readers/log_line.h"
 #include "fuzz_main.h"
 
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
 // group that looks like calls in another order, all ranks inside called OK, and numbers of the Inspector mixed over
 // operations, which count each for itself.
 
-#include "driver/diagnose/call_records.h"
+#include "driver/readers/call_records.h"
 
 #include "common/base/error.h"
 #include "unit/job_log_fixture.h"

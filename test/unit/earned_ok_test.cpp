@@ -4,8 +4,8 @@
 
 #include "common/base/lists.h"
 #include "common/base/yaml_node.h"
-#include "driver/diagnose/log_line.h"
 #include "driver/diagnose/program_lines.h"
+#include "driver/readers/log_line.h"
 #include "golden.h"
 #include "unit/job_log_fixture.h"
 

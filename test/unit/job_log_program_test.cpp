@@ -3,8 +3,8 @@
 // watchdog taken for a cause; counters that nobody set believed; a line that a web page wrapped read by half; a
 // plugin's or PyTorch's message passed over for want of a prefix; an OK that nothing earned.
 
-#include "driver/diagnose/log_line.h"
 #include "driver/diagnose/program_lines.h"
+#include "driver/readers/log_line.h"
 #include "unit/job_log_fixture.h"
 
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 // makes the reader wait for ever, a file that shrinks under the reader, a rank that counts twice because a link names
 // it again.
 
-#include "driver/diagnose/log_files.h"
+#include "driver/readers/log_files.h"
 
 #include "common/base/error.h"
 #include "temp_dir.h"

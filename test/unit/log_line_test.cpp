@@ -2,7 +2,7 @@
 // call that goes unseen because a launcher, another process or a coloured terminal wrote into its line, a number that
 // is taken from a line that was cut in its middle, and another program's output that passes for NCCL's.
 
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_line.h"
 
 #include "driver/rules/line_rules.h"
 

@@ -4,7 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/record/json_values.h"
-#include "driver/diagnose/call_records.h"
+#include "driver/readers/call_records.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

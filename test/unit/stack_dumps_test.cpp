@@ -7,8 +7,8 @@
 
 #include "common/base/text.h"
 #include "driver/diagnose/job_book.h"
-#include "driver/diagnose/log_files.h"
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_files.h"
+#include "driver/readers/log_line.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Would catch: a shape of PyTorch's watchdog that is not read, the group's rank taken for the job's, lines of programs
 // taken for the watchdog's. The shapes are those of PyTorch 1.9 to 2.8.
 
-#include "driver/diagnose/torch_watchdog.h"
+#include "driver/readers/torch_watchdog.h"
 
 #include <catch2/catch.hpp>
 

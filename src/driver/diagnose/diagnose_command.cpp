@@ -9,7 +9,7 @@
 #include "driver/command/subcommand.h"
 #include "driver/diagnose/diagnose_inputs.h"
 #include "driver/diagnose/diagnosis_report.h"
-#include "driver/diagnose/log_files.h"
+#include "driver/readers/log_files.h"
 #include "driver/rules/line_rules.h"
 #include "driver/rules/remedies.h"
 

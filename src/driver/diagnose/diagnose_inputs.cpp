@@ -16,10 +16,11 @@
 #include "common/watch/local_evidence.h"
 #include "common/watch/ras.h"
 #include "common/watch/ras_answer.h"
-#include "driver/diagnose/call_records.h"
-#include "driver/diagnose/log_line.h"
 #include "driver/diagnose/program_lines.h"
 #include "driver/diagnose/ras_blocks.h"
+#include "driver/diagnose/stack_dumps.h"
+#include "driver/readers/call_records.h"
+#include "driver/readers/log_line.h"
 #include "driver/rules/line_rules.h"
 
 #include <fmt/format.h>

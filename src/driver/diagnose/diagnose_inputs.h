@@ -2,8 +2,8 @@
 
 #include "common/evidence/hang_evidence.h"
 #include "common/watch/flight_record.h"
-#include "driver/diagnose/input_file.h"
 #include "driver/diagnose/job_book.h"
+#include "driver/readers/input_file.h"
 
 #include <cstddef>
 #include <filesystem>

@@ -3,8 +3,8 @@
 #include "common/base/compress_list.h"
 #include "common/evidence/hang_evidence.h"
 #include "common/record/finding.h"
-#include "driver/diagnose/log_fact.h"
-#include "driver/diagnose/log_files.h"
+#include "driver/readers/log_fact.h"
+#include "driver/readers/log_files.h"
 
 #include <cstdint>
 #include <string>

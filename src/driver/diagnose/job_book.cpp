@@ -2,7 +2,7 @@
 
 #include "common/base/log_scan.h"
 #include "common/machine/machine_facts.h"
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "driver/diagnose/call_records.h"
 #include "driver/diagnose/call_stream.h"
 #include "driver/diagnose/diagnosis.h"
 #include "driver/diagnose/nccl_warnings.h"
 #include "driver/diagnose/program_lines.h"
-#include "driver/diagnose/torch_watchdog.h"
+#include "driver/readers/call_records.h"
+#include "driver/readers/torch_watchdog.h"
 
 #include <algorithm>
 #include <cstddef>

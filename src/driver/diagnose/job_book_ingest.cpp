@@ -1,7 +1,7 @@
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "driver/diagnose/job_book.h"
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 #include "common/base/lists.h"
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
 

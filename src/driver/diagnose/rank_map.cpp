@@ -1,6 +1,6 @@
 #include "driver/diagnose/rank_map.h"
 
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
 

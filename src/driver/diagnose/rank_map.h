@@ -2,7 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "driver/diagnose/job_book.h"
-#include "driver/diagnose/log_files.h"
+#include "driver/readers/log_files.h"
 
 #include <cstdint>
 #include <map>

@@ -1,8 +1,8 @@
 #include "driver/diagnose/stack_dumps.h"
 
 #include "driver/diagnose/log_findings.h"
-#include "driver/diagnose/log_line.h"
 #include "driver/diagnose/program_lines.h"
+#include "driver/readers/log_line.h"
 #include "driver/rules/line_rules.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/record/stack_tree.h"
+#include "driver/readers/log_files.h"
 
 #include <deque>
 #include <map>
@@ -9,13 +9,6 @@
 #include <vector>
 
 namespace busbar {
-
-/// Where the main thread of a process was.
-struct ProcessStack {
-  std::string pid;                  ///< empty: unknown
-  StackMember process;              ///< labeled "pid 42 in FILE" if the rank is not known
-  std::vector<std::string> frames;  ///< the outermost call first: "wait (threading.py:359)"
-};
 
 /// Finds the stacks that py-spy dump, gdb, cuda-gdb and pstack print, among other lines.
 class StackDumps {

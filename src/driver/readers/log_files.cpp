@@ -1,9 +1,9 @@
-#include "driver/diagnose/log_files.h"
+#include "driver/readers/log_files.h"
 
 #include "common/base/error.h"
 #include "common/base/log_scan.h"
-#include "driver/diagnose/input_file.h"
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/input_file.h"
+#include "driver/readers/log_line.h"
 #include "driver/rules/line_rules.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/diagnose/log_fact.h"
+#include "driver/readers/log_fact.h"
 
 #include <string>
 #include <string_view>

@@ -2,7 +2,7 @@
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/record/json_values.h"
-#include "driver/diagnose/call_records.h"
+#include "driver/readers/call_records.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

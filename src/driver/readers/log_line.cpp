@@ -1,9 +1,9 @@
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_line.h"
 
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
-#include "driver/diagnose/torch_watchdog.h"
+#include "driver/readers/torch_watchdog.h"
 #include "driver/rules/line_rules.h"
 
 #include <algorithm>

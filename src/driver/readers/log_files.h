@@ -1,11 +1,12 @@
 #pragma once
 
-#include "driver/diagnose/log_fact.h"
-#include "driver/diagnose/stack_dumps.h"
+#include "common/record/stack_tree.h"
+#include "driver/readers/log_fact.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -84,6 +85,13 @@ class LineReader {
   bool escapes_ = false;
   bool carriages_ = false;
   bool skipping_ = false;  ///< after the cut of a line
+};
+
+/// Where the main thread of a process was.
+struct ProcessStack {
+  std::string pid;                  ///< empty: unknown
+  StackMember process;              ///< labeled "pid 42 in FILE" if the rank is not known
+  std::vector<std::string> frames;  ///< the outermost call first: "wait (threading.py:359)"
 };
 
 /// A file that was read, or why it was not.

@@ -1,5 +1,5 @@
 #include "common/base/log_scan.h"
-#include "driver/diagnose/log_line.h"
+#include "driver/readers/log_line.h"
 
 #include <cstddef>
 #include <cstdint>

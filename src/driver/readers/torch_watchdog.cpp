@@ -1,4 +1,4 @@
-#include "driver/diagnose/torch_watchdog.h"
+#include "driver/readers/torch_watchdog.h"
 
 #include "common/base/log_scan.h"
 #include "common/base/text.h"

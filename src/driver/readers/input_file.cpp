@@ -1,4 +1,4 @@
-#include "driver/diagnose/input_file.h"
+#include "driver/readers/input_file.h"
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -6,7 +6,7 @@
 #include "common/base/units.h"
 #include "common/machine/memory.h"
 #include "common/record/json_values.h"
-#include "driver/diagnose/call_records.h"
+#include "driver/readers/call_records.h"
 #include "driver/rules/line_rules.h"
 
 #include <archive.h>
