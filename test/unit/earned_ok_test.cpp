@@ -104,13 +104,39 @@ TEST_CASE("What programs tell of health makes it OK, and of no failure beside it
   CHECK(of_lines({well}).verdict == Verdict::ok);
   CHECK(of_lines({well, "srun: error: n12: task 4: Out Of Memory"}).verdict == Verdict::resource);
   CHECK(of_lines({well, "the flux capacitor failed"}).verdict == Verdict::unknown);
-  for (const std::string& done : Lines{" iteration 120/ 500 | elapsed time per iteration (ms): 4711.3 |",
-                                       "[0] Hello world from processor n7, rank 3 out of 4 processors",
-                                       "> [1,0]<stdout>:# Avg bus bandwidth    : 92.3405"})
+  for (const std::string& done :
+       Lines{" iteration 120/ 500 | elapsed time per iteration (ms): 4711.3 |",
+             "[0] Hello world from processor n7, rank 3 out of 4 processors", " node           3 : Hello world",
+             "> [1,0]<stdout>:# Avg bus bandwidth    : 92.3405"})
     CHECK(of_lines({done}).verdict == Verdict::ok);
   CHECK(of_lines({"# Out of bounds values : 0 OK"}).verdict == Verdict::ok);
   CHECK(of_lines({"# Out of bounds values : 0 OK (not checked)"}).verdict == Verdict::unknown);
   CHECK(of_lines({"# OSU MPI-CUDA Bandwidth Test v7.2", "8192             525.73"}).verdict == Verdict::ok);
+  // A transport that Open MPI does without is no fault where the ranks did their work.
+  const std::string hello = "Hello, world, I am 3 of 4, (Open MPI v4.1.2)";
+  const std::string port = "but there are no active ports detected (or Open MPI was unable to use";
+  const std::string ucx = "[node7:4711] pml_ucx.c:273  Error: Failed to create UCP worker";
+  CHECK(of_lines({port}).verdict == Verdict::hw_fault);
+  CHECK(of_lines({ucx}).verdict == Verdict::config);
+  CHECK(of_lines({port, ucx, hello}).verdict == Verdict::ok);
+}
+
+TEST_CASE("What NCCL said last is read where it is in the line that passes it on", "[job_log][rules]") {
+  const std::string failed = "INTERNAL: nccl_utils.cc:305: NCCL operation ncclCommInitRank() failed: ",
+                    last = "Last NCCL warning(error) log entry (may be unrelated)";
+  CHECK(of_lines({failed + "unhandled cuda error. " + last + " 'Cuda failure 2 'out of memory''."}).verdict ==
+        Verdict::resource);
+  CHECK(of_lines({failed + "unhandled cuda error. " + last + ":", "Cuda failure 2 'out of memory'"}).verdict ==
+        Verdict::resource);
+}
+
+TEST_CASE("A thing of any kind that the text names is named", "[job_log][rules]") {
+  const std::string lustre = "LustreError: 11-0: work-MDT0000-mdc-ffff: operation obd_ping to node 10.1.0.31@o2ib ";
+  CHECK(of_lines({lustre + "failed: rc = -107"}).devices == Lines{"10.1.0.31@o2ib"});
+  CHECK(of_lines({"libceph: mds3 (1)10.1.0.9:6801 connection timed out"}).devices == Lines{"mds3"});
+  const Diagnosis amd = of_lines({"amdgpu 0000:c3:00.0: amdgpu: Fatal error during GPU init"});
+  CHECK(amd.devices == Lines{"0000:c3:00.0"});
+  CHECK(amd.hosts.empty());
 }
 
 TEST_CASE("A help text of Open MPI counts as a whole, and no line beyond it", "[job_log][rules]") {

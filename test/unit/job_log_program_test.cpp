@@ -52,6 +52,10 @@ TEST_CASE("Who speaks is told by any launcher's decoration", "[job_log][program]
   CHECK(find_writer("Sun Dec 24 09:52:05 2017[1,3]<stdout>:done").rank == 3);
   CHECK(find_writer("x4310c3s2b0n0.hsn 7: Abort(1) on node 7").rank == 7);  // PALS
   CHECK(find_writer("[1,12]<stderr>:ValueError: no").rank == 12);
+  const std::string_view cray = "MPICH ERROR [Rank 5] [job id 7.0] [Fri Nov 20 10:00:00 2026] [nid007] - Abort(1)";
+  CHECK(find_writer(cray).rank == 5);
+  CHECK(find_writer(cray).host == "nid007");
+  CHECK(find_writer("[E ProcessGroupNCCL.cpp:916] [Rank 3] NCCL watchdog thread terminated").rank == 3);
   CHECK(find_writer("(Worker[rank=9] pid=77, ip=10.0.0.1) [rank9]: ValueError: no").rank == 9);
   CHECK(find_writer("(worker3, rank=3, pid=164, ip=10.0.0.7) ValueError: no").rank == 3);
   CHECK(find_writer("7: ValueError: no").rank == 7);
@@ -96,6 +100,8 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
   CHECK(read_program_line(find_writer("process 3 exited with exit code 0")).empty());
   const std::string torchrun = "failed (exitcode: 1) local_rank: 2 (pid: 4242) of binary: python";
   CHECK(of_lines({"RuntimeError: CUDA out of memory", torchrun}).ranks == std::vector<int>{2});
+  // DeepSpeed quotes the command of the process that it started last, whichever ended.
+  CHECK(of_lines({"[ERROR] ['python', '-u', 'a.py', '--local_rank=7'] exits with return code = -9"}).ranks.empty());
   const std::string srun = "srun: error: n1: tasks 2-7: Exited with exit code 1";
   CHECK(of_lines({srun, "srun: error: n2: tasks 8-9: Exited with exit code 1"}).ranks.empty());
   CHECK(of_lines({"[rank3]: RuntimeError: CUDA error: an illegal memory access"}).ranks == std::vector<int>{3});

@@ -297,7 +297,6 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
 }
 
 void find_config(const LogView& view, const WarningRecord& record, Findings& findings) {
-  if (is_unwanted(view, record)) return;
   Finding finding = fault_of(view, record, Verdict::config);
   for (const std::uint32_t source : record.sources) {
     const std::string* value = setting_of(view, source, record.rule->shows);
@@ -410,6 +409,7 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
 void find_in_warnings(const LogView& view, Findings& findings) {
   for (const WarningRecord* one : causes_first(view.book.warnings)) {
     const WarningRecord& record = *one;
+    if (is_unwanted(view, record)) continue;
     const RuleKind kind = record.rule->kind;  // of a victim see find_silent_ranks
     if (kind == RuleKind::hardware) find_hardware(view, record, findings);
     if (kind == RuleKind::unreachable || kind == RuleKind::refused) find_unreachable(view, record, findings);

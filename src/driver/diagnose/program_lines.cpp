@@ -181,7 +181,7 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
     event.ranks.swap(ranks);
     event.host = host;
   }
-  event.device = any_of({"device"});
+  event.device = any_of({"device", "card", "disk", "server"});  // a group per alternative
   event.pid = number_of<std::int64_t>(named["pid"]).value_or(event.pid);
   event.came = number_list(named["came"]);
 }
