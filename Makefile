@@ -67,12 +67,12 @@ test-threads: test-deps configure
 	@$(build_only) --target test_threads
 	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^threads$$' $(ARGS)
 
-test-mpich:  ## With MPICH: the MPI tests on 1 and 2 ranks, two benchmarks, one end-to-end suite (build-mpich/)
-	@$(MAKE) --no-print-directory test-second-mpi MPI=mpich PRESET=mpich BUILDDIR=build-mpich
+test-mpich:  ## With MPICH and without all that a build can do without: its tests on 1 and 2 ranks (build-bare/)
+	@$(MAKE) --no-print-directory test-second-mpi MPI=mpich PRESET=bare BUILDDIR=build-bare
 
 test-second-mpi: test-deps configure
-	@$(build_only) --target test_mpi all_reduce_perf sendrecv_perf
-	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^(mpi_[12]|e2e_failures)$$' $(ARGS)
+	@$(build_only) --target test_mpi all_reduce_perf sendrecv_perf busbar
+	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^(mpi_[12]|e2e_failures|e2e_bare)$$' $(ARGS)
 
 test-more: test-deps build-all  ## What CI has no time for: ends of runs 200 times; a real Prometheus; MPICH, every suite
 	@$(with_launcher) BUSBAR_BUILD="$$(realpath '$(BUILDDIR)')" BUSBAR_MORE=1 \

@@ -57,6 +57,7 @@ class CommandLine(Case):
         self.fails(mpirun(2, [program("all_reduce"), "--backend", "nccl"]), 5, "--backend mpi")
 
 
+@suite.in_full
 class ConfigFile(Case):
     def test_a_file_sets_what_options_set_and_the_command_line_wins(self):
         path = self.write("run.yaml", "schema: 1\nminbytes: 1K\nmaxbytes: 4K\nstepfactor: 2\niters: 2\n")

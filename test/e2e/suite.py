@@ -16,6 +16,8 @@ HANG_CODES = (4, 9) if re.search("hydra|mpich", os.path.basename(MPIRUN)) else (
 LIMIT_S = 240
 # `make test-more`: what CI has no time for.
 MORE = bool(os.environ.get("BUSBAR_MORE"))
+# A build without the libraries that it can do without.
+in_full = unittest.skipIf(os.environ.get("BUSBAR_BARE"), "needs what this build was made without")
 in_more = unittest.skipUnless(MORE, "only in `make test-more`")
 
 # ctest sets these too: containers run as root, and there are more ranks than cores. As variables, because other
