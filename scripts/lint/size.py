@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 78600, "src files": 540, "benchmark lines": 41000, "test lines": 74200}
+MOST = {"src lines": 82100, "src files": 580, "benchmark lines": 41200, "test lines": 74200}
 
 
 def lines_of(path):

@@ -101,6 +101,9 @@ class DumpReader {
 
   TorchDump read() {
     dump_.rank = rank_in(member_of(json_, "rank"));
+    for (const char* key : {"comm_lib_version", "nccl_version"}) {
+      if (dump_.nccl_version.empty()) dump_.nccl_version = text_in(member_of(json_, key));
+    }
     read_groups();
     const Json& entries = member_of(json_, "entries");
     if (entries.is_array()) {
@@ -135,13 +138,13 @@ class DumpReader {
     if (its.description.empty() && named.is_array() && named.size() > 1) its.description = text_in(named[1]);
     std::string op = text_in(member_of(entry, "profiling_name"));
     op.erase(0, op.find(':') == std::string::npos ? 0 : op.find(':') + 1);
+    add_record(entry, places_[name], op);
     const Json& p2p = member_of(entry, "is_p2p");
     if ((p2p.is_boolean() && p2p.get<bool>()) || op.starts_with("send") || op.starts_with("recv")) {
       ++(op.starts_with("recv") ? its.receives : its.sends);
       return;
     }
-    const auto seq = whole(member_of(entry, "collective_seq_id").is_null() ? member_of(entry, "seq_id")
-                                                                           : member_of(entry, "collective_seq_id"));
+    const auto seq = seq_of(entry);
     if (!seq || *seq < 0 || *seq > UINT32_MAX) return;
     TorchDump::Call call;
     call.seq = *seq;
@@ -160,6 +163,30 @@ class DumpReader {
     }
     its.calls.push_back(std::move(call));
     its.order.push_back(entries_);
+  }
+
+  static std::optional<std::int64_t> seq_of(const Json& entry) {
+    const Json& seq = member_of(entry, "collective_seq_id");
+    return whole(seq.is_null() ? member_of(entry, "seq_id") : seq);
+  }
+
+  void add_record(const Json& entry, std::size_t group, const std::string& op) {
+    const auto first_text = [&](const char* key) {
+      const Json& list = member_of(entry, key);
+      return list.is_array() && !list.empty() ? text_in(list.front()) : std::string();
+    };
+    TorchDump::Entry record{group,
+                            op,
+                            elements(member_of(entry, "input_sizes")),
+                            elements(member_of(entry, "output_sizes")),
+                            first_text("input_dtypes"),
+                            first_text("output_dtypes"),
+                            text_in(member_of(entry, "state")) == "completed",
+                            seq_of(entry).value_or(-1),
+                            -1};
+    const Json& time_ms = member_of(entry, "duration_ms");
+    if (time_ms.is_number() && time_ms.get<double>() > 0) record.time_s = 1e-3 * time_ms.get<double>();
+    dump_.entries.push_back(std::move(record));
   }
 
   /// Without entries, what the status says of the first group; it cannot identify others, because its ids are the
@@ -227,6 +254,8 @@ std::optional<InspectorCall> read_inspector_line(std::string_view line) {
     call.seq = whole(member_of(perf, "coll_sn")).value_or(-1);
     call.nbytes = static_cast<std::uint64_t>(
         std::max<std::int64_t>(0, whole(member_of(perf, "coll_msg_size_bytes")).value_or(0)));
+    const Json& time_us = member_of(perf, "coll_exec_time_us");
+    if (time_us.is_number() && time_us.get<double>() > 0) call.time_s = 1e-6 * time_us.get<double>();
     const bool good =
         !call.comm.empty() && !call.op.empty() && call.rank >= 0 && call.seq >= 0 && call.seq < UINT32_MAX;
     return good ? std::optional(std::move(call)) : std::nullopt;

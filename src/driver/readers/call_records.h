@@ -27,8 +27,20 @@ struct TorchDump {
     std::string site;                  ///< where the program made the last: "step, train.py:77"; empty: unknown
     std::uint64_t sends = 0, receives = 0;
   };
+  /// A record of one call, also of those that are one launch together.
+  struct Entry {
+    std::size_t group = 0;  ///< index of `groups`
+    std::string op;         ///< "all_reduce", "send 0->3"
+    std::uint64_t in_elements = 0, out_elements = 0;
+    std::string in_dtype, out_dtype;
+    bool ended = false;
+    std::int64_t seq = -1;  ///< as a Call's, of collectives
+    double time_s = -1;     ///< below 0: not recorded
+  };
   int rank = -1;  ///< -1: only the file's name may have it
+  std::string nccl_version;
   std::vector<Group> groups;
+  std::vector<Entry> entries;  ///< all records, sends and receives too, in their order
 };
 
 /// Whether a file that begins so is such a dump, as JSON or pickled, as PyTorch writes it by itself.
@@ -52,6 +64,7 @@ struct InspectorCall {
   std::string op;        ///< "AllReduce"
   std::int64_t seq = 0;  ///< coll_sn: of this kind of collective on this communicator
   std::uint64_t nbytes = 0;
+  double time_s = -1;  ///< below 0: not recorded
 };
 
 std::optional<InspectorCall> read_inspector_line(std::string_view line);

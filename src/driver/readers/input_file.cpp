@@ -199,6 +199,48 @@ Piece read_piece(const fs::path& path, std::uint64_t most) {
   return piece;
 }
 
+NextBytes blocks_of(const InputFile& file, std::string& trouble) {
+  if (file.opens != "-" && begins_as("compressed", file)) {
+    const std::shared_ptr<archive> in = opened(file.opens, true);
+    archive_entry* entry = nullptr;
+    if (const int state = archive_read_next_header(in.get(), &entry); state != ARCHIVE_OK && state != ARCHIVE_WARN) {
+      trouble = "damaged: " + complaint(in.get());
+      return [] { return std::string_view(); };
+    }
+    return [in, &trouble]() -> std::string_view {
+      const void* block = nullptr;
+      std::size_t length = 0;
+      la_int64_t offset = 0;
+      int state = ARCHIVE_OK;
+      while (state == ARCHIVE_OK && length == 0 && trouble.empty()) {
+        state = archive_read_data_block(in.get(), &block, &length, &offset);
+      }
+      if (state < ARCHIVE_OK && trouble.empty()) trouble = "its rest: " + complaint(in.get());
+      return {static_cast<const char*>(block), length};
+    };
+  }
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  const std::string path = file.opens == "-" ? "/dev/stdin" : file.opens.string();
+  std::error_code unknown;
+  const bool readable = file.opens == "-" || fs::is_regular_file(file.opens, unknown);
+  const std::shared_ptr<std::FILE> in(readable ? std::fopen(path.c_str(), "rbe") : nullptr, [](std::FILE* opened_file) {
+    return opened_file ? std::fclose(opened_file) : 0;
+  });
+  if (!in) trouble = readable ? std::strerror(errno) : "no regular file (give pipes as '-')";
+  return [in, &trouble, buffer = std::make_shared<std::string>(in ? kBlock : 0, '\0')]() -> std::string_view {
+    if (!in) return {};
+    const std::size_t got = std::fread(buffer->data(), 1, buffer->size(), in.get());
+    if (got == 0 && std::ferror(in.get()) != 0) trouble = std::strerror(errno);
+    return {buffer->data(), got};
+  };
+}
+
+bool is_archive(const InputFile& file) {
+  if (!begins_as("compressed", file)) return begins_as("archives", file);
+  std::string trouble;
+  return builtin_line_rules().has("archives", blocks_of(file, trouble)().substr(0, kHead));
+}
+
 std::vector<InputFile> unpacked(std::span<const fs::path> files, std::uint64_t most_bytes) {
   std::vector<InputFile> inputs;
   for (const fs::path& path : files) inputs.push_back({path, path, {}, {}});

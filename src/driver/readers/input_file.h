@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/record/json_events.h"
+
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -38,6 +40,13 @@ Piece read_piece(const std::filesystem::path& path, std::uint64_t most);
 /// nested too). Nothing is written to a disk. `trouble` reports what is encrypted, damaged or grows too much.
 /// `most_bytes`: of all together; 0: half of the memory that is free. Never throws for what is in a file.
 std::vector<InputFile> unpacked(std::span<const std::filesystem::path> files, std::uint64_t most_bytes = 0);
+
+/// The bytes of a file ("-": standard input), block by block, unpacked on the way if it is compressed: memory does not
+/// grow with it. `file` and `trouble`, which gets why they end too early, must outlive what is returned.
+NextBytes blocks_of(const InputFile& file, std::string& trouble);
+
+/// Whether the file is an archive of others (tar, zip, 7z), also a compressed one.
+bool is_archive(const InputFile& file);
 
 /// The file, or a decoded one: UTF-16 as UTF-8, and of a log that is one JSON document the lines in its messages.
 InputFile plain_text(const InputFile& file, bool is_log);

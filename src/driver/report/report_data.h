@@ -75,6 +75,23 @@ struct ReportTable {
   static constexpr std::size_t kNoBars = static_cast<std::size_t>(-1);
 };
 
+/// What ran when, a row per rank: intervals over time, drawn over each other in the order of the kinds.
+struct ReportLanes {
+  std::string title;
+  std::string caption;
+  double time_s = 0;  ///< from the left edge to the right one
+  struct Kind {
+    std::string name;   ///< "computing"
+    std::string style;  ///< a class of the style sheet
+  };
+  std::vector<Kind> kinds;
+  struct Row {
+    std::string name;
+    std::vector<std::vector<Interval>> of_kind;  ///< [s]
+  };
+  std::vector<Row> rows;
+};
+
 /// How one of the files came about.
 struct ReportRun {
   std::string title;  ///< the file's name, or "This run"
@@ -95,6 +112,7 @@ struct ReportData {
   std::vector<ReportSeries> series;
   std::vector<ReportMatrix> matrices;
   std::vector<ReportSkew> skews;
+  std::vector<ReportLanes> lanes;
   std::vector<ReportTable> details;  ///< after the charts: doctor, counters
   std::vector<ReportRun> runs;
   std::set<std::string> disturbed;  ///< sources whose runs say that they were: no change is claimed of them

@@ -30,6 +30,9 @@ std::string three_digits(double value);
 /// rest counted. Columns whose cells all begin like numbers are aligned right.
 std::string html_table(const ReportTable& table, std::size_t most = 400);
 
+/// A picture that needs no script.
+std::string html_lanes(const ReportLanes& lanes);
+
 // What its charts are.
 
 /// One pair of charts, bandwidth and time over size.

@@ -1,0 +1,382 @@
+#include "driver/workload/join_ranks.h"
+
+#include "collectives/collective.h"
+#include "common/base/compress_list.h"
+#include "common/base/error.h"
+#include "common/base/lists.h"
+#include "common/base/text.h"
+#include "common/base/units.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kMostSteps = 1000;  ///< that a file lists
+constexpr std::size_t kMostLanes = 16;    ///< ranks in the picture
+
+/// Every rank waits for all others, and all send equally much: the rank with the shortest time came last.
+bool is_symmetric(CommKind kind) {
+  return kind == CommKind::all_reduce || kind == CommKind::all_gather || kind == CommKind::reduce_scatter ||
+         kind == CommKind::alltoall;
+}
+
+bool is_message(CommKind kind) { return kind == CommKind::send || kind == CommKind::recv; }
+
+double seconds(std::int64_t time_ns) { return 1e-9 * static_cast<double>(time_ns); }
+
+std::optional<std::uint64_t> size_of(std::uint64_t nbytes) {
+  return nbytes == kUnknownBytes ? std::nullopt : std::optional(nbytes);
+}
+
+std::string call_words(const WorkloadOperation& operation) {
+  const auto nbytes = call_bytes(operation);
+  return fmt::format("{} {} {}", name(operation.call), nbytes ? fmt::format("{} B", *nbytes) : "of unknown size",
+                     operation.dtype);
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> call_bytes(const WorkloadOperation& operation) {
+  if (!operation.in_bytes || !operation.out_bytes) return std::nullopt;
+  return std::max(*operation.in_bytes, *operation.out_bytes);
+}
+
+void JoinRanks::check(const TraceRank& rank) const {
+  if (job_.sources.empty()) return;
+  const WorkloadSource& first = job_.sources.front();
+  const auto fail = [&](const std::string& what) {
+    throw_bad_config(fmt::format("{} and {} are not of one job: {}; give the traces of one job", first.file,
+                                 rank.source.file, what));
+  };
+  if (first.kind != rank.source.kind) fail(fmt::format("one is a {}, the other a {}", first.kind, rank.source.kind));
+  if (job_.nranks && rank.nranks >= 0 && *job_.nranks != rank.nranks)
+    fail(fmt::format("they have {} and {} ranks", *job_.nranks, rank.nranks));
+  if (const auto same = files_.find(rank.rank); same != files_.end()) {
+    throw_bad_config(fmt::format("{} and {} are both of rank {}: give one trace of each rank of one job", same->second,
+                                 rank.source.file, rank.rank));
+  }
+}
+
+void JoinRanks::add(TraceRank rank) {
+  if (rank.rank < 0) {
+    for (rank.rank = 0; files_.contains(rank.rank);) ++rank.rank;
+    said_["the trace does not say its rank: it got the next free number"].push_back(rank.rank);
+  } else {
+    rank.source.rank = rank.rank;
+  }
+  check(rank);
+  if (rank.nranks > 0 && !job_.nranks) job_.nranks = rank.nranks;
+  files_[rank.rank] = rank.source.file;
+  job_.sources.push_back(rank.source);
+  any_input_ = any_input_ || rank.has_input;
+  any_compute_ = any_compute_ || rank.has_compute;
+  any_kernels_ = any_kernels_ || rank.has_kernels;
+  for (const auto& [what, count] : rank.left_out) left_out_[what] += count;
+  for (const std::string& remark : rank.remarks) said_[remark].push_back(rank.rank);
+  const std::vector<std::uint32_t> groups = groups_of(rank);
+  const std::vector<std::uint32_t> operations = operations_of(rank, groups);
+  add_calls(rank, operations, groups);
+  add_per_step(rank, operations);
+  for (WorkloadStep& step : rank.steps) {
+    step.rank = rank.rank;
+    if (job_.steps.size() < kMostSteps)
+      job_.steps.push_back(std::move(step));
+    else
+      ++left_out_["steps beyond the first 1000 of all ranks (in no figure of the steps)"];
+  }
+  if (rank.has_kernels && rank.lanes.time_s > 0 && lanes_.size() < kMostLanes) lanes_.push_back(std::move(rank.lanes));
+}
+
+std::vector<std::uint32_t> JoinRanks::groups_of(const TraceRank& rank) {
+  std::vector<std::uint32_t> places;
+  for (const TraceGroup& group : rank.groups) {
+    const std::string ranks = compress_ranks(group.ranks);
+    const auto [place, is_new] =
+        group_places_.try_emplace(fmt::format("{}\n{}\n{}", group.name, group.size, ranks), groups_.size());
+    places.push_back(place->second);
+    if (!is_new) continue;
+    groups_.emplace_back().reconciled = !group.name.empty();
+    WorkloadGroup& added = job_.groups.emplace_back();
+    added.name = !group.name.empty() ? group.name : group.size > 0 ? fmt::format("unnamed, of {}", group.size) : "";
+    const auto same = [&](const WorkloadGroup& other) { return &other != &added && other.name == added.name; };
+    if (std::ranges::any_of(job_.groups, same) && !added.name.empty())
+      added.name += fmt::format(" ({})", ranks.empty() ? std::to_string(groups_.size()) : ranks);
+    added.description = group.description;
+    if (group.size > 0) added.size = group.size;
+    added.ranks = ranks;
+  }
+  return places;
+}
+
+std::vector<std::uint32_t> JoinRanks::operations_of(const TraceRank& rank, const std::vector<std::uint32_t>& groups) {
+  std::vector<std::uint32_t> places;
+  for (TraceCallKey key : rank.operations) {
+    const std::uint32_t group = groups[key.group];
+    key.group = 0;
+    if (job_.operations.size() >= kMostOperations && !places_.contains({group, key})) {
+      key.varies = true;
+      key.in_bytes = key.out_bytes = kUnknownBytes;
+      key.root = key.peer = -1;
+    }
+    const auto [place, is_new] = places_.try_emplace({group, key}, job_.operations.size());
+    places.push_back(place->second);
+    if (!is_new) continue;
+    sums_.emplace_back();
+    WorkloadOperation& added = job_.operations.emplace_back();
+    added.id = place->second;
+    added.call = key.kind;
+    added.dtype = key.dtype;
+    added.in_bytes = size_of(key.in_bytes);
+    added.out_bytes = size_of(key.out_bytes);
+    added.op = key.op;
+    if (key.root >= 0) added.root = key.root;
+    if (key.peer >= 0) added.peer = key.peer;
+    added.group = job_.groups[group].name;
+    added.via = key.via;
+    added.varies = key.varies;
+  }
+  return places;
+}
+
+void JoinRanks::add_calls(const TraceRank& rank, const std::vector<std::uint32_t>& operations,
+                          const std::vector<std::uint32_t>& groups) {
+  // A place in a group's sequence: of a step, of a recorded number, or of all.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t> counts;
+  std::set<std::uint32_t> lost;  // groups in which a call differed
+  for (const TraceCall& call : rank.calls) {
+    const std::uint32_t index = operations[call.operation];
+    WorkloadOperation& operation = job_.operations[index];
+    Sums& sums = sums_[index];
+    if (sums.ranks.empty() || sums.ranks.back() != rank.rank) {
+      sums.ranks.push_back(rank.rank);
+      sums.steps += rank.steps.size();
+    }
+    ++operation.calls;
+    operation.nbytes += call.nbytes;
+    if (!rank.steps.empty() && call.step < 0) ++operation.left_out;
+    if (call.time_ns >= 0) {
+      const double time_s = seconds(call.time_ns);
+      WorkloadTimes& times = operation.times ? *operation.times : operation.times.emplace();
+      times.least_s = sums.timed == 0 ? time_s : std::min(times.least_s, time_s);
+      times.most_s = std::max(times.most_s, time_s);
+      ++sums.timed;
+      sums.time_s += time_s;
+      sums.exposed_s += seconds(call.exposed_ns);
+      if (call.step >= 0) sums.in_steps_s += time_s;
+    }
+    const std::uint32_t group_index = groups[rank.operations[call.operation].group];
+    Group& group = groups_[group_index];
+    group.members.insert(rank.rank);
+    const bool placed = rank.steps.empty() || call.step >= 0 || call.seq >= 0;
+    if (!group.reconciled || is_message(operation.call) || !placed || lost.contains(group_index)) continue;
+    std::uint64_t part = 0;
+    if (call.seq >= 0)
+      part = static_cast<std::uint64_t>(call.seq) & 0xffffffffU;
+    else if (!rank.steps.empty())
+      part = step_numbers_.try_emplace(rank.steps[static_cast<std::size_t>(call.step)].name, step_numbers_.size())
+                 .first->second;
+    const std::uint64_t place = part << 24U | (counts[{group_index, part}]++ & 0xffffffU);
+    const std::uint64_t before = disagreed_;
+    meet(rank, call, index, group, place);
+    if (disagreed_ != before) lost.insert(group_index);
+  }
+}
+
+bool JoinRanks::alike(const WorkloadOperation& a, const WorkloadOperation& b) const {
+  if (a.call != b.call || a.dtype != b.dtype || a.root != b.root || a.op != b.op) return false;
+  return a.call == CommKind::alltoallv || a.varies || b.varies ||
+         (a.in_bytes == b.in_bytes && a.out_bytes == b.out_bytes);
+}
+
+void JoinRanks::meet(const TraceRank& rank, const TraceCall& call, std::uint32_t operation, Group& group,
+                     std::uint64_t place) {
+  const auto [found, is_new] = group.meetings.try_emplace(place);
+  Meeting& meeting = found->second;
+  if (is_new) {
+    meeting.operation = operation;
+    meeting.first_rank = rank.rank;
+  } else if (!alike(job_.operations[meeting.operation], job_.operations[operation])) {
+    constexpr std::size_t kMostTold = 5;
+    ++disagreed_;
+    if (disagreements_.size() < kMostTold) {
+      disagreements_.push_back(fmt::format(
+          "group {}: where rank {} calls {}, rank {} calls {}", job_.operations[operation].group, meeting.first_rank,
+          call_words(job_.operations[meeting.operation]), rank.rank, call_words(job_.operations[operation])));
+    }
+    return;
+  }
+  ++meeting.ranks;
+  if (call.time_ns < 0) return;
+  if (meeting.timed == 0 || call.time_ns < meeting.least_ns) {
+    meeting.least_ns = call.time_ns;
+    meeting.last_rank = rank.rank;
+  }
+  ++meeting.timed;
+  meeting.all_ns += call.time_ns;
+  if (is_symmetric(job_.operations[operation].call)) ++group.timed[rank.rank];
+}
+
+void JoinRanks::add_per_step(const TraceRank& rank, const std::vector<std::uint32_t>& operations) {
+  if (rank.steps.empty() || rank.is_tail) return;
+  std::map<std::uint32_t, std::map<std::int32_t, std::uint64_t>> counts;
+  for (const TraceCall& call : rank.calls) {
+    auto& of_operation = counts[operations[call.operation]];
+    if (call.step >= 0) ++of_operation[call.step];
+  }
+  for (const auto& [operation, by_step] : counts) {
+    std::uint64_t least = by_step.size() < rank.steps.size() ? 0 : UINT64_MAX, most = 0;
+    for (const auto& [step, count] : by_step) {
+      least = std::min(least, count);
+      most = std::max(most, count);
+    }
+    std::optional<CallsPerStep>& per_step = job_.operations[operation].per_step;
+    per_step = per_step ? CallsPerStep{std::min(per_step->least, least), std::max(per_step->most, most)}
+                        : CallsPerStep{least, most};
+  }
+}
+
+void JoinRanks::finish_groups() {
+  // A log does not name a group's ranks; if there are traces of all, they are known.
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const auto members = static_cast<int>(groups_[i].members.size());
+    if (job_.groups[i].ranks.empty() && groups_[i].reconciled && job_.groups[i].size == members)
+      job_.groups[i].ranks = compress_ranks(RankList(groups_[i].members));
+  }
+}
+
+void JoinRanks::finish_meetings() {
+  std::map<int, LateRank> late;
+  std::map<int, double> waits_s;
+  std::map<int, std::size_t> steps;
+  for (const WorkloadStep& step : job_.steps) ++steps[step.rank.value_or(-1)];
+  std::uint64_t partial = 0;
+  for (const Group& group : groups_) {
+    for (const auto& [place, meeting] : group.meetings) {
+      if (meeting.ranks < group.members.size()) ++partial;
+      if (meeting.timed < 2) continue;
+      Sums& sums = sums_[meeting.operation];
+      ++sums.from_last;
+      sums.from_last_s += seconds(meeting.least_ns);
+      if (!is_symmetric(job_.operations[meeting.operation].call)) continue;
+      LateRank& rank = late[meeting.last_rank];
+      ++rank.last;
+      // What the others waited longer than the last one, each.
+      waits_s[meeting.last_rank] += seconds(meeting.all_ns - meeting.timed * meeting.least_ns) / (meeting.timed - 1);
+    }
+    if (group.members.size() < 2) continue;
+    for (const auto& [rank, calls] : group.timed) late[rank].of_calls += calls;
+  }
+  for (auto& [rank, one] : late) {
+    one.rank = rank;
+    if (one.last > 0) one.wait_s = waits_s[rank] / static_cast<double>(one.last);
+    if (steps[rank] > 0) one.per_step_s = waits_s[rank] / static_cast<double>(steps[rank]);
+    job_.late.push_back(one);
+  }
+  std::ranges::stable_sort(job_.late,
+                           [&](const LateRank& a, const LateRank& b) { return waits_s[a.rank] > waits_s[b.rank]; });
+  if (partial > 0) {
+    job_.remarks.push_back(fmt::format("{} recorded by some ranks of the group only, of those that left traces",
+                                       counted(partial, "collective call")));
+  }
+  if (disagreed_ == 0) return;
+  for (const std::string& text : disagreements_) job_.remarks.push_back("ranks disagree: " + text);
+  if (disagreed_ > disagreements_.size())
+    job_.remarks.push_back(fmt::format("ranks disagree in {} more groups", disagreed_ - disagreements_.size()));
+}
+
+void JoinRanks::finish_operations() {
+  std::uint64_t unknown = 0, all = 0;
+  for (WorkloadOperation& operation : job_.operations) {
+    const Sums& sums = sums_[operation.id];
+    std::vector<int> ranks = sums.ranks;
+    std::ranges::sort(ranks);
+    operation.ranks = compress_ranks(ranks);
+    all += operation.calls;
+    if (!operation.varies && !call_bytes(operation)) unknown += operation.calls;
+    if (operation.varies || !call_bytes(operation))
+      operation.in_bytes = operation.varies ? std::nullopt : operation.in_bytes;
+    if (!operation.times) continue;
+    WorkloadTimes& times = *operation.times;
+    const auto n = static_cast<double>(sums.timed);
+    times.calls = sums.timed;
+    times.mean_s = sums.time_s / n;
+    times.exposed_s = sums.exposed_s / n;
+    if (sums.steps > 0) times.per_step_s = sums.in_steps_s / static_cast<double>(sums.steps);
+    times.beside_compute = sums.time_s > 0 ? std::clamp(1 - sums.exposed_s / sums.time_s, 0.0, 1.0) : 0;
+    if (!any_compute_) times.beside_compute = 0;
+    if (sums.from_last > 0) times.from_last_s = sums.from_last_s / static_cast<double>(sums.from_last);
+    const double time_s = times.from_last_s.value_or(times.least_s);
+    const auto nbytes = call_bytes(operation);
+    if (time_s <= 0 || !nbytes || *nbytes == 0) continue;
+    times.algbw = 1e-9 * static_cast<double>(*nbytes) / time_s;
+    const auto group = std::ranges::find(job_.groups, operation.group, &WorkloadGroup::name);
+    const Collective* const collective =
+        is_message(operation.call) ? &kSendrecv : find_collective(name(operation.call));
+    if (collective == nullptr || group == job_.groups.end() || !group->size || *group->size < 2) continue;
+    times.busbw = *times.algbw * collective->bus_factor(*group->size);
+  }
+  if (unknown > 0) {
+    job_.remarks.push_back(fmt::format("{} ({:.1f} % of all) have no known size and are in no total of bytes",
+                                       counted(unknown, "call"),
+                                       100.0 * static_cast<double>(unknown) / static_cast<double>(all)));
+  }
+}
+
+void JoinRanks::tell_ranks() {
+  std::vector<int> ranks;
+  for (const auto& [rank, file] : files_) ranks.push_back(rank);
+  if (job_.nranks && std::ssize(ranks) < *job_.nranks) {
+    job_.remarks.push_back(
+        fmt::format("traces of {} of {} ranks: {}", ranks.size(), *job_.nranks, compress_ranks(ranks)));
+  }
+  for (const auto& [remark, of] : said_) {
+    job_.remarks.push_back(
+        ranks.size() == 1 ? remark
+                          : fmt::format("{} {}: {}", of.size() == 1 ? "rank" : "ranks", compress_ranks(of), remark));
+  }
+  for (const WorkloadGroup& group : job_.groups) {
+    if (!group.name.empty()) continue;
+    job_.remarks.push_back("the group of some calls is not recorded: these calls were not matched over ranks");
+    break;
+  }
+}
+
+Workload JoinRanks::finish() {
+  const auto has_calls = [](const WorkloadSource& source) { return source.calls > 0; };
+  if (std::ranges::none_of(job_.sources, has_calls)) {
+    throw_bad_config(job_.sources.empty()
+                         ? "no trace was read"
+                         : fmt::format("{} holds no communication call; was the job profiled with several ranks?",
+                                       job_.sources.front().file));
+  }
+  finish_groups();
+  finish_meetings();
+  finish_operations();
+  mark_odd_steps(job_.steps);
+  tell_ranks();
+  job_.remarks.insert(job_.remarks.end(), remarks_.begin(), remarks_.end());
+  for (const auto& [what, count] : left_out_) job_.left_out.push_back({what, count});
+  const auto times = [](const WorkloadOperation& o) {
+    return o.times ? o.times->per_step_s + 1e-9 * o.times->mean_s * static_cast<double>(o.calls) : 0;
+  };
+  std::ranges::stable_sort(job_.operations, [&](const WorkloadOperation& a, const WorkloadOperation& b) {
+    const double a_s = times(a) * (1 - (a.times ? a.times->beside_compute : 0)),
+                 b_s = times(b) * (1 - (b.times ? b.times->beside_compute : 0));
+    return a_s != b_s ? a_s > b_s : a.nbytes > b.nbytes;
+  });
+  for (std::size_t i = 0; i < job_.operations.size(); ++i) job_.operations[i].id = i + 1;
+  std::set<int> timed;
+  for (const WorkloadStep& step : job_.steps) {
+    if (step.on_gpu) timed.insert(step.rank.value_or(-1));
+  }
+  std::erase_if(job_.groups, [](const WorkloadGroup& group) { return group.name.empty(); });
+  job_.verdict = judge_workload(job_, {any_kernels_, any_compute_, any_input_, timed.size()});
+  return job_;
+}
+
+}  // namespace busbar

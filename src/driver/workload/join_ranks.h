@@ -1,0 +1,92 @@
+#pragma once
+
+#include "driver/workload/trace_rank.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace busbar {
+
+/// Ranks of one job become one workload. The same collective of several ranks is matched by its group and its place in
+/// the group's sequence, never by time. A rank's calls are forgotten once they were added: memory grows with distinct
+/// calls, and with the calls of one rank.
+class JoinRanks {
+ public:
+  /// Throws Error(bad_config) if it cannot be of the same job as those before.
+  void add(TraceRank rank);
+
+  /// Remark on what was not read.
+  void remark(const std::string& text) { remarks_.push_back(text); }
+
+  /// Judges all that was added. Throws Error(bad_config) if it holds no call.
+  Workload finish();
+
+  const std::vector<StepLanes>& lanes() const { return lanes_; }
+
+ private:
+  /// What is added up of an operation.
+  struct Sums {
+    std::vector<int> ranks;
+    std::uint64_t timed = 0, steps = 0;
+    double time_s = 0, exposed_s = 0, in_steps_s = 0;
+    double from_last_s = 0;
+    std::uint64_t from_last = 0;
+  };
+  /// One collective of several ranks.
+  struct Meeting {
+    std::uint32_t operation = 0;  ///< as the first rank recorded it
+    int first_rank = 0;
+    std::uint32_t ranks = 0, timed = 0;
+    int last_rank = -1;  ///< that waited least
+    std::int64_t least_ns = 0, all_ns = 0;
+  };
+  struct Group {
+    std::map<std::uint64_t, Meeting> meetings;  ///< by place in the sequence
+    std::set<int> members;                      ///< of which there are traces
+    std::map<int, std::uint64_t> timed;         ///< calls by rank
+    bool reconciled = false;                    ///< it has a name
+  };
+
+  void check(const TraceRank& rank) const;
+  std::vector<std::uint32_t> groups_of(const TraceRank& rank);
+  std::vector<std::uint32_t> operations_of(const TraceRank& rank, const std::vector<std::uint32_t>& groups);
+  void add_calls(const TraceRank& rank, const std::vector<std::uint32_t>& operations,
+                 const std::vector<std::uint32_t>& groups);
+  void add_per_step(const TraceRank& rank, const std::vector<std::uint32_t>& operations);
+  void meet(const TraceRank& rank, const TraceCall& call, std::uint32_t operation, Group& group, std::uint64_t place);
+  bool alike(const WorkloadOperation& a, const WorkloadOperation& b) const;
+  void finish_groups();
+  void finish_meetings();
+  void finish_operations();
+  void tell_ranks();
+
+  Workload job_;
+  std::vector<StepLanes> lanes_;
+  std::vector<std::string> remarks_;
+  std::vector<Sums> sums_;
+  std::vector<Group> groups_;
+  std::map<std::string, std::uint32_t> group_places_;
+  std::map<std::pair<std::uint32_t, TraceCallKey>, std::uint32_t> places_;
+  std::map<std::string, std::uint64_t> step_numbers_, left_out_;
+  std::map<int, std::string> files_;              ///< by rank
+  std::map<std::string, std::vector<int>> said_;  ///< remarks and the ranks of which they are
+  std::vector<std::string> disagreements_;
+  std::uint64_t disagreed_ = 0;
+  bool any_input_ = false, any_compute_ = false, any_kernels_ = false;
+};
+
+/// What limits the job, as text too. `late`: of the job, the worst first. `has_compute`, ...: whether any trace has
+/// such events.
+struct VerdictFacts {
+  bool has_kernels = false, has_compute = false, has_input = false;
+  std::size_t ranks_with_times = 0;
+};
+WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts);
+
+/// Marks steps that took much longer than the others of their rank.
+void mark_odd_steps(std::vector<WorkloadStep>& steps);
+
+}  // namespace busbar

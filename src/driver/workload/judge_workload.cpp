@@ -1,0 +1,137 @@
+#include "common/base/sequences.h"
+#include "common/base/text.h"
+#include "common/statistics/interval.h"
+#include "driver/workload/join_ranks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+/// Sums over all steps that have GPU times.
+struct Total {
+  double time_s = 0, computing_s = 0, exposed_s = 0, idle_s = 0, input_s = 0;
+  std::size_t steps = 0;
+};
+
+Total total_of(const std::vector<WorkloadStep>& steps) {
+  Total total;
+  for (const WorkloadStep& step : steps) {
+    if (!step.on_gpu || step.time_s <= 0) continue;
+    ++total.steps;
+    total.time_s += step.time_s;
+    total.computing_s += step.computing_s;
+    total.exposed_s += step.exposed_s;
+    total.idle_s += step.idle_s;
+    total.input_s += step.input_s.value_or(0);
+  }
+  return total;
+}
+
+std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
+/// The operation whose exposed time is the longest, as words.
+std::string most_exposed(const Workload& job) {
+  const auto exposed = [](const WorkloadOperation& o) {
+    return o.times ? o.times->exposed_s * static_cast<double>(o.times->calls) : 0;
+  };
+  const auto worst = std::ranges::max_element(job.operations, {}, exposed);
+  if (worst == job.operations.end() || exposed(*worst) <= 0) return {};
+  const auto nbytes = call_bytes(*worst);
+  return fmt::format("{} of {}{}", name(worst->call), nbytes ? fmt::format("{} B", *nbytes) : "unknown size",
+                     worst->group.empty() ? "" : fmt::format(" in group {}", worst->group));
+}
+
+std::string next_step(const Workload& job, BoundBy bound, int late_rank) {
+  switch (bound) {
+    case BoundBy::computing:
+      return "make the kernels faster; faster communication can save the exposed share at most";
+    case BoundBy::communication:
+      return fmt::format("overlap or speed up {}; compare its busbw with that of the same size in {}",
+                         most_exposed(job), "the suite's benchmark on the same nodes");
+    case BoundBy::late_rank:
+      return fmt::format(
+          "find out why rank {} comes late: `busbar locate` and `busbar doctor` on its node, its share of the data",
+          late_rank);
+    case BoundBy::input:
+      return "give the data loader more workers, or prefetch";
+    case BoundBy::idle:
+      return "look at what the CPU does while the GPU is idle: launches, synchronization, input";
+    case BoundBy::unknown:
+      break;
+  }
+  return {};
+}
+
+}  // namespace
+
+WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
+  WorkloadVerdict verdict;
+  const Total total = total_of(job.steps);
+  const auto miss = [&](std::string text) { verdict.missing.push_back(std::move(text)); };
+  if (!facts.has_kernels) {
+    miss("computing and exposed communication: the traces have no GPU kernels (profile with CUDA activities)");
+  } else if (!facts.has_compute) {
+    miss(
+        "overlap: the traces have no computing kernels, only communication, so how much of it is exposed is not known");
+  }
+  if (!facts.has_input) miss("input: the traces have no events of the data loader");
+  if (facts.ranks_with_times < 2 || job.late.empty()) {
+    miss("late ranks: that needs GPU times of two ranks of a group, with equal calls");
+  }
+  if (!facts.has_kernels || !facts.has_compute || total.steps == 0) {
+    verdict.sentence = "What bounds the job cannot be said from these traces; the calls and their sizes are known.";
+    verdict.next = "profile some steps on all ranks with CPU and CUDA activities, record_shapes=True";
+    return verdict;
+  }
+  const double time_s = total.time_s;
+  const double exposed = total.exposed_s / time_s;
+  const double mean_step_s = time_s / static_cast<double>(total.steps);
+  const double late = job.late.empty() ? 0 : std::min(exposed, job.late.front().per_step_s / mean_step_s);
+  const double input = total.input_s / time_s;
+  const std::array<std::pair<BoundBy, double>, 5> shares{{{BoundBy::computing, total.computing_s / time_s},
+                                                          {BoundBy::communication, exposed - late},
+                                                          {BoundBy::late_rank, late},
+                                                          {BoundBy::input, input},
+                                                          {BoundBy::idle, total.idle_s / time_s - input}}};
+  const auto most = std::ranges::max_element(shares, {}, &std::pair<BoundBy, double>::second);
+  verdict.bound_by = most->first;
+  verdict.share = most->second;
+  const int late_rank = job.late.empty() ? -1 : job.late.front().rank;
+  const std::string who = verdict.bound_by == BoundBy::computing       ? "computing"
+                          : verdict.bound_by == BoundBy::communication ? "exposed communication"
+                          : verdict.bound_by == BoundBy::late_rank     ? fmt::format("a late rank ({})", late_rank)
+                          : verdict.bound_by == BoundBy::input         ? "input"
+                          : facts.has_input                            ? "neither: the GPUs are idle"
+                                            : "neither: the GPUs are idle, for the host or for input";
+  verdict.sentence = fmt::format(
+      "Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", who, percent(verdict.share),
+      percent(total.computing_s / time_s), percent(exposed),
+      late >= 0.005 ? fmt::format(" ({} of it waiting for rank {})", percent(late), late_rank) : "",
+      percent(total.idle_s / time_s), facts.has_input ? fmt::format(" ({} waiting for input)", percent(input)) : "");
+  verdict.next = next_step(job, verdict.bound_by, late_rank);
+  return verdict;
+}
+
+void mark_odd_steps(std::vector<WorkloadStep>& steps) {
+  constexpr std::size_t kEnough = 4;
+  constexpr double kLonger = 1.15, kSpreads = 5;
+  for (const auto& [rank, of_rank] : grouped(steps, [](const WorkloadStep& step) { return step.rank.value_or(-1); })) {
+    std::vector<double> times_s, spreads_s;
+    for (const WorkloadStep* step : of_rank) times_s.push_back(step->time_s);
+    if (times_s.size() < kEnough) continue;
+    const double middle_s = median(times_s);
+    for (const double time_s : times_s) spreads_s.push_back(std::abs(time_s - middle_s));
+    const double limit_s = std::max(kLonger * middle_s, middle_s + kSpreads * median(spreads_s));
+    for (WorkloadStep& step : steps) {
+      if (step.rank.value_or(-1) == rank) step.stands_out = step.time_s > limit_s;
+    }
+  }
+}
+
+}  // namespace busbar

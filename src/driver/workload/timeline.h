@@ -1,0 +1,92 @@
+#pragma once
+
+#include "driver/workload/workload.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace busbar {
+
+/// What a GPU does, or the program for it.
+enum class Activity : std::uint8_t { computing, communicating, copying, input };
+
+/// A step's time: from `begin_ns` up to and without `end_ns`. Windows do not overlap and are in order.
+struct StepWindow {
+  std::int64_t begin_ns = 0, end_ns = 0;
+};
+
+/// How long a window was in which state [ns]. overlapped + exposed = communicating.
+struct StateTimes {
+  std::int64_t computing = 0, overlapped = 0, exposed = 0;
+  std::int64_t copying = 0;     ///< nothing but copies
+  std::int64_t busy = 0;        ///< all of the above, each moment once
+  std::int64_t input_idle = 0;  ///< not busy, while the program waits for its input
+};
+
+/// A kernel that communicates.
+struct CommKernel {
+  std::int64_t id = -1;  ///< which the trace has in common with the call; -1: none
+  std::int64_t begin_ns = 0, time_ns = 0;
+  std::int64_t exposed_ns = 0;  ///< nothing computed beside it
+};
+
+/// Adds up the states of one rank's GPU from intervals that come in any order. Times add up over parts of a step, so
+/// intervals are forgotten once everything after them has come: memory does not grow with the trace, but with its
+/// communication kernels.
+class Timeline {
+ public:
+  /// `most_spans`: to hold before the earliest are added up.
+  explicit Timeline(std::size_t most_spans = std::size_t{1} << 20) : most_spans_(most_spans) {}
+
+  /// An interval; one that does not last is ignored. `id`: of communication.
+  void add(Activity activity, std::int64_t begin_ns, std::int64_t time_ns, std::int64_t id = -1);
+
+  /// Whether so many are held that fold() should be called.
+  bool is_full() const { return spans_.size() >= most_spans_; }
+  /// Adds up what is earlier than all that came lately. Call it with the same windows every time, finish() included.
+  void fold(const std::vector<StepWindow>& windows);
+  /// Adds up all. `picture`: of which window to keep the lanes.
+  void finish(const std::vector<StepWindow>& windows);
+
+  /// The window whose lanes are kept: the middle one.
+  static std::size_t picture_of(const std::vector<StepWindow>& windows) { return windows.size() / 2; }
+
+  const std::vector<StateTimes>& states() const { return states_; }
+  std::vector<CommKernel>& kernels() { return kernels_; }
+  StepLanes& lanes() { return lanes_; }
+  /// Whether anything was added up.
+  bool folded() const { return folded_until_ns_ != kNever; }
+  /// Intervals, or parts of them, that came after their time had been added up, and are in no sum.
+  std::uint64_t too_late() const { return too_late_; }
+  /// What all intervals span.
+  StepWindow extent() const { return extent_; }
+
+ private:
+  static constexpr std::int64_t kNever = INT64_MIN;
+  struct Span {
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint32_t kernel = 0;  ///< of kernels_, if it communicates
+    Activity activity = Activity::computing;
+  };
+
+  void sweep(const std::vector<StepWindow>& windows, std::int64_t until_ns);
+  void accrue(const std::vector<StepWindow>& windows, std::int64_t from_ns, std::int64_t to_ns);
+  void draw(const StepWindow& window, std::int64_t from_ns, std::int64_t to_ns);
+
+  std::size_t most_spans_;
+  std::vector<Span> spans_;
+  std::vector<CommKernel> kernels_;
+  std::vector<StateTimes> states_;
+  StepLanes lanes_;
+  StepWindow extent_{INT64_MAX, INT64_MIN};
+  std::int64_t folded_until_ns_ = kNever;
+  std::uint64_t too_late_ = 0;
+  // While sweeping.
+  std::array<std::uint32_t, 4> active_{};
+  std::vector<std::uint32_t> active_kernels_;
+  std::size_t window_ = 0;
+};
+
+}  // namespace busbar

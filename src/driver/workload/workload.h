@@ -1,0 +1,197 @@
+#pragma once
+
+#include "common/base/enum_words.h"
+#include "common/base/packed_fields.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace busbar {
+
+// What a job communicates, as its traces say: the document of `busbar workload`. Times are seconds; bytes are those of
+// one rank. Every field is named once, for YAML and JSON, both ways (workload_file.h).
+
+/// What a call does. The suite's own names; send and recv are halves of sendrecv.
+enum class CommKind : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  alltoall,
+  alltoallv,
+  gather,
+  scatter,
+  send,
+  recv,
+  barrier,
+  unknown,
+};
+
+constexpr EnumWords<13> words_of(CommKind) {
+  return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",  "alltoall", "alltoallv",
+          "gather",     "scatter",    "send",           "recv",      "barrier", "unknown"};
+}
+
+/// What limits the job.
+enum class BoundBy : std::uint8_t { unknown, computing, communication, late_rank, input, idle };
+
+constexpr EnumWords<6> words_of(BoundBy) {
+  return {"unknown", "computing", "communication", "late_rank", "input", "idle"};
+}
+
+/// A file that was read.
+struct WorkloadSource {
+  std::string file;
+  std::string kind;          ///< "Kineto trace"
+  std::optional<int> rank;   ///< of the job; none: the file does not say
+  std::string version;       ///< of the library; empty: not known
+  std::uint64_t nbytes = 0;  ///< unpacked
+  std::uint64_t calls = 0;   ///< that were counted
+  std::string steps;         ///< how steps were found; empty: there are none
+};
+void visit_fields(auto&& visit, WorkloadSource& s) {
+  BUSBAR_ALL_FIELDS(visit, s, file, kind, rank, version, nbytes, calls, steps);
+}
+
+/// Ranks that communicate with each other.
+struct WorkloadGroup {
+  std::string name;         ///< each once
+  std::string description;  ///< the program's word for it; empty: none
+  std::optional<int> size;  ///< none: the trace does not say
+  std::string ranks;        ///< "0-3,8", of the job; empty: not known
+};
+void visit_fields(auto&& visit, WorkloadGroup& g) { BUSBAR_ALL_FIELDS(visit, g, name, description, size, ranks); }
+
+/// Times of the calls of an operation that ran on a GPU.
+struct WorkloadTimes {
+  std::uint64_t calls = 0;    ///< that have a time, of all ranks
+  double mean_s = 0;          ///< of one call, from a rank's own arrival
+  double least_s = 0;         ///< likewise
+  double most_s = 0;          ///< likewise
+  double exposed_s = 0;       ///< mean of one call: nothing computes beside it on its rank
+  double per_step_s = 0;      ///< mean of a rank's step
+  double beside_compute = 0;  ///< share of the time in which its rank computes
+  /// Mean over calls that several ranks recorded: of the rank that waits least, so from the last arrival.
+  std::optional<double> from_last_s;
+  std::optional<double> algbw;  ///< [1e9 B/s] by from_last_s, else by the shortest call
+  std::optional<double> busbw;  ///< the same times the suite's factor; none: the size of the group is not known
+};
+void visit_fields(auto&& visit, WorkloadTimes& t) {
+  BUSBAR_ALL_FIELDS(visit, t, calls, mean_s, least_s, most_s, exposed_s, per_step_s, beside_compute, from_last_s, algbw,
+                    busbw);
+}
+
+/// How often a rank makes a call in a step.
+struct CallsPerStep {
+  std::uint64_t least = 0, most = 0;
+};
+void visit_fields(auto&& visit, CallsPerStep& c) { BUSBAR_ALL_FIELDS(visit, c, least, most); }
+
+/// Calls that are alike. A later version may add routing, layouts and replay, which refer to `id`.
+struct WorkloadOperation {
+  std::uint64_t id = 0;
+  CommKind call = CommKind::unknown;
+  std::string dtype;                       ///< as -d takes it; "bytes": the log lost it; empty: not known
+  std::optional<std::uint64_t> in_bytes;   ///< that a rank sends; none: the trace does not say
+  std::optional<std::uint64_t> out_bytes;  ///< that a rank receives
+  std::string op;                          ///< "sum"; empty: not recorded, or none
+  std::optional<int> root;                 ///< rank in the group
+  std::optional<int> peer;                 ///< of send and recv, rank in the group
+  std::string group;                       ///< its name; empty: not recorded
+  std::string via;                         ///< who made it: "c10d", "symm_mem", "nccl"
+  bool varies = false;                     ///< of many sizes, which are one operation here: bytes are sums
+  std::string ranks;                       ///< that made it, of those in the traces
+  std::uint64_t calls = 0;                 ///< of all ranks in the traces
+  std::uint64_t nbytes = 0;                ///< of these calls, each the larger of in and out
+  std::uint64_t left_out = 0;              ///< of these calls: outside the steps
+  std::optional<CallsPerStep> per_step;    ///< none: no steps
+  std::optional<WorkloadTimes> times;      ///< none: no GPU times
+};
+void visit_fields(auto&& visit, WorkloadOperation& o) {
+  BUSBAR_ALL_FIELDS(visit, o, id, call, dtype, in_bytes, out_bytes, op, root, peer, group, via, varies, ranks, calls,
+                    nbytes, left_out, per_step, times);
+}
+
+/// A step of one rank. computing + exposed + copying + idle = time; communicating = overlapped + exposed.
+struct WorkloadStep {
+  std::string name;
+  std::optional<int> rank;
+  std::uint64_t calls = 0;
+  std::uint64_t nbytes = 0;
+  double time_s = 0;    ///< 0: no times
+  bool on_gpu = false;  ///< whether the trace has GPU kernels in it: else the next ones are 0
+  double computing_s = 0;
+  double communicating_s = 0;
+  double overlapped_s = 0;
+  double exposed_s = 0;
+  double copying_s = 0;  ///< only copies
+  double idle_s = 0;
+  std::optional<double> input_s;  ///< of idle: while the program waited for its input; none: not recorded
+  bool stands_out = false;
+};
+void visit_fields(auto&& visit, WorkloadStep& s) {
+  BUSBAR_ALL_FIELDS(visit, s, name, rank, calls, nbytes, time_s, on_gpu, computing_s, communicating_s, overlapped_s,
+                    exposed_s, copying_s, idle_s, input_s, stands_out);
+}
+
+/// A rank for which others wait.
+struct LateRank {
+  int rank = 0;
+  std::uint64_t last = 0;      ///< calls in which it waited least
+  std::uint64_t of_calls = 0;  ///< that it made and other ranks recorded too
+  double wait_s = 0;           ///< mean wait of the others in the calls in which it was last
+  double per_step_s = 0;       ///< wait of another rank for it, per step
+};
+void visit_fields(auto&& visit, LateRank& l) { BUSBAR_ALL_FIELDS(visit, l, rank, last, of_calls, wait_s, per_step_s); }
+
+/// What was seen and is in no operation.
+struct LeftOut {
+  std::string what;
+  std::uint64_t count = 0;
+};
+void visit_fields(auto&& visit, LeftOut& l) { BUSBAR_ALL_FIELDS(visit, l, what, count); }
+
+struct WorkloadVerdict {
+  BoundBy bound_by = BoundBy::unknown;
+  double share = 0;  ///< of the steps' time
+  std::string sentence;
+  std::vector<std::string> missing;  ///< what could not be judged, and why
+  std::string next;                  ///< what to do
+};
+void visit_fields(auto&& visit, WorkloadVerdict& v) {
+  BUSBAR_ALL_FIELDS(visit, v, bound_by, share, sentence, missing, next);
+}
+
+struct Workload {
+  std::optional<int> nranks;  ///< of the job
+  std::vector<WorkloadSource> sources;
+  WorkloadVerdict verdict;
+  std::vector<WorkloadGroup> groups;
+  std::vector<WorkloadOperation> operations;
+  std::vector<WorkloadStep> steps;
+  std::vector<LateRank> late;
+  std::vector<LeftOut> left_out;
+  std::vector<std::string> remarks;  ///< assumptions, disagreements, omissions
+};
+void visit_fields(auto&& visit, Workload& w) {
+  BUSBAR_ALL_FIELDS(visit, w, nranks, sources, verdict, groups, operations, steps, late, left_out, remarks);
+}
+
+/// The larger of in and out, as nccl-tests counts; none: unknown.
+std::optional<std::uint64_t> call_bytes(const WorkloadOperation& operation);
+
+/// One step's picture: for each rank what its GPU does, times from the step's beginning.
+struct StepLanes {
+  struct Segment {
+    double begin_s = 0, end_s = 0;
+  };
+  int rank = -1;
+  std::string step;
+  double time_s = 0;
+  std::vector<Segment> computing, communicating, exposed;
+};
+
+}  // namespace busbar

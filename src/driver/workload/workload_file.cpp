@@ -1,0 +1,226 @@
+#include "driver/workload/workload_file.h"
+
+#include "common/base/error.h"
+#include "common/base/read_file.h"
+#include "common/base/sequences.h"
+#include "common/base/text.h"
+#include "common/base/timestamp.h"
+#include "common/base/units.h"
+#include "common/base/yaml_node.h"
+#include "common/output/format.h"
+#include "common/record/envelope.h"
+#include "common/record/json_fields.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <cmath>
+#include <list>
+#include <set>
+#include <type_traits>
+
+namespace busbar {
+namespace {
+
+/// In single quotes unless it is a plain word.
+std::string yaml_text(std::string_view text) {
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '/' || c == '.'; };
+  const bool word =
+      !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0 && std::ranges::all_of(text, is_plain);
+  if (word && text != "true" && text != "false" && text != "null") return std::string(text);
+  return "'" + with_escapes(without_controls(text), {{'\'', "''"}}) + "'";
+}
+
+/// A record's fields as YAML: small ones on one line, in braces.
+template <class T>
+std::string yaml_value(const T& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (std::is_same_v<T, double>) {
+    return std::isfinite(value) ? fmt::format("{:.9g}", value) : "0";
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return std::to_string(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    return std::string(name(value));
+  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
+    return yaml_text(value);
+  } else if constexpr (MaybeHeld<const T>) {
+    return value ? yaml_value(*value) : "null";
+  } else {
+    std::string text;
+    const auto add = [&](const char* key, const auto& field) {
+      using Field = std::decay_t<decltype(field)>;
+      if constexpr (MaybeHeld<const Field>) {
+        if (!field) return;
+      } else if constexpr (std::is_same_v<Field, std::string>) {
+        if (field.empty()) return;
+      } else if constexpr (std::is_same_v<Field, bool>) {
+        if (!field) return;
+      }
+      text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", key, yaml_value(field));
+    };
+    visit_fields(add, const_cast<T&>(value));
+    return "{" + text + "}";
+  }
+}
+
+template <class T>
+void read_yaml(const YamlValue& value, T& into);
+
+/// A field that may be absent: its default then. Others must be there.
+template <class T>
+constexpr bool may_be_absent() {
+  return std::is_same_v<T, bool> || std::is_same_v<T, std::string> || MaybeHeld<T>;
+}
+
+template <class T>
+void read_record(const YamlValue& value, T& into) {
+  std::list<std::string> names;
+  std::vector<YamlKey> keys;
+  std::set<std::string> missing;
+  visit_fields(
+      [&](const char* key, auto& field) {
+        if (!may_be_absent<std::decay_t<decltype(field)>>()) missing.insert(key);
+        keys.push_back({names.emplace_back(canonical_key(key)), [&missing, &field, key](const YamlValue& own) {
+                          missing.erase(key);
+                          read_yaml(own, field);
+                        }});
+      },
+      into);
+  if constexpr (std::is_same_v<T, Workload>) {
+    missing.insert("schema");
+    keys.push_back({"schema", [&](const YamlValue& own) {
+                      missing.erase("schema");
+                      check_yaml_schema(own);
+                    }});
+  }
+  for (const char* reserved : {"routing", "layout", "replay"}) {
+    keys.push_back({reserved, [](const YamlValue& own) {
+                      own.fail(fmt::format("{} belongs to a later version of this file", own.key));
+                    }});
+  }
+  value.read(keys);
+  if (!missing.empty()) value.fail(fmt::format("{}: '{}' is missing", value.key, *missing.begin()));
+}
+
+template <class T>
+void read_yaml(const YamlValue& value, T& into) {
+  if constexpr (std::is_same_v<T, bool>) {
+    into = value.parsed([](const std::string& text) { return parse_switch(text); });
+  } else if constexpr (std::is_same_v<T, double>) {
+    into = value.parsed([](const std::string& text) { return parse_double(text, 0, 1e15); });
+  } else if constexpr (std::is_integral_v<T>) {
+    into = value.parsed([](const std::string& text) {
+      const auto number = number_of<T>(text);
+      if (!number || *number < T{0}) reject_text(text, "a whole number from 0 on that fits");
+      return *number;
+    });
+  } else if constexpr (std::is_enum_v<T>) {
+    into = static_cast<T>(value.word(words_of(T{})));
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    into = value.text();
+  } else if constexpr (MaybeHeld<T>) {
+    into.reset();
+    if (!value.node.IsNull() && !(value.node.IsScalar() && value.node.Scalar() == "null"))
+      read_yaml(value, into.emplace());
+  } else if constexpr (ManyItems<T>) {
+    value.each_item([&](const YamlValue& item) { read_yaml(item, into.emplace_back()); });
+  } else {
+    read_record(value, into);
+  }
+}
+
+void check_references(const YamlValue& root, const Workload& job) {
+  std::set<std::string> names{""};
+  for (const WorkloadGroup& group : job.groups) {
+    if (!names.insert(group.name).second) root.fail(fmt::format("group {} is there twice", in_quotes(group.name)));
+  }
+  std::set<std::uint64_t> ids;
+  for (const WorkloadOperation& operation : job.operations) {
+    if (!ids.insert(operation.id).second) root.fail(fmt::format("operation {} is there twice", operation.id));
+    if (!names.contains(operation.group)) {
+      root.fail(fmt::format("operation {}: there is no group {}", operation.id, in_quotes(operation.group)));
+    }
+  }
+}
+
+template <class Item>
+std::string yaml_list(std::string_view key, const std::vector<Item>& items) {
+  if (items.empty()) return fmt::format("{}: []\n", key);
+  std::string text = fmt::format("{}:\n", key);
+  for (const Item& item : items) text += "- " + yaml_value(item) + "\n";
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+std::string whole_yaml(const Workload& job) {
+  std::string text = fmt::format(
+      "# What a job communicates, by `busbar workload import` {}, {}. Times are seconds, bytes those of one\n"
+      "# rank and call; docs/workload.md describes the fields.\n"
+      "schema: 1\n",
+      BUSBAR_VERSION, local_timestamp());
+  visit_fields(
+      [&](const char* key, const auto& field) {
+        using Field = std::decay_t<decltype(field)>;
+        if constexpr (ManyItems<Field>) {
+          text += yaml_list(key, field);
+        } else if constexpr (std::is_same_v<Field, WorkloadVerdict>) {
+          text += fmt::format("{}:\n", key);
+          visit_fields(
+              [&](const char* part, const auto& own) {
+                if constexpr (ManyItems<std::decay_t<decltype(own)>> &&
+                              !std::is_same_v<std::decay_t<decltype(own)>, std::string>) {
+                  text += fmt::format("  {}: [{}]\n", part, fmt::join(mapped(own, yaml_text), ", "));
+                } else {
+                  text += fmt::format("  {}: {}\n", part, yaml_value(own));
+                }
+              },
+              const_cast<Field&>(field));
+        } else {
+          text += fmt::format("{}: {}\n", key, yaml_value(field));
+        }
+      },
+      const_cast<Workload&>(job));
+  return text;
+}
+
+}  // namespace
+
+std::string workload_yaml(const Workload& job) {
+  std::string text = whole_yaml(job);
+  Workload less = job;
+  while (text.size() > kMostYamlBytes && less.steps.size() + less.operations.size() > 2) {
+    std::vector<WorkloadStep>& steps = less.steps;
+    std::vector<WorkloadOperation>& operations = less.operations;
+    if (!steps.empty())
+      steps.resize(steps.size() / 2);
+    else
+      operations.resize(operations.size() / 2);
+    less.remarks = job.remarks;
+    less.remarks.push_back(
+        fmt::format("the file would be larger than 1 MiB: it has {} of {} steps and {} of {} operations", steps.size(),
+                    job.steps.size(), operations.size(), job.operations.size()));
+    text = whole_yaml(less);
+  }
+  return text;
+}
+
+Workload read_workload(std::string_view text, const std::string& file) {
+  Workload job;
+  with_yaml(file, text, [&](const YamlValue& root) {
+    read_record(root, job);
+    check_references(root, job);
+  });
+  return job;
+}
+
+std::string workload_json(const Workload& job) {
+  Json document = envelope_json({"workload", local_timestamp(), {}, own_command()});
+  visit_fields(members_of(document), const_cast<Workload&>(job));
+  return dump_document(document);
+}
+
+}  // namespace busbar
