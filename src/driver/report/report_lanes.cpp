@@ -11,10 +11,10 @@ namespace busbar {
 namespace {
 
 // In the units of the picture, whose width fits a page.
-constexpr double kWidth = 1000, kLabels = 90, kRow = 26, kBar = 20, kTop = 8, kAxis = 30;
+constexpr double kWidth = 1000, kLabels = 90, kRow = 26, kBar = 20, kTop = 8, kAxis = 30, kRight = 40;
 
 double place(double time_s, double whole_s) {
-  return kLabels + (kWidth - kLabels - 20) * std::clamp(time_s / whole_s, 0.0, 1.0);
+  return kLabels + (kWidth - kLabels - kRight) * std::clamp(time_s / whole_s, 0.0, 1.0);
 }
 
 /// 1, 2 or 5 times a power of ten: at most ten of them.

@@ -100,7 +100,7 @@ std::vector<std::uint32_t> JoinRanks::groups_of(const TraceRank& rank) {
         group_places_.try_emplace(fmt::format("{}\n{}\n{}", group.name, group.size, ranks), groups_.size());
     places.push_back(place->second);
     if (!is_new) continue;
-    groups_.emplace_back().reconciled = !group.name.empty();
+    groups_.emplace_back().reconciled = !group.name.empty() && !group.guessed;
     WorkloadGroup& added = job_.groups.emplace_back();
     added.name = !group.name.empty() ? group.name : group.size > 0 ? fmt::format("unnamed, of {}", group.size) : "";
     const auto same = [&](const WorkloadGroup& other) { return &other != &added && other.name == added.name; };
@@ -263,10 +263,11 @@ void JoinRanks::finish_meetings() {
       ++sums.from_last;
       sums.from_last_s += seconds(meeting.least_ns);
       if (!is_symmetric(job_.operations[meeting.operation].call)) continue;
-      LateRank& rank = late[meeting.last_rank];
-      ++rank.last;
-      // What the others waited longer than the last one, each.
-      waits_s[meeting.last_rank] += seconds(meeting.all_ns - meeting.timed * meeting.least_ns) / (meeting.timed - 1);
+      // What the others waited longer than the last one, each. Less than a twentieth is no lateness.
+      const double wait_s = seconds(meeting.all_ns - meeting.timed * meeting.least_ns) / (meeting.timed - 1);
+      if (wait_s < 0.05 * seconds(meeting.least_ns)) continue;
+      ++late[meeting.last_rank].last;
+      waits_s[meeting.last_rank] += wait_s;
     }
     if (group.members.size() < 2) continue;
     for (const auto& [rank, calls] : group.timed) late[rank].of_calls += calls;
@@ -298,17 +299,13 @@ void JoinRanks::finish_operations() {
     operation.ranks = compress_ranks(ranks);
     all += operation.calls;
     if (!operation.varies && !call_bytes(operation)) unknown += operation.calls;
-    if (operation.varies || !call_bytes(operation))
-      operation.in_bytes = operation.varies ? std::nullopt : operation.in_bytes;
     if (!operation.times) continue;
     WorkloadTimes& times = *operation.times;
     const auto n = static_cast<double>(sums.timed);
     times.calls = sums.timed;
     times.mean_s = sums.time_s / n;
-    times.exposed_s = sums.exposed_s / n;
+    if (any_compute_) times.exposed_s = sums.exposed_s / n;
     if (sums.steps > 0) times.per_step_s = sums.in_steps_s / static_cast<double>(sums.steps);
-    times.beside_compute = sums.time_s > 0 ? std::clamp(1 - sums.exposed_s / sums.time_s, 0.0, 1.0) : 0;
-    if (!any_compute_) times.beside_compute = 0;
     if (sums.from_last > 0) times.from_last_s = sums.from_last_s / static_cast<double>(sums.from_last);
     const double time_s = times.from_last_s.value_or(times.least_s);
     const auto nbytes = call_bytes(operation);
@@ -361,13 +358,11 @@ Workload JoinRanks::finish() {
   tell_ranks();
   job_.remarks.insert(job_.remarks.end(), remarks_.begin(), remarks_.end());
   for (const auto& [what, count] : left_out_) job_.left_out.push_back({what, count});
-  const auto times = [](const WorkloadOperation& o) {
-    return o.times ? o.times->per_step_s + 1e-9 * o.times->mean_s * static_cast<double>(o.calls) : 0;
+  const auto exposed_s = [](const WorkloadOperation& o) {
+    return o.times ? o.times->exposed_s.value_or(o.times->mean_s) * static_cast<double>(o.times->calls) : 0;
   };
   std::ranges::stable_sort(job_.operations, [&](const WorkloadOperation& a, const WorkloadOperation& b) {
-    const double a_s = times(a) * (1 - (a.times ? a.times->beside_compute : 0)),
-                 b_s = times(b) * (1 - (b.times ? b.times->beside_compute : 0));
-    return a_s != b_s ? a_s > b_s : a.nbytes > b.nbytes;
+    return std::pair(exposed_s(a), a.nbytes) > std::pair(exposed_s(b), b.nbytes);
   });
   for (std::size_t i = 0; i < job_.operations.size(); ++i) job_.operations[i].id = i + 1;
   std::set<int> timed;

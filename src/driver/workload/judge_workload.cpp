@@ -38,7 +38,7 @@ std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share);
 /// The operation whose exposed time is the longest, as words.
 std::string most_exposed(const Workload& job) {
   const auto exposed = [](const WorkloadOperation& o) {
-    return o.times ? o.times->exposed_s * static_cast<double>(o.times->calls) : 0;
+    return o.times ? o.times->exposed_s.value_or(0) * static_cast<double>(o.times->calls) : 0;
   };
   const auto worst = std::ranges::max_element(job.operations, {}, exposed);
   if (worst == job.operations.end() || exposed(*worst) <= 0) return {};
@@ -109,11 +109,12 @@ WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
                           : verdict.bound_by == BoundBy::input         ? "input"
                           : facts.has_input                            ? "neither: the GPUs are idle"
                                             : "neither: the GPUs are idle, for the host or for input";
-  verdict.sentence = fmt::format(
-      "Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", who, percent(verdict.share),
-      percent(total.computing_s / time_s), percent(exposed),
-      late >= 0.005 ? fmt::format(" ({} of it waiting for rank {})", percent(late), late_rank) : "",
-      percent(total.idle_s / time_s), facts.has_input ? fmt::format(" ({} waiting for input)", percent(input)) : "");
+  verdict.sentence =
+      fmt::format("Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", who,
+                  percent(verdict.share), percent(total.computing_s / time_s), percent(exposed),
+                  late >= 0.005 ? fmt::format(" ({} of the step waits for rank {})", percent(late), late_rank) : "",
+                  percent(total.idle_s / time_s),
+                  facts.has_input ? fmt::format(" ({} of the step waits for input)", percent(input)) : "");
   verdict.next = next_step(job, verdict.bound_by, late_rank);
   return verdict;
 }

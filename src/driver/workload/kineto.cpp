@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/base/units.h"
 #include "driver/rules/line_rules.h"
 #include "driver/workload/kineto_event.h"
 #include "driver/workload/timeline.h"
@@ -12,7 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <unordered_map>
@@ -60,8 +58,8 @@ class KinetoReader {
     KinetoEvents events([this](KinetoEvent& event) { take(event); });
     const JsonReading reading = read_json_events(next, events);
     const KinetoJob& job = events.job();
-    settle_enclosed();
     Recorded& chosen = !by_args_.rank.calls.empty() ? by_args_ : by_annotation_;
+    is_old_ = &chosen == &by_annotation_;
     add_others(chosen);
     if (chosen.rank.calls.empty() && !reading.trouble.empty())
       throw_bad_config(fmt::format("{}: it {}", name_, reading.trouble));
@@ -267,8 +265,6 @@ class KinetoReader {
     around_[event.tid] = op;
   }
 
-  void settle_enclosed() { waiting_.clear(); }
-
   /// Calls that do not pass through c10d join those that do.
   void add_others(Recorded& chosen) {
     for (std::size_t i = 0; i < others_.rank.calls.size(); ++i) {
@@ -366,7 +362,8 @@ class KinetoReader {
     }
   }
 
-  /// Gives kernels to calls: by the number that both have, else, if there are as many left of either, by order.
+  /// Gives kernels to calls by the number that both have. Not by order: streams overtake each other, and a trace begins
+  /// with kernels of earlier calls.
   void add_times(TraceRank& rank, const std::vector<std::int64_t>& ids) {
     std::unordered_map<std::int64_t, std::size_t> call_of;
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -384,24 +381,14 @@ class KinetoReader {
       else
         left.push_back(&kernel);
     }
-    std::vector<TraceCall*> without;
-    for (TraceCall& call : rank.calls) {
-      if (call.time_ns < 0 && call.nbytes > 0) without.push_back(&call);
-    }
     if (left.empty()) return;
-    if (left.size() == without.size()) {
-      std::ranges::stable_sort(left, {}, [](const CommKernel* kernel) { return kernel->begin_ns; });
-      for (std::size_t i = 0; i < left.size(); ++i) give(*without[i], *left[i]);
-      rank.remarks.push_back(fmt::format("{} matched with calls by their order: this version records no numbers",
-                                         counted(left.size(), "kernel")));
-      return;
-    }
     std::int64_t time_ns = 0;
     for (const CommKernel* kernel : left) time_ns += kernel->time_ns;
     rank.remarks.push_back(
-        fmt::format("{} of communication ({}) belong to no recorded call: replays of CUDA graphs, or libraries that do "
-                    "not pass through c10d",
-                    counted(left.size(), "kernel"), format_duration(1e-9 * static_cast<double>(time_ns))));
+        fmt::format("{} of communication ({:.3g} ms) belong to no recorded call: {}", counted(left.size(), "kernel"),
+                    1e-6 * static_cast<double>(time_ns),
+                    is_old_ ? "before 2.2 PyTorch records no number that both have, so calls have no times"
+                            : "replays of CUDA graphs, or libraries that do not pass through c10d"));
   }
 
   void fill_steps(TraceRank& rank) {
@@ -415,14 +402,15 @@ class KinetoReader {
       WorkloadStep& step = rank.steps[i];
       const StateTimes& state = timeline_.states()[i];
       step.time_s = seconds(window.end_ns - window.begin_ns);
-      step.on_gpu = rank.has_kernels;
+      step.communicating_s = seconds(state.overlapped + state.exposed);
+      step.on_gpu = has_compute_;
+      if (!has_compute_) continue;  // what is beside communication is not in the trace
       step.computing_s = seconds(state.computing);
       step.overlapped_s = seconds(state.overlapped);
       step.exposed_s = seconds(state.exposed);
-      step.communicating_s = seconds(state.overlapped + state.exposed);
       step.copying_s = seconds(state.copying);
-      step.idle_s = rank.has_kernels ? seconds(window.end_ns - window.begin_ns - state.busy) : 0;
-      if (has_input_ && rank.has_kernels) step.input_s = seconds(state.input_idle);
+      step.idle_s = seconds(window.end_ns - window.begin_ns - state.busy);
+      if (has_input_) step.input_s = seconds(state.input_idle);
     }
     rank.lanes = std::move(timeline_.lanes());
     rank.lanes.rank = rank.rank;
@@ -466,7 +454,7 @@ class KinetoReader {
   std::unordered_map<std::string, bool> communicates_;
   std::set<std::int64_t> devices_;
   std::uint64_t backwards_ = 0;
-  bool has_communication_ = false, has_compute_ = false, has_input_ = false;
+  bool has_communication_ = false, has_compute_ = false, has_input_ = false, is_old_ = false;
 };
 
 }  // namespace

@@ -108,15 +108,17 @@ class CallLog {
       rank.nranks = init.nranks;
       rank.rank = init.rank;
     }
-    comm.group = rank.group({id != 0 ? fmt::format("{:#x}", id) : unnamed(rank, init.nranks), "", init.nranks, {}});
+    comm.group =
+        rank.group({id != 0 ? fmt::format("{:#x}", id) : unnamed(rank, init.nranks), "", init.nranks, {}, id == 0});
   }
 
-  /// By size and order of creation, which is a guess.
+  /// By size and order of creation.
   static std::string unnamed(TraceRank& rank, int nranks) {
     const auto alike = std::ranges::count(rank.groups, nranks, &TraceGroup::size);
-    constexpr std::string_view kGuess =
-        "communicators have no names in the log: those of equal size were matched by their order, which is a guess";
-    if (std::ranges::find(rank.remarks, kGuess) == rank.remarks.end()) rank.remarks.emplace_back(kGuess);
+    constexpr std::string_view kUnnamed =
+        "the log does not name communicators (no lines of INIT, or NCCL before 2.16): their calls were not matched "
+        "over ranks";
+    if (std::ranges::find(rank.remarks, kUnnamed) == rank.remarks.end()) rank.remarks.emplace_back(kUnnamed);
     return fmt::format("of {} ranks, {}", nranks, alike + 1);
   }
 
@@ -128,7 +130,7 @@ class CallLog {
       comm.rank_index = rank_index(process + "#0");
       comm.nranks = call.nranks;
       TraceRank& rank = ranks_[comm.rank_index];
-      comm.group = rank.group({unnamed(rank, call.nranks), "", call.nranks, {}});
+      comm.group = rank.group({unnamed(rank, call.nranks), "", call.nranks, {}, true});
     }
     return comm;
   }
@@ -204,7 +206,7 @@ class CallLog {
     key.in_bytes = in;
     key.out_bytes = out;
     rank.add_call(key);
-    rank.left_out["sends and receives that are alltoall calls"] += run.size();
+    rank.left_out["sends and receives (counted as alltoall)"] += run.size();
   }
 
   /// NCCL 2.7 to 2.21 writes bytes in the place of elements for AllGather and Broadcast.
@@ -235,7 +237,7 @@ class CallLog {
       rank.rank = call.rank;
     }
     TraceCallKey key{.kind = kind_of(call.op), .via = "nccl"};
-    key.group = rank.group({call.comm, "", call.nranks, {}});
+    key.group = rank.group({call.comm, "", call.nranks, {}, true});
     const std::uint64_t part = call.nbytes;
     set_sizes(key, part, bytes_of(call.nranks, part));
     // Unlike those of the calls themselves, sizes of alltoall, gather and scatter are totals here.

@@ -87,6 +87,7 @@ void find_steps(TraceRank& rank) {
   std::map<TraceCallKey, std::uint32_t> classes;
   std::vector<std::uint32_t> class_of, sequence;
   for (TraceCallKey key : rank.operations) {
+    if (key.kind == CommKind::alltoall) key.kind = CommKind::alltoallv;  // one whose sizes happen to be equal
     if (key.kind == CommKind::alltoallv || key.varies) key.in_bytes = key.out_bytes = 0;
     key.varies = false;
     class_of.push_back(classes.try_emplace(key, classes.size()).first->second);
@@ -97,9 +98,8 @@ void find_steps(TraceRank& rank) {
   if (tail.period == 0 || 3 * tail.period * tail.repeats < sequence.size()) {
     rank.is_tail = true;
     rank.remarks.push_back(
-        fmt::format("no step was found among {}: no sequence is repeated three times up to the end, so there are no "
-                    "figures per step",
-                    counted(rank.calls.size(), "call")));
+        "no step was found: no sequence of calls is repeated three times up to the end, so there are no figures per "
+        "step");
     return;
   }
   const std::size_t first = sequence.size() - tail.period * tail.repeats;

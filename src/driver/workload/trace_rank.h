@@ -36,7 +36,7 @@ struct TraceGroup {
   std::string name, description;
   int size = -1;
   std::vector<int> ranks;  ///< of the job; empty: not known
-  bool operator==(const TraceGroup&) const = default;
+  bool guessed = false;    ///< the name is ours: calls are not matched over ranks
 };
 
 /// One call, in the order of its rank.

@@ -67,21 +67,20 @@ void visit_fields(auto&& visit, WorkloadGroup& g) { BUSBAR_ALL_FIELDS(visit, g, 
 
 /// Times of the calls of an operation that ran on a GPU.
 struct WorkloadTimes {
-  std::uint64_t calls = 0;    ///< that have a time, of all ranks
-  double mean_s = 0;          ///< of one call, from a rank's own arrival
-  double least_s = 0;         ///< likewise
-  double most_s = 0;          ///< likewise
-  double exposed_s = 0;       ///< mean of one call: nothing computes beside it on its rank
-  double per_step_s = 0;      ///< mean of a rank's step
-  double beside_compute = 0;  ///< share of the time in which its rank computes
+  std::uint64_t calls = 0;  ///< that have a time, of all ranks
+  double mean_s = 0;        ///< of one call, from a rank's own arrival
+  double least_s = 0;       ///< likewise
+  double most_s = 0;        ///< likewise
+  /// Mean of one call: nothing computes beside it on its rank. None: the traces have no computing kernels.
+  std::optional<double> exposed_s;
+  double per_step_s = 0;  ///< mean of a rank's step
   /// Mean over calls that several ranks recorded: of the rank that waits least, so from the last arrival.
   std::optional<double> from_last_s;
   std::optional<double> algbw;  ///< [1e9 B/s] by from_last_s, else by the shortest call
   std::optional<double> busbw;  ///< the same times the suite's factor; none: the size of the group is not known
 };
 void visit_fields(auto&& visit, WorkloadTimes& t) {
-  BUSBAR_ALL_FIELDS(visit, t, calls, mean_s, least_s, most_s, exposed_s, per_step_s, beside_compute, from_last_s, algbw,
-                    busbw);
+  BUSBAR_ALL_FIELDS(visit, t, calls, mean_s, least_s, most_s, exposed_s, per_step_s, from_last_s, algbw, busbw);
 }
 
 /// How often a rank makes a call in a step.
@@ -122,7 +121,7 @@ struct WorkloadStep {
   std::uint64_t calls = 0;
   std::uint64_t nbytes = 0;
   double time_s = 0;    ///< 0: no times
-  bool on_gpu = false;  ///< whether the trace has GPU kernels in it: else the next ones are 0
+  bool on_gpu = false;  ///< whether computing kernels are in it; else only `communicating` of the next ones is known
   double computing_s = 0;
   double communicating_s = 0;
   double overlapped_s = 0;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/record/json_values.h"
+#include "driver/report/report_data.h"
 #include "driver/workload/workload.h"
 
 #include <string>
@@ -18,6 +18,12 @@ Workload read_workload(std::string_view text, const std::string& file);
 
 /// The job as our JSON document.
 std::string workload_json(const Workload& job);
+
+/// Steps, calls and late ranks, for the terminal and the page; those without rows are left out.
+std::vector<ReportTable> workload_tables(const Workload& job);
+
+/// The remarks, and what was left out.
+std::vector<std::string> workload_remarks(const Workload& job);
 
 /// What `import` and `show` print. `most`: rows of each table.
 std::string workload_text(const Workload& job, std::size_t most);

@@ -1,0 +1,224 @@
+#include "common/base/sequences.h"
+#include "common/base/text.h"
+#include "common/base/units.h"
+#include "driver/report/report_html.h"
+#include "driver/workload/workload_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace busbar {
+namespace {
+
+std::string percent(double part_s, double whole_s) {
+  return whole_s > 0 ? fmt::format("{:.1f}", 100 * part_s / whole_s) : "";
+}
+
+std::string micros(double time_s) { return fmt::format("{:.1f}", 1e6 * time_s); }
+
+ReportTable steps_table(const Workload& job) {
+  ReportTable table{.title = "Steps",
+                    .caption =
+                        "Shares of a step's time in %. Exposed: communication next to which nothing computes. "
+                        "Computing, exposed, copying and idle add up to 100.",
+                    .columns = {"rank", "step", "time [ms]", "computing", "communicating", "overlapped", "exposed",
+                                "copying", "idle", "input", "calls", "bytes", ""}};
+  if (std::ranges::none_of(job.steps, &WorkloadStep::on_gpu)) table.caption = "What each rank communicates in them.";
+  for (const WorkloadStep& s : job.steps) {
+    const auto part = [&](double part_s) { return s.on_gpu ? percent(part_s, s.time_s) : std::string(); };
+    const bool communicates = s.on_gpu || s.communicating_s > 0;
+    table.rows.push_back(
+        {{},
+         {s.rank ? std::to_string(*s.rank) : "", s.name, s.time_s > 0 ? fmt::format("{:.3f}", 1e3 * s.time_s) : "",
+          part(s.computing_s), communicates ? percent(s.communicating_s, s.time_s) : "", part(s.overlapped_s),
+          part(s.exposed_s), part(s.copying_s), part(s.idle_s), s.input_s ? part(*s.input_s) : "",
+          std::to_string(s.calls), std::to_string(s.nbytes), s.stands_out ? "stands out" : ""}});
+  }
+  return table;
+}
+
+/// Operations that differ only in which of several groups of one kind makes them, or in the size of an alltoallv: a
+/// row.
+struct CallRow {
+  const WorkloadOperation* first = nullptr;
+  std::set<std::string> groups;
+  std::size_t operations = 0;
+  std::uint64_t calls = 0, left_out = 0, timed = 0, least = UINT64_MAX, most = 0;
+  double time_s = 0, exposed_s = 0, best_s = 0;  ///< times the calls
+
+  bool has_one_size() const { return least == most; }
+
+  std::string size() const {
+    if (first->varies || most < least) return first->varies ? "varies" : "unknown";
+    return has_one_size() ? std::to_string(most) : fmt::format("{} to {}", least, most);
+  }
+
+  /// Calls of one rank in a step; `rank_steps`: of all ranks.
+  std::string per_step(std::size_t rank_steps) const {
+    if (!first->per_step) return {};
+    const CallsPerStep one = *first->per_step;
+    if (operations == 1)
+      return one.least == one.most ? std::to_string(one.most) : fmt::format("{} to {}", one.least, one.most);
+    return fmt::format("{:.3g}", static_cast<double>(calls - left_out) / static_cast<double>(rank_steps));
+  }
+};
+
+std::string group_kind(const Workload& job, const WorkloadOperation& o) {
+  const auto group = std::ranges::find(job.groups, o.group, &WorkloadGroup::name);
+  if (group == job.groups.end()) return o.group;
+  const bool named =
+      !group->description.empty() && group->description != "undefined" && group->description != "default_pg";
+  return fmt::format("{}{}", named ? group->description : group->name,
+                     group->size ? fmt::format(" ({})", counted(*group->size, "rank")) : "");
+}
+
+ReportTable calls_table(const Workload& job) {
+  ReportTable table{.title = "Calls",
+                    .caption =
+                        "Those exposed longest first, else those of most bytes. Size: bytes of one rank, the larger of "
+                        "what it sends and gets. Best: of the rank that arrived last, where several ranks "
+                        "were traced, else the shortest call; algbw and busbw follow from it.",
+                    .columns = {"call", "size", "type", "group", "groups", "calls", "per step", "mean [us]",
+                                "exposed [us]", "best [us]", "algbw [GB/s]", "busbw [GB/s]", "by"}};
+  std::vector<CallRow> rows;
+  std::map<std::tuple<CommKind, std::string, std::uint64_t, bool, std::string, std::string>, std::size_t> places;
+  for (const WorkloadOperation& o : job.operations) {
+    const auto nbytes = call_bytes(o);
+    const std::uint64_t size = o.call == CommKind::alltoallv ? 0 : nbytes.value_or(UINT64_MAX);
+    const auto [place, is_new] =
+        places.try_emplace({o.call, o.dtype, size, o.varies, group_kind(job, o), o.via}, rows.size());
+    if (is_new) rows.emplace_back().first = &o;
+    CallRow& row = rows[place->second];
+    row.groups.insert(o.group);
+    ++row.operations;
+    row.calls += o.calls;
+    row.left_out += o.left_out;
+    row.least = std::min(row.least, nbytes.value_or(row.least));
+    row.most = std::max(row.most, nbytes.value_or(row.most));
+    if (!o.times) continue;
+    const auto n = static_cast<double>(o.times->calls);
+    row.timed += o.times->calls;
+    row.time_s += n * o.times->mean_s;
+    row.exposed_s += n * o.times->exposed_s.value_or(0);
+    row.best_s += n * o.times->from_last_s.value_or(o.times->least_s);
+  }
+  for (const CallRow& row : rows) {
+    const WorkloadOperation& o = *row.first;
+    const auto mean = [&](double sum_s) {
+      return row.timed > 0 ? micros(sum_s / static_cast<double>(row.timed)) : std::string();
+    };
+    const double best_s = row.timed > 0 ? row.best_s / static_cast<double>(row.timed) : 0;
+    const double algbw = row.has_one_size() && best_s > 0 ? 1e-9 * static_cast<double>(row.most) / best_s : 0;
+    const double factor = o.times && o.times->busbw && o.times->algbw ? *o.times->busbw / *o.times->algbw : 0;
+    table.rows.push_back(
+        {{},
+         {std::string(name(o.call)), row.size(), o.dtype, group_kind(job, o),
+          row.groups.size() > 1 ? std::to_string(row.groups.size()) : "", std::to_string(row.calls),
+          row.per_step(job.steps.size()), mean(row.time_s), o.times && o.times->exposed_s ? mean(row.exposed_s) : "",
+          mean(row.best_s), algbw > 0 ? three_digits(algbw) : "",
+          algbw * factor > 0 ? three_digits(algbw * factor) : "", o.via == "symm_mem" ? o.via : ""}});
+  }
+  return table;
+}
+
+ReportTable late_table(const Workload& job) {
+  ReportTable table{.title = "Late ranks",
+                    .caption = "The rank that waits least in a collective came last. Wait: of each other rank.",
+                    .columns = {"rank", "was last", "of calls", "mean wait [us]", "wait per step [ms]"}};
+  for (const LateRank& late : job.late) {
+    if (late.last == 0) continue;
+    table.rows.push_back(
+        {{},
+         {std::to_string(late.rank), std::to_string(late.last), std::to_string(late.of_calls), micros(late.wait_s),
+          late.per_step_s > 0 ? fmt::format("{:.3f}", 1e3 * late.per_step_s) : ""}});
+  }
+  return table;
+}
+
+/// The table for a terminal: columns as wide as they need to be, those without any text left out.
+std::string table_text(const ReportTable& table, std::size_t most) {
+  constexpr std::size_t kWidest = 46;
+  std::vector<std::size_t> widths(table.columns.size(), 0);
+  const std::size_t shown = std::min(most, table.rows.size());
+  const auto cell = [](const std::string& text) {
+    const std::string plain = printable(text);
+    return plain.size() <= kWidest ? plain : plain.substr(0, kWidest - 1) + "~";
+  };
+  for (std::size_t r = 0; r < shown; ++r) {
+    for (std::size_t c = 0; c < widths.size(); ++c)
+      widths[c] = std::max(widths[c], cell(table.rows[r].cells[c]).size());
+  }
+  std::string text = wrapped(fmt::format("# {}. {}", table.title, table.caption), 0, 2), line;
+  const auto add = [&](std::size_t c, const std::string& word) {
+    if (widths[c] > 0) line += fmt::format(" {:>{}}", word, std::max(widths[c], table.columns[c].size()));
+  };
+  const auto end = [&] { text += line + "\n"; };
+  for (std::size_t c = 0; c < widths.size(); ++c) add(c, table.columns[c]);
+  line[0] = '#';
+  end();
+  for (std::size_t r = 0; r < shown; ++r) {
+    line.clear();
+    for (std::size_t c = 0; c < widths.size(); ++c)
+      add(c, table.rows[r].cells[c].empty() ? "-" : cell(table.rows[r].cells[c]));
+    end();
+  }
+  if (table.rows.size() > most)
+    text += fmt::format("# ... and {}; --rows shows more\n", counted(table.rows.size() - most, "more row"));
+  return text + "#\n";
+}
+
+std::string sums_text(const Workload& job) {
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> by_via;
+  for (const WorkloadOperation& o : job.operations) {
+    by_via[o.via].first += o.calls;
+    by_via[o.via].second += o.nbytes;
+  }
+  std::string text;
+  for (const auto& [via, sums] : by_via)
+    text += fmt::format("# by {}: {}, {} bytes, of all ranks in the traces\n", printable(via),
+                        counted(sums.first, "call"), sums.second);
+  return text;
+}
+
+}  // namespace
+
+std::vector<ReportTable> workload_tables(const Workload& job) {
+  std::vector<ReportTable> tables{steps_table(job), calls_table(job), late_table(job)};
+  std::erase_if(tables, [](const ReportTable& table) { return table.rows.empty(); });
+  return tables;
+}
+
+std::vector<std::string> workload_remarks(const Workload& job) {
+  std::vector<std::string> remarks = job.remarks;
+  for (const LeftOut& left : job.left_out) remarks.push_back(fmt::format("left out: {} x {}", left.count, left.what));
+  return remarks;
+}
+
+std::string workload_text(const Workload& job, std::size_t most) {
+  std::string text;
+  const auto add = [&](const std::string& paragraph) { text += wrapped(without_controls(paragraph), 0, 2); };
+  const std::size_t n = job.sources.size();
+  const std::string first = job.sources.empty() ? "" : job.sources.front().kind;
+  add(fmt::format("# {} of {}{}{}", counted(n, "rank"), n == 1 ? "one " : "", first, n == 1 ? "" : "s") +
+      (job.nranks ? fmt::format("; the job has {}", counted(*job.nranks, "rank")) : ""));
+  std::map<std::string, std::size_t> how;
+  for (const WorkloadSource& source : job.sources) ++how[source.steps.empty() ? "none found" : source.steps];
+  for (const auto& [words, count] : how)
+    add(fmt::format("# steps: {}{}", words, n > 1 ? fmt::format(" ({})", counted(count, "rank")) : ""));
+  text += "\n";
+  add(job.verdict.sentence);
+  if (!job.verdict.next.empty()) add("Next: " + job.verdict.next);
+  for (const std::string& missing : job.verdict.missing) add("Not judged: " + missing);
+  text += "\n";
+  for (const ReportTable& table : workload_tables(job)) text += table_text(table, most);
+  text += sums_text(job);
+  for (const std::string& remark : workload_remarks(job)) add("# " + remark);
+  return text;
+}
+
+}  // namespace busbar

@@ -1,0 +1,100 @@
+// Catches: a trace that crashes one of its readers or what is concluded from it, times that are not in a step or
+// negative, control letters that reach a terminal, and a job that is not read as it was written.
+
+#include "common/base/error.h"
+#include "driver/workload/join_ranks.h"
+#include "driver/workload/kineto.h"
+#include "driver/workload/log_traces.h"
+#include "driver/workload/trace_kind.h"
+#include "driver/workload/workload_file.h"
+#include "fuzz_main.h"
+#include "seed_files.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmath>
+
+using namespace busbar;
+
+const long kFuzzRounds = 3000;
+
+std::vector<std::string> fuzz_seeds() {
+  std::vector<std::string> seeds;
+  for (const char* ending : {".json", ".log", ".yaml"}) {
+    for (std::string& text : seed_files("workload", ending)) seeds.push_back(std::move(text));
+  }
+  return seeds;
+}
+
+namespace {
+
+/// A file in memory with this content.
+InputFile file_of(std::string_view input) {
+  static const int fd = ::memfd_create("fuzz_workload", 0);
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, input.data(), input.size(), 0) < 0) return {};
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  return {path, path, {}, {}};
+}
+
+std::vector<TraceRank> ranks_of(std::string_view input) {
+  switch (recognize_trace(input.substr(0, kHead)).kind) {
+    case TraceKind::log:
+      return read_call_log(file_of(input));
+    case TraceKind::flight_dump:
+      return read_flight_dump(file_of(input));
+    default:
+      break;
+  }
+  bool begun = false;
+  std::vector<TraceRank> ranks;
+  ranks.push_back(read_kineto([&] { return std::exchange(begun, true) ? std::string_view() : input; }, "input"));
+  return ranks;
+}
+
+std::string wrong_in(const Workload& job) {
+  for (const WorkloadStep& s : job.steps) {
+    if (!s.on_gpu) continue;
+    for (const double part_s : {s.computing_s, s.exposed_s, s.copying_s, s.idle_s, s.overlapped_s}) {
+      if (!(part_s >= 0) || part_s > s.time_s * (1 + 1e-6) + 1e-8) return "a part of a step that is no part of it";
+    }
+    const double sum_s = s.computing_s + s.exposed_s + s.copying_s + s.idle_s;
+    if (std::abs(sum_s - s.time_s) > 1e-6 * s.time_s + 1e-8) return "parts that are not the step";
+  }
+  for (const unsigned char c : workload_text(job, 100)) {
+    if (c < 0x20 && c != '\n') return "a control letter in the text";
+  }
+  const std::string yaml = workload_yaml(job);
+  try {
+    const Workload read = read_workload(yaml, "job.yaml");
+    if (read.operations.size() != job.operations.size() && yaml.find("larger than 1 MiB") == std::string::npos)
+      return "operations are lost";
+  } catch (const Error& error) {
+    return std::string("a job that cannot be read: ") + error.what();
+  }
+  workload_html(job, {}, "");
+  workload_json(job);
+  return {};
+}
+
+}  // namespace
+
+std::string fuzz_one(std::string_view input) {
+  try {
+    read_workload(input, "input");
+  } catch (const Error&) {
+  }
+  try {
+    JoinRanks join;
+    std::vector<TraceRank> ranks = ranks_of(input);
+    for (TraceRank& rank : ranks) {
+      TraceRank other = rank;
+      other.rank = rank.rank + 1;
+      join.add(std::move(rank));
+      if (ranks.size() == 1) join.add(std::move(other));
+    }
+    return wrong_in(join.finish());
+  } catch (const Error&) {
+  }
+  return {};
+}

@@ -1,0 +1,114 @@
+// Would show: a call that is counted several times because a trace has it several times, sizes and times that lose
+// digits, a step's call in its neighbor, and a trace that ends the program instead of a sentence.
+
+#include "common/base/error.h"
+#include "workload_fixture.h"
+
+#include <catch2/catch.hpp>
+
+using namespace busbar;
+using Catch::Contains;
+
+TEST_CASE("a call is counted once, with its kernel's time and step", "[workload][kineto]") {
+  // 5, 10 and 15 us: a step of 10 us, another of 20; computing 12 to 16, communication 14 to 20.
+  const std::string events = kineto_call("allreduce", 7, 11, 256, 256) + "," +
+                             kineto_event("cpu_op", "c10d::allreduce_", 10.5, 8, R"("External id": 6)") + "," +
+                             kineto_event("user_annotation", "nccl:all_reduce", 11.5, 4, R"("External id": 8)") + "," +
+                             kineto_call("wait", 9, 12, 256, 256) + "," + kineto_step(3, 10, 10) + "," +
+                             kineto_step(4, 20, 20) + "," + kineto_kernel("sgemm", 1, 12, 4) + "," +
+                             kineto_kernel("ncclDevKernel_AllReduce_Sum_f32", 7, 14, 6) + "," +
+                             kineto_event("gpu_user_annotation", "nccl:all_reduce", 14, 6, R"("External id": 8)");
+  const TraceRank rank = kineto_rank(kineto_trace(1, events));
+  CHECK(rank.rank == 1);
+  CHECK(rank.nranks == 2);
+  REQUIRE(rank.calls.size() == 1);
+  CHECK(rank.calls[0].nbytes == 1024);
+  CHECK(rank.calls[0].time_ns == 6000);
+  CHECK(rank.calls[0].exposed_ns == 4000);
+  CHECK(rank.calls[0].step == 0);
+  CHECK(rank.operations[0].kind == CommKind::all_reduce);
+  CHECK(rank.operations[0].dtype == "float");
+  CHECK(rank.groups[0].ranks == std::vector<int>{0, 1});
+  CHECK(rank.left_out.at("wait") == 1);
+  REQUIRE(rank.steps.size() == 2);
+  CHECK(rank.steps[0].computing_s == Approx(4e-6));
+  CHECK(rank.steps[0].overlapped_s == Approx(2e-6));
+  CHECK(rank.steps[0].exposed_s == Approx(4e-6));
+  CHECK(rank.steps[0].idle_s == Approx(2e-6));
+  CHECK(rank.steps[1].idle_s == Approx(20e-6));
+  CHECK(rank.steps[1].calls == 0);
+}
+
+TEST_CASE("an old trace has the output in the operation around the call, in either order", "[workload][kineto]") {
+  const std::string call = kineto_event("user_annotation", "nccl:_all_gather_base", 11, 4,
+                                        R"("Input Dims": [[4, 8]], "Input type": ["c10::Half"])");
+  const std::string around =
+      kineto_event("cpu_op", "c10d::_allgather_base_", 10, 8,
+                   R"("Input Dims": [[32, 8], [4, 8], []], "Input type": ["c10::Half", "c10::Half", ""])");
+  for (const std::string& events : {call + "," + around, around + "," + call}) {
+    const TraceRank rank = kineto_rank(kineto_trace(0, events));
+    REQUIRE(rank.calls.size() == 1);
+    const TraceCallKey& key = rank.operations[rank.calls[0].operation];
+    CHECK(key.kind == CommKind::all_gather);
+    CHECK(key.in_bytes == 64);
+    CHECK(key.out_bytes == 512);
+    CHECK(rank.groups[key.group].size == 8);
+  }
+  // Of another thread: not around it.
+  const TraceRank rank =
+      kineto_rank(kineto_trace(0, around + "," +
+                                      kineto_event("user_annotation", "nccl:_all_gather_base", 11, 4,
+                                                   R"("Input Dims": [[4]], "Input type": ["float"])", 2)));
+  CHECK(rank.operations[rank.calls[0].operation].out_bytes == kUnknownBytes);
+}
+
+TEST_CASE("times are exact to the nanosecond", "[workload][kineto]") {
+  CHECK(nanoseconds_of("1712195495520854.8", 1712195495520854.8) == 1712195495520854800);
+  CHECK(nanoseconds_of("4458676524595.135", 4458676524595.135) == 4458676524595135);
+  CHECK(nanoseconds_of("0.0019", 0.0019) == 2);
+  CHECK(nanoseconds_of("1.5e3", 1.5e3) == 1500000);
+  CHECK(nanoseconds_of("-1.5", -1.5) == -1500);
+  CHECK(nanoseconds_of("1e300", 1e300) == INT64_MIN);
+}
+
+TEST_CASE("symmetric memory is counted apart, and unknown kernels are reported", "[workload][kineto]") {
+  const std::string events =
+      kineto_call("_allgather_base", 4, 10, 64, 128) + "," +
+      kineto_event("cpu_op", "symm_mem::multimem_all_reduce_", 12, 2,
+                   R"("External id": 5, "Input Dims": [[256], [], []], "Input type": ["c10::BFloat16", "", ""])") +
+      "," + kineto_kernel("multimem_all_reduce_kernel", 5, 13, 3) + "," +
+      kineto_kernel("ncclDevKernel_SendRecv", 99, 20, 5);
+  const TraceRank rank = kineto_rank(kineto_trace(0, events));
+  REQUIRE(rank.calls.size() == 2);
+  const TraceCallKey& key = rank.operations[rank.calls[1].operation];
+  CHECK(key.via == "symm_mem");
+  CHECK(key.in_bytes == 512);
+  CHECK(rank.calls[1].time_ns == 3000);
+  std::string remarks;
+  for (const std::string& remark : rank.remarks) remarks += remark + "\n";
+  CHECK_THAT(remarks, Contains("1 kernel of communication (0.005 ms) belong to no recorded call"));
+}
+
+TEST_CASE("bad traces are a sentence, or a remark if something was read", "[workload][kineto]") {
+  const std::string call = kineto_call("allreduce", 7, 11, 256, 256);
+  const std::string whole = kineto_trace(0, call + "," + kineto_step(1, 10, 10));
+  const TraceRank cut = kineto_rank(whole.substr(0, whole.size() - 30));
+  CHECK(cut.calls.size() == 1);
+  REQUIRE_FALSE(cut.remarks.empty());
+  CHECK_THAT(cut.remarks[0], Contains("the trace ends too early"));
+  const auto fails = [](const std::string& text, const std::string& with) {
+    CHECK_THROWS_WITH(kineto_rank(text), Contains(with));
+  };
+  fails("", "trace.json: it ends too early");
+  fails(whole.substr(0, 40), "ends too early");
+  fails("{\"traceEvents\": [}", "is not JSON");
+  fails("[1, 2]", "no list of traceEvents");
+  // Deep nesting and numbers beyond all limits are passed over.
+  const std::string odd = kineto_event("cpu_op", "record_param_comms", 1e300, 5,
+                                       "\"x\": " + std::string(5000, '[') + std::string(5000, ']')) +
+                          "," + kineto_event("kernel", "a", 5, -7, "") + "," +
+                          kineto_call("allreduce", 1, 11, INT64_MAX, -5);
+  const TraceRank rank = kineto_rank(kineto_trace(0, odd));
+  REQUIRE(rank.calls.size() == 1);
+  CHECK(rank.operations[0].in_bytes == kUnknownBytes);
+}
