@@ -86,6 +86,9 @@ void read_field(const Json& json, const char* key, T& value) {
   } else if constexpr (std::is_same_v<T, std::string>) {
     must_be(json.is_string(), "a string");
     value = json.get<std::string>();
+  } else if constexpr (std::is_same_v<T, char>) {
+    must_be(json.is_string() && json.get_ref<const std::string&>().size() == 1, "one letter");
+    value = json.get_ref<const std::string&>().front();
   } else if constexpr (std::is_same_v<T, double>) {
     must_be(json.is_number() || json.is_null(), "a number");  // null: what JSON cannot express
     value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();

@@ -1,0 +1,24 @@
+#include "common/record/host_look.h"
+
+#include "common/base/timestamp.h"
+#include "common/record/envelope.h"
+#include "common/record/json_fields.h"
+
+namespace busbar {
+
+Json look_document(const HostLook& look) {
+  Json document = envelope_json({"look", local_timestamp(), {look.host}, {}});
+  document["look"] = fields_json(look);
+  return document;
+}
+
+Json looks_json(const JobLook& looks) { return fields_json(looks); }
+
+HostLook read_look(std::string_view text, const std::string& name) {
+  const Json document = read_document(text, name, "look");
+  return record_at<HostLook>(JsonPlace(document, "", name, "busbar-look").at("look"));
+}
+
+JobLook read_looks(const JsonPlace& place) { return record_at<JobLook>(place); }
+
+}  // namespace busbar
