@@ -11,7 +11,9 @@ namespace busbar {
 // forgotten here is a compile error, because of the bindings. Only .cpp files include this.
 
 // These words are part of the file's format; do not change them.
-constexpr EnumWords<4> words_of(HangEvidence::Occasion) { return {"limit", "slow_limit", "terminated", "files"}; }
+constexpr EnumWords<5> words_of(HangEvidence::Occasion) {
+  return {"limit", "slow_limit", "terminated", "files", "looks"};
+}
 constexpr EnumWords<3> words_of(ProcessState::Life) { return {"unknown", "alive", "gone"}; }
 constexpr EnumWords<4> words_of(Trouble::Kind) { return {"hardware", "resource", "launcher", "notice"}; }
 constexpr EnumWords<6> words_of(Silence) {
@@ -27,7 +29,7 @@ constexpr EnumWords<13> words_of(Phase) {
 static_assert(is_last(Phase::ended) && is_last(Ending::signalled) && is_last(Silence::unreadable) &&
               is_last(PeerProbe::Result::large_lost) && is_last(JobLink::State::closed) &&
               is_last(Trouble::Kind::notice) && is_last(ProcessState::Life::gone) &&
-              is_last(HangEvidence::Occasion::files));
+              is_last(HangEvidence::Occasion::looks));
 
 void visit_fields(auto&& visit, CalledOperation& call) {
   BUSBAR_ALL_FIELDS(visit, call, communicator, collective, count, dtype, op, root, nbytes, in_place);
@@ -39,7 +41,7 @@ void visit_fields(auto&& visit, FinishedStep& step) {
 
 /// A rank's record and the state of its process in /proc, as one object.
 void visit_fields(auto&& visit, RankEvidence& evidence) {
-  auto& [flight, process] = evidence;
+  [[maybe_unused]] auto& [flight, process, activity] = evidence;  // only `busbar triage` has an activity
   [[maybe_unused]] auto& [life, state, wchan, tracer] = process;
   [[maybe_unused]] auto& [jobid, host, rank, nprocs, pid, pid_start, pid_namespace, command, started_unix_s,
                           heartbeat_age_s, beat_unix_s, ending, phase, step, call, entered, step_first, step_calls,

@@ -20,9 +20,36 @@ struct ProcessState {
   std::int64_t tracer = 0;    ///< the process that traces it (a debugger); 0: none
 };
 
+/// What a process that keeps no flight record does, as its stack, its CPU time and its bytes show: facts for a judge
+/// that knows nothing of the program.
+struct Activity {
+  enum class Kind : std::uint8_t {
+    unknown,
+    waiting,    ///< in communication
+    joining,    ///< waits in the initialization
+    elsewhere,  ///< does something of its own
+    between,    ///< its launch queue is full: it is ahead of its GPU
+    library,    ///< in a communication library's own queue
+    leaving,    ///< ends its communicators
+    idle,       ///< waits for requests
+  };
+  Kind kind = Kind::unknown;
+  std::string id;       ///< of the deciding entry in configs/rules/activities.yaml
+  std::string doing;    ///< "waits in all_reduce (train.py:77)"
+  std::string call;     ///< "all_reduce": the operation of communication; empty: not known
+  bool moves = false;   ///< something of it moved while it was watched
+  std::string proof;    ///< of that, or of the contrary: "640 MiB written in 6 s"
+  std::string trouble;  ///< what holds it: "file system /data (nfs) does not answer"
+};
+
+/// Processes whose rank is not known have numbers from here on in evidence, never in what people read.
+inline constexpr int kFirstUnnamed = 1 << 22;
+inline bool is_named(int rank) { return rank < kFirstUnnamed; }
+
 struct RankEvidence {
   FlightState flight;
   ProcessState process;
+  std::optional<Activity> activity = {};  ///< of a process without a record: `flight` only says who it is
 };
 
 /// Something wrong or remarkable on a host.
@@ -107,7 +134,8 @@ struct RasEvidence {
 
 /// All evidence about a job that does not continue, from the watchdog or from files.
 struct HangEvidence {
-  enum class Occasion : std::uint8_t { limit, slow_limit, terminated, files };
+  /// `looks`: at a job that runs now, from outside.
+  enum class Occasion : std::uint8_t { limit, slow_limit, terminated, files, looks };
   Occasion occasion = Occasion::limit;
   std::string jobid;
   std::string reporter;       ///< "rank 0 on node0", for people
@@ -140,6 +168,12 @@ struct RankGroup {
 /// What follows from the evidence, and what each group of ranks was doing.
 struct HangFinding : Finding {
   std::vector<RankGroup> groups;
+};
+
+/// Evidence of a job, and what follows from it.
+struct JudgedHang {
+  HangEvidence evidence;
+  HangFinding finding;
 };
 
 /// The verdict by the order of Verdict; by majority if ranks disagree. Pure.

@@ -37,8 +37,8 @@ class Lines {
   std::string text_;
 };
 
-constexpr std::array<std::string_view, 4> kOccasionTitles{"hang", "slow", "terminated", "records"};
-static_assert(kOccasionTitles.size() == static_cast<std::size_t>(HangEvidence::Occasion::files) + 1);
+constexpr std::array<std::string_view, 5> kOccasionTitles{"hang", "slow", "terminated", "records", "triage"};
+static_assert(kOccasionTitles.size() == static_cast<std::size_t>(HangEvidence::Occasion::looks) + 1);
 
 std::string short_list(const RankList& ranks) {
   std::string list = compress_ranks(ranks);
@@ -65,6 +65,9 @@ Places places_of(const HangEvidence& evidence) {
 
 std::string place_words(const Places& places, int rank) {
   const auto found = places.find(rank);
+  if (!is_named(rank)) {
+    return found == places.end() ? "a process" : fmt::format("process {} on {}", found->second.pid, found->second.host);
+  }
   if (found == places.end() || found->second.host.empty()) return fmt::format("rank {}", rank);
   if (found->second.pid == 0) return fmt::format("rank {} on {}", rank, found->second.host);
   return fmt::format("rank {} on {} (pid {})", rank, found->second.host, found->second.pid);
@@ -72,6 +75,10 @@ std::string place_words(const Places& places, int rank) {
 
 std::string group_line(const RankGroup& group, const Places& places) {
   if (group.ranks.size() == 1) return fmt::format("{}: {}", place_words(places, group.ranks.front()), group.doing);
+  if (!is_named(group.ranks.ranges().back().last)) {
+    return fmt::format("{} processes, such as {}: {}", group.ranks.size(),
+                       place_words(places, group.ranks.ranges().back().last), group.doing);
+  }
   return fmt::format("{} ranks ({}): {}", group.ranks.size(), short_list(group.ranks), group.doing);
 }
 

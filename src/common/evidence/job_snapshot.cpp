@@ -30,7 +30,14 @@ constexpr std::array kStages{Stage::starting, Stage::mpi_init,    Stage::initial
                              Stage::finishing};
 static_assert(kStages.size() == static_cast<std::size_t>(Phase::ended) + 1);
 
-Advance progress_of(const FlightState& f) {
+/// For a rank without a record, in the order of Activity::Kind.
+constexpr std::array kActivityStages{Stage::with_others, Stage::inside, Stage::initialization, Stage::own_work,
+                                     Stage::before_call, Stage::inside, Stage::finishing,      Stage::own_work};
+static_assert(kActivityStages.size() == static_cast<std::size_t>(Activity::Kind::idle) + 1);
+
+Advance progress_of(const RankEvidence& rank) {
+  const FlightState& f = rank.flight;
+  if (rank.activity) return {0, kActivityStages[static_cast<std::size_t>(rank.activity->kind)]};
   if (inside(f)) return {f.entered, Stage::inside};
   // `busbar compare` opens further communicators between operations.
   const bool is_further = f.phase == Phase::initialization && f.entered > 0;
@@ -153,7 +160,8 @@ std::vector<SeenRank> see_ranks(const HangEvidence& evidence) {
       if (!gone) freshest = std::min(freshest, r.flight.heartbeat_age_s);
     }
     for (const RankEvidence& r : host.ranks) {
-      SeenRank seen{r.flight.rank, &host, &r.flight, r.process, Condition::running, progress_of(r.flight)};
+      SeenRank seen{r.flight.rank,      &host,         &r.flight, r.activity ? &*r.activity : nullptr, r.process,
+                    Condition::running, progress_of(r)};
       seen.condition = condition_of(seen, freshest < kFresh, evidence.occasion);
       // Of two records of one rank (files of two jobs), the younger one counts.
       const auto [at, added] = by_rank.try_emplace(seen.rank, seen);
@@ -291,6 +299,15 @@ std::string doing(const FlightState& f) {
   return text;
 }
 
+std::string doing(const SeenRank& seen) {
+  return seen.activity != nullptr ? seen.activity->doing : doing(*seen.flight);
+}
+
+std::string last_beat(const SeenRank& seen) {
+  if (seen.activity != nullptr) return {};
+  return fmt::format(", last heartbeat {} ago", seconds(seen.flight->heartbeat_age_s));
+}
+
 std::string rank_words(const RankList& ranks) {
   if (ranks.size() == 1) return fmt::format("rank {}", ranks.front());
   const std::string list = compress_ranks(ranks);
@@ -322,8 +339,10 @@ std::string waiting(const JobSnapshot& snapshot, const std::set<int>& blamed, st
   if (groups.empty()) return {};
   const Seen& ranks = largest_of(groups);
   const FlightState& f = *ranks.front()->flight;
-  const std::string where = inside(f) ? "in " + operation(*f.call, f.entered) : doing(f);
+  const std::string where = inside(f) ? "in " + operation(*f.call, f.entered) : doing(*ranks.front());
   const std::string count = counted(ranks.size(), "rank");
+  if (ranks.front()->activity != nullptr && !whom.empty())
+    return fmt::format("; {} wait{} for {}: {}", count, ranks.size() == 1 ? "s" : "", whom, where);
   if (whom.empty()) return fmt::format("; {} {} {}", count, are(ranks.size()), where);
   return fmt::format("; {} wait{} for {} {}", count, ranks.size() == 1 ? "s" : "", whom, where);
 }

@@ -15,7 +15,7 @@
 
 namespace busbar {
 
-// Shared by the files judge_*.cpp; no other file includes it.
+// Shared by the files judge_*.cpp and by judges that have further checks.
 
 /// How far a rank got; greater is later in the program.
 struct Advance {
@@ -46,6 +46,7 @@ struct SeenRank {
   int rank = 0;
   const HostEvidence* host = nullptr;
   const FlightState* flight = nullptr;
+  const Activity* activity = nullptr;  ///< null: its record says what it does
   ProcessState process;
   Condition condition = Condition::running;
   Advance progress;
@@ -100,7 +101,8 @@ struct Symptom {
   std::set<int> ranks = {};
   std::set<std::string> hosts = {};
   std::vector<std::string> evidence = {};
-  bool about_mtu = false;  ///< the network passes small messages only
+  std::optional<Verdict> weighs_after = {};  ///< it ranks after findings of this verdict
+  bool about_mtu = false;                    ///< the network passes small messages only
   bool about_gpu = false;
 
   /// Blames these ranks and their hosts.
@@ -110,6 +112,15 @@ struct Symptom {
       const JobSnapshot& snapshot, Trouble::Kind kind,
       const std::function<bool(const HostEvidence&)>& counts = [](const HostEvidence&) { return true; });
 };
+
+/// A finder, and where what it finds ranks: after findings of that verdict; nullopt: at its own verdict's place.
+struct Check {
+  std::function<std::optional<Symptom>(const JobSnapshot&)> find;
+  std::optional<Verdict> after = {};
+};
+
+/// What all checks find, weighed: the first gives the verdict, the others are evidence.
+HangFinding judge_by(const JobSnapshot& snapshot, std::span<const Check> checks);
 
 // The finders, in the order of Verdict.
 std::optional<Symptom> find_hardware_fault(const JobSnapshot& snapshot);
@@ -165,6 +176,10 @@ std::uint64_t last_finished(const FlightState& flight);
 std::string operation(const CalledOperation& call, std::uint64_t number);
 /// "inside all_reduce #412, 64 MiB float sum, timed loop", "in agreement (on the time), after operation #412".
 std::string doing(const FlightState& flight);
+/// The same, or its activity's words.
+std::string doing(const SeenRank& seen);
+/// ", last heartbeat 3.2 s ago"; empty for a rank without a record.
+std::string last_beat(const SeenRank& seen);
 /// "rank 13 on node3 (pid 4242)"; "ranks 12-15 on node3"; "20 ranks (0-19) on 5 hosts".
 std::string who(const Seen& ranks);
 /// "rank 3", "ranks 3,4", "20 ranks (0-19)".

@@ -3,6 +3,7 @@
 #include "common/base/units.h"
 #include "common/evidence/hang_evidence.h"
 #include "common/evidence/job_snapshot.h"
+#include "common/evidence/weighing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,16 +27,17 @@ std::string words(const SeenRank& seen) {
   const FlightState& f = *seen.flight;
   switch (seen.condition) {
     case Condition::running:
-      return doing(f);
+      return doing(seen);
     case Condition::stopped:
+      if (seen.activity != nullptr) return fmt::format("stopped ({}), was: {}", seen.process.state, doing(seen));
       return fmt::format("stopped ({}), last finished #{}", seen.process.state, last_finished(f));
     case Condition::frozen:
       return fmt::format("frozen (state {}), last finished #{}", seen.process.state, last_finished(f));
     case Condition::lost:
     case Condition::ended:
-      return fmt::format("{}, was {}", word(kEndings, f.ending), doing(f));
+      return fmt::format("{}, was {}", word(kEndings, f.ending), doing(seen));
   }
-  return doing(f);
+  return doing(seen);
 }
 
 Key key_of(const SeenRank& seen, bool blamed) {
@@ -92,6 +94,7 @@ std::vector<std::string> missing_evidence(const JobSnapshot& snapshot) {
         fmt::format("{} was not reached: {}", host->host, host->why_not.empty() ? "no answer" : host->why_not));
   }
   for (const HostEvidence* host : snapshot.never_reached) {
+    if (snapshot.evidence->occasion == HangEvidence::Occasion::looks) break;  // the looks say why
     missing.push_back(fmt::format("{} was never reached by the watchers that report this: {}", host->host,
                                   host->why_not.empty() ? "not asked" : host->why_not));
   }
@@ -106,16 +109,6 @@ std::vector<std::string> missing_evidence(const JobSnapshot& snapshot) {
   }
   return missing;
 }
-
-using Finder = std::optional<Symptom> (*)(const JobSnapshot&);
-
-/// In the order of Verdict, except for rank 0's files and hosts that are unresponsive, walled or were never reached.
-/// The first that finds something gives the verdict.
-constexpr std::array kFinders = {
-    find_hardware_fault, find_unreachable, find_dead,       find_stopped,       find_unresponsive, find_resource,
-    find_config,         find_at_files,    find_not_joined, find_never_reached, find_walled,       find_init_stuck,
-    find_call_mismatch,  find_slow,        find_lagging,    find_stuck_inside,
-};
 
 /// "all_reduce #412, 64 MiB float sum, timed loop", "agreement".
 std::string during(const FlightState& f) {
@@ -195,22 +188,38 @@ bool is_last_resort(Verdict verdict) {
          verdict == Verdict::ok;
 }
 
-/// All findings, in order.
-std::vector<Symptom> all_symptoms(const JobSnapshot& snapshot) {
-  std::vector<Symptom> found;
-  for (const Finder find : kFinders) {
-    if (auto symptom = find(snapshot)) found.push_back(std::move(*symptom));
-  }
+std::optional<Symptom> find_needs_no_cause(const JobSnapshot& snapshot) {
   auto ended = find_ended_from_outside(snapshot);
-  if (!ended) ended = find_moved_unseen(snapshot);
-  if (ended) {
-    const auto at = std::ranges::find_if(found, [](const Symptom& r) { return r.verdict >= Verdict::init_not_joined; });
-    found.insert(at, std::move(*ended));
-  }
-  return found;
+  return ended ? ended : find_moved_unseen(snapshot);
+}
+
+/// The watchdog's checks of its own job.
+const std::vector<Check>& own_checks() {
+  static const std::vector<Check> checks = {
+      {find_hardware_fault},
+      {find_unreachable},
+      {find_dead},
+      {find_stopped},
+      {find_unresponsive, Verdict::process_stopped},
+      {find_resource},
+      {find_config},
+      {find_needs_no_cause, Verdict::config},
+      {find_at_files, Verdict::config},
+      {find_not_joined},
+      {find_never_reached, Verdict::init_not_joined},
+      {find_walled, Verdict::init_not_joined},
+      {find_init_stuck},
+      {find_call_mismatch},
+      {find_slow, Verdict::order_mismatch},
+      {find_lagging},
+      {find_stuck_inside},
+  };
+  return checks;
 }
 
 Symptom nothing_known(const JobSnapshot& snapshot) {
+  if (snapshot.ranks.empty() && snapshot.evidence->occasion == HangEvidence::Occasion::looks)
+    return {.sentence = "no rank of the job was found"};
   return {.sentence = snapshot.ranks.empty() ? "the evidence shows nothing: no rank's flight record was read"
                                              : "the evidence does not show what holds the job up"};
 }
@@ -295,9 +304,17 @@ void drop_repeats(std::vector<std::string>& lines) {
 
 }  // namespace
 
-HangFinding judge(const HangEvidence& evidence) {
-  const JobSnapshot snapshot = make_snapshot(evidence);
-  std::vector<Symptom> found = all_symptoms(snapshot);
+HangFinding judge(const HangEvidence& evidence) { return judge_by(make_snapshot(evidence), own_checks()); }
+
+HangFinding judge_by(const JobSnapshot& snapshot, std::span<const Check> checks) {
+  std::vector<Symptom> found;
+  for (const Check& check : checks) {
+    auto symptom = check.find(snapshot);
+    if (!symptom) continue;
+    symptom->weighs_after = check.after;
+    found.push_back(std::move(*symptom));
+  }
+  weigh(found);
   if (found.empty()) found.push_back(nothing_known(snapshot));
   const Symptom& symptom = found.front();
   HangFinding finding;

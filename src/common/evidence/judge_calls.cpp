@@ -1,6 +1,8 @@
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/evidence/job_snapshot.h"
+#include "common/evidence/weighing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -101,7 +103,10 @@ Symptom rule(const std::vector<Callers>& callers, std::uint64_t number) {
   const bool order = only_order(usual, odd);
   symptom.verdict = order ? Verdict::order_mismatch : Verdict::arg_mismatch;
   const std::string tail = order ? ": they call in different orders" : "";
-  if (usual.ranks.size() > odd.ranks.size()) {
+  const auto numbers = [](const Callers& c) {
+    return mapped(c.ranks, [](const SeenRank* seen) { return static_cast<std::uint32_t>(seen->rank); });
+  };
+  if (!vote_of(mapped(callers, numbers)).tie) {
     for (std::size_t i = 1; i < callers.size(); ++i) symptom.blame(callers[i].ranks);
     symptom.sentence = fmt::format("{} with {}, as {} do{}", calling(odd.ranks, odd.call, number),
                                    differences(odd.call, usual.call), counted(usual.ranks.size(), "rank"), tail);

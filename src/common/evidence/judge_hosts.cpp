@@ -119,6 +119,24 @@ std::optional<std::string> common_host(const std::vector<Pair>& failing) {
   return std::nullopt;
 }
 
+/// The two sides of a network that is parted: no host of one reaches any of the other. Empty if the pairs are no such
+/// thing, or one side is a single host.
+std::pair<std::vector<std::string>, std::vector<std::string>> sides_of(const std::vector<Pair>& failing) {
+  std::map<std::string, std::set<std::string>> cut_from;
+  for (const auto& [from, to] : failing) {
+    cut_from[from].insert(to);
+    cut_from[to].insert(from);
+  }
+  const std::set<std::string>& other = cut_from.begin()->second;
+  const std::set<std::string>& one = cut_from.at(*other.begin());
+  const bool all_cut = std::ranges::all_of(cut_from, [&](const auto& host) {
+    return host.second == (one.contains(host.first) ? other : one) &&
+           one.contains(host.first) != other.contains(host.first);
+  });
+  if (!all_cut || one.size() < 2 || other.size() < 2) return {};
+  return {{one.begin(), one.end()}, {other.begin(), other.end()}};
+}
+
 /// Blames hosts with a different MTU; else the host in all pairs; else both ends of one pair.
 Symptom about_mtu(const JobSnapshot& snapshot, const std::vector<Pair>& lost) {
   Symptom symptom{Verdict::host_unreachable};
@@ -180,6 +198,11 @@ std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
   } else if (const auto common = common_host(cut)) {
     symptom.hosts.insert(*common);
     symptom.sentence = fmt::format("{} and the other hosts do not reach each other", host_and_ranks(snapshot, *common));
+  } else if (const auto [one, other] = sides_of(cut); !one.empty()) {
+    symptom.hosts = {one.begin(), one.end()};
+    symptom.hosts.insert(other.begin(), other.end());
+    symptom.sentence =
+        fmt::format("the network is parted: {} and {} do not reach each other", few_hosts(one), few_hosts(other));
   } else {
     const auto& [from, to] = cut.front();
     const auto back = all.find({to, from});
@@ -240,7 +263,9 @@ Symptom about_silent(const JobSnapshot& snapshot, const std::vector<const HostEv
   const bool has_network = std::ranges::any_of(snapshot.unreached, [&](const HostEvidence* h) {
     return is_unresponsive(*h) || is_walled(*snapshot.evidence, *h);
   });
-  if (snapshot.reached.size() == 1 && names.size() >= 2 && !has_network) {
+  // Looks come from outside: none of the job's hosts asks.
+  const bool inside = snapshot.evidence->occasion != HangEvidence::Occasion::looks;
+  if (inside && snapshot.reached.size() == 1 && names.size() >= 2 && !has_network) {
     symptom.hosts.insert(reporter);
     symptom.sentence = fmt::format("{} reaches none of the {} other hosts: it is cut off, or all of them are",
                                    host_and_ranks(snapshot, reporter), names.size());

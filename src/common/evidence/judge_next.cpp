@@ -56,6 +56,7 @@ struct Advice {
 
 constexpr std::string_view kPs = "ps -o pid,stat,wchan:20,etime,cmd -p {}";
 constexpr std::string_view kPsAll = "ps -eo pid,stat,wchan:20,etime,cmd | head -50";
+constexpr std::string_view kGentleStacks = "py-spy dump --nonblocking --pid {}";  // does not stop it
 constexpr std::string_view kStacks = "gdb -p {} -batch -ex \"thread apply all bt\"";
 
 constexpr Advice kAdvice[] = {
@@ -128,7 +129,9 @@ std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Sympto
   const bool process = known && !target.gone && !(mismatch && died_of_mismatch(snapshot));
   if (is(Verdict::host_unreachable) && !unresponsive) add_network(snapshot, symptom, next);
   if (is(Verdict::init_stuck)) next.emplace_back("run it again with NCCL_DEBUG=INFO, then: busbar diagnose LOGS");
-  if (mismatch) next.emplace_back("run it again with --paranoid: it compares the arguments before each call");
+  const bool foreign = snapshot.evidence->occasion == HangEvidence::Occasion::looks;
+  if (mismatch && !foreign)
+    next.emplace_back("run it again with --paranoid: it compares the arguments before each call");
   if (is(Verdict::unknown) && !snapshot.walled.empty()) {
     next.push_back(on(snapshot, snapshot.walled.front()->host, "nft list ruleset; iptables -S; ss -tnp | head -50"));
   }
@@ -139,10 +142,11 @@ std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Sympto
     const bool helps[] = {true, symptom.about_gpu, known, process, unresponsive};  // in the order of When
     for (const Advice& advice : kAdvice) {
       if (!is(advice.verdict) || !helps[static_cast<int>(advice.when)]) continue;
-      next.push_back(on(snapshot, target.host, fmt::format(fmt::runtime(advice.command), target.pid)));
+      const std::string_view command = foreign && advice.command == kStacks ? kGentleStacks : advice.command;
+      next.push_back(on(snapshot, target.host, fmt::format(fmt::runtime(command), target.pid)));
     }
   }
-  if (!snapshot.unheard.empty() && !is(Verdict::ok)) {
+  if (!snapshot.unheard.empty() && !is(Verdict::ok) && !foreign) {
     next.emplace_back("run on each host that did not answer: busbar diagnose --flight /dev/shm");
   }
   return next;

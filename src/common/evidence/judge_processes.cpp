@@ -158,15 +158,13 @@ std::optional<Symptom> find_dead(const JobSnapshot& snapshot) {
                                                  : "is gone without an error (killed or crashed)";
   symptom.sentence = fmt::format("{} {}", who(dead), how) + and_waiting(snapshot, symptom);
   for (const SeenRank* seen : first_few(dead)) {
-    std::string line = fmt::format("{}: {}, last heartbeat {} ago", who({seen}), doing(*seen->flight),
-                                   seconds(seen->flight->heartbeat_age_s));
+    std::string line = fmt::format("{}: {}{}", who({seen}), doing(*seen), last_beat(*seen));
     if (!seen->flight->error.empty()) line += ", error: " + seen->flight->error;
     symptom.evidence.push_back(std::move(line));
   }
   for (const SeenRank* seen : lost) {
     if (symptom.ranks.contains(seen->rank) || symptom.evidence.size() > 16) continue;
-    symptom.evidence.push_back(fmt::format("{} ended later, last heartbeat {} ago{}", who({seen}),
-                                           seconds(seen->flight->heartbeat_age_s),
+    symptom.evidence.push_back(fmt::format("{} ended later{}{}", who({seen}), last_beat(*seen),
                                            seen->flight->error.empty() ? "" : ", error: " + seen->flight->error));
   }
   return symptom;
@@ -191,9 +189,11 @@ std::optional<Symptom> find_stopped(const JobSnapshot& snapshot) {
   }
   symptom.sentence += and_waiting(snapshot, symptom);
   for (const SeenRank* seen : first_few(stopped)) {
-    std::string line =
-        fmt::format("{}: state {}, last finished #{}, last heartbeat {} ago", who({seen}), seen->process.state,
-                    last_finished(*seen->flight), seconds(seen->flight->heartbeat_age_s));
+    std::string line = fmt::format("{}: state {}", who({seen}), seen->process.state);
+    line += seen->activity != nullptr
+                ? ", " + doing(*seen)
+                : fmt::format(", last finished #{}{}", last_finished(*seen->flight), last_beat(*seen));
+    if (seen->activity != nullptr && !seen->activity->trouble.empty()) line += ", " + seen->activity->trouble;
     if (!seen->process.wchan.empty()) line += ", sleeps in " + seen->process.wchan;
     symptom.evidence.push_back(std::move(line));
   }

@@ -1,5 +1,7 @@
 #include "driver/diagnose/call_alignment.h"
 
+#include "common/base/sequences.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -113,18 +115,11 @@ using Votes = std::map<Ballot, std::vector<std::uint32_t>>;
 
 using CallTerms = decltype(Call().terms());
 
-/// The majority is the largest, of equals the one with the first stream.
-Divergence divergence_of(const auto& votes, std::int64_t key) {
+template <class Ballot>
+Divergence divergence_of(const Votes<Ballot>& votes, std::int64_t key) {
   Divergence divergence;
+  static_cast<CallVote&>(divergence) = vote_of(mapped(votes, &Votes<Ballot>::value_type::second));
   divergence.key = key;
-  std::vector<std::vector<std::uint32_t>> voters;
-  for (const auto& [ballot, alike] : votes) voters.push_back(alike);
-  std::ranges::sort(voters, {}, [](const auto& one) { return std::pair(~one.size(), one.front()); });
-  divergence.majority = voters[0];
-  for (std::size_t i = 1; i < voters.size(); ++i) {
-    divergence.deviating.insert(divergence.deviating.end(), voters[i].begin(), voters[i].end());
-  }
-  divergence.tie = divergence.majority.size() <= divergence.deviating.size();
   return divergence;
 }
 

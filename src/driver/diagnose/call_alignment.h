@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/evidence/weighing.h"
 #include "driver/diagnose/rank_map.h"
 
 #include <cstdint>
@@ -72,14 +73,12 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
 std::string call_number(const CallAlignment& alignment, std::int64_t key);
 
 /// The first call in which ranks differ.
-struct Divergence {
+struct Divergence : CallVote {  ///< of indices into streams
   std::int64_t key = 0;
   std::optional<std::int64_t> not_before;  ///< if set, it is in [not_before, key], where only hashes are kept
-  bool tie = false;                        ///< no majority
   bool order = false;                      ///< the same calls in another order
   std::int64_t shift = 0;  ///< the deviating ranks' calls are the others' this many calls later (or earlier)
-  std::vector<std::uint32_t> majority, deviating;  ///< indices into streams
-  std::string differs;                             ///< "count 53 instead of 25503912"
+  std::string differs;     ///< "count 53 instead of 25503912"
   std::string majority_call, deviating_call;
 };
 
@@ -119,6 +118,7 @@ struct DeadlockCycle {
   std::string text;  ///< "rank 3 waits in AllReduce #5 of communicator 2 for ranks 0-2, which wait in ..."
   std::vector<std::uint32_t> sources;  ///< of the smallest party
   bool inversion = false;              ///< all called everything, in opposite orders
+  bool transfers = false;              ///< of sends or receives
 };
 
 /// Searches the last calls of each rank: a cycle of ranks that wait for each other, or two communicators whose last

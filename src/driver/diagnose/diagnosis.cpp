@@ -2,6 +2,7 @@
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/evidence/weighing.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/watch/ras.h"
 #include "driver/diagnose/job_book.h"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 
 namespace busbar {
 namespace {
@@ -311,12 +311,8 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   if (findings.empty()) {
     findings.push_back(view.book.understood == 0 && !ras_answered ? nothing_read(view) : nothing_wrong(view));
   }
-  // The order of the enumerators is that of the checks.
-  const auto weight = [](const LogFinding& one) {
-    return std::tuple(one.verdict == Verdict::unknown, one.weighs_after.value_or(one.verdict),
-                      one.weighs_after.has_value());
-  };
-  std::ranges::stable_sort(findings, [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
+  weigh(findings);
+  const auto weight = [](const LogFinding& one) { return weight_of(one.verdict, one.weighs_after); };
   Diagnosis diagnosis;
   diagnosis.verdict = findings.front().verdict;
   diagnosis.sentence = findings.front().sentence;

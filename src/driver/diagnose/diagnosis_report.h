@@ -12,12 +12,6 @@ namespace busbar {
 /// A diagnosis for the terminal: verdict and evidence first, then the tables, what is missing, what to try next.
 std::string diagnosis_text(const Diagnosis& diagnosis);
 
-/// Evidence of one of busbar's own jobs, and what follows from it.
-struct JudgedHang {
-  HangEvidence evidence;
-  HangFinding finding;
-};
-
 /// All that was found in all that was given.
 struct DiagnoseResult {
   std::optional<Diagnosis> logs;  ///< empty if no logs were given

@@ -205,27 +205,27 @@ void find_raised(const LogView& view, const Waiting& waiting, Findings& findings
 }
 
 /// How a process ended, as text, and what to check then.
-struct Ending {
+struct ProgramEnd {
   std::int64_t signal;
   std::string_view name, remedy;
   bool by_itself = false;  ///< or killed silently; codes and SIGABRT follow from earlier lines
 };
 
-constexpr Ending kEndings[] = {{9, "SIGKILL", "killed", true},     {7, "SIGBUS", "bus-error", true},
-                               {11, "SIGSEGV", "core-dump", true}, {4, "SIGILL", "core-dump", true},
-                               {8, "SIGFPE", "core-dump", true},   {6, "SIGABRT", "own-last-lines"},
-                               {0, "a signal", "own-last-lines"}};  // the last stands for all others
+constexpr ProgramEnd kEndings[] = {{9, "SIGKILL", "killed", true},     {7, "SIGBUS", "bus-error", true},
+                                   {11, "SIGSEGV", "core-dump", true}, {4, "SIGILL", "core-dump", true},
+                                   {8, "SIGFPE", "core-dump", true},   {6, "SIGABRT", "own-last-lines"},
+                                   {0, "a signal", "own-last-lines"}};  // the last stands for all others
 
 /// `number`: an exit code, or minus a signal.
-const Ending& ending_of(std::int64_t number) {
-  const auto* known = std::ranges::find(kEndings, -number, &Ending::signal);
+const ProgramEnd& ending_of(std::int64_t number) {
+  const auto* known = std::ranges::find(kEndings, -number, &ProgramEnd::signal);
   return *(known != std::end(kEndings) ? known : std::prev(known));
 }
 
 Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const ProgramEvent& event = note.event;
   const std::int64_t number = event.number;
-  const Ending& ending = ending_of(number);
+  const ProgramEnd& ending = ending_of(number);
   const bool oom = event.rule != nullptr && is_out_of_memory(*event.rule);
   Finding finding = make_finding(oom ? Verdict::resource : Verdict::process_dead, "", {quoted(note)},
                                  {remedy_of(event, oom ? "job-memory" : ending.remedy)});
