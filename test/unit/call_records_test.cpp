@@ -135,6 +135,28 @@ TEST_CASE("Dumps in which all are inside the same call, all are through, or some
   CHECK(says(few.sentence, "no dump is given of 2 other ranks"));
 }
 
+TEST_CASE("Ranks that all send first, or all receive first, wait in a circle", "[call_records]") {
+  const auto transfer = [](std::string_view call, std::string_view state = "scheduled") {
+    return fmt::format(
+        R"({{"profiling_name":"nccl:{}","is_p2p":true,"process_group":["0","default_pg"],"state":"{}"}})", call, state);
+  };
+  const std::string idle = dump({entry(1, "all_reduce", "[[8]]")});
+  const Diagnosis sends = diagnosed({dump({transfer("send 0->1")}), dump({transfer("send 1->0")}), idle, idle});
+  CHECK(sends.verdict == Verdict::order_mismatch);
+  CHECK(sends.ranks == std::vector<int>{0, 1});
+  const Diagnosis ring = diagnosed({dump({transfer("recv 0<-1")}), dump({transfer("recv 1<-2")}),
+                                    dump({transfer("recv 2<-3")}), dump({transfer("recv 3<-0")})});
+  CHECK(ring.verdict == Verdict::order_mismatch);
+  CHECK(ring.ranks == std::vector<int>{0, 1, 2, 3});
+  // Both post their receives too, or one send has ended: no circle.
+  const Diagnosis posted = diagnosed({dump({transfer("send 0->1"), transfer("recv 0<-1")}),
+                                      dump({transfer("send 1->0"), transfer("recv 1<-0")}), idle, idle});
+  CHECK(posted.verdict != Verdict::order_mismatch);
+  const Diagnosis ended =
+      diagnosed({dump({transfer("send 0->1", "completed")}), dump({transfer("send 1->0")}), idle, idle});
+  CHECK(ended.verdict != Verdict::order_mismatch);
+}
+
 TEST_CASE("Who waits in a smaller group is not late by itself", "[call_records]") {
   const std::string before = entry(1, "all_reduce", "[[8]]");
   const std::string world = entry(2, "all_reduce", "[[8]]", "scheduled");

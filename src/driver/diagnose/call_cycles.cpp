@@ -1,3 +1,4 @@
+#include "common/base/sequences.h"
 #include "driver/diagnose/call_alignment.h"
 
 #include <fmt/format.h>
@@ -74,10 +75,11 @@ WaitGraph wait_graph(const StreamsOfActors& streams, const std::vector<AlignedCo
   return graph;
 }
 
-/// Adds the cycles of calls that can be reached from one, each once. Depth is bounded by the number of places where
+/// Adds the cycles of nodes that can be reached from one, each once. Depth is bounded by the number of places where
 /// ranks wait; recursion by the number of communicators that matter.
-void find_cycles_from(const Place& place, const WaitGraph& graph, std::vector<Place>& path, std::set<Place>& done,
-                      std::vector<std::vector<Place>>& found) {
+template <class Node>
+void find_cycles_from(const Node& place, const std::map<Node, std::set<Node>>& edges, std::vector<Node>& path,
+                      std::set<Node>& done, std::vector<std::vector<Node>>& found) {
   const auto on_path = std::ranges::find(path, place);
   if (on_path != path.end()) {
     if (found.size() < kMaxCycles) found.emplace_back(on_path, path.end());
@@ -85,11 +87,48 @@ void find_cycles_from(const Place& place, const WaitGraph& graph, std::vector<Pl
   }
   if (done.contains(place) || path.size() >= 64) return;
   path.push_back(place);
-  if (const auto targets = graph.edges.find(place); targets != graph.edges.end()) {
-    for (const Place& next : targets->second) find_cycles_from(next, graph, path, done, found);
+  if (const auto targets = edges.find(place); targets != edges.end()) {
+    for (const Node& next : targets->second) find_cycles_from(next, edges, path, done, found);
   }
   path.pop_back();
   done.insert(place);
+}
+
+template <class Node>
+std::vector<std::vector<Node>> cycles_in(const std::map<Node, std::set<Node>>& edges) {
+  std::vector<std::vector<Node>> found;
+  std::vector<Node> path;
+  std::set<Node> done;
+  for (const auto& [start, targets] : edges) find_cycles_from(start, edges, path, done, found);
+  return found;
+}
+
+/// Ranks that send in a circle, or receive in one: none makes the call that another waits for before its own ends.
+void find_transfer_cycles(const JobBook& book, const RankMap& rank_map, const AlignedComm& comm,
+                          std::vector<DeadlockCycle>& cycles) {
+  using Transfer = TorchDump::Transfer;
+  std::map<int, std::uint32_t> source_of;
+  std::set<Transfer> open;
+  for (const CommMember& member : comm.members) {
+    const std::vector<Transfer>& its = book.instances[member.instance].open;
+    if (!its.empty()) source_of[its.front().here] = member.source;
+    open.insert(its.begin(), its.end());
+  }
+  std::map<int, std::set<int>> edges[2];  // of receives, of sends
+  for (const Transfer& one : open) {
+    const bool met = open.contains({one.there, one.here, !one.sends});
+    if (!met && source_of.contains(one.there)) edges[one.sends ? 1 : 0][one.here].insert(one.there);
+  }
+  for (const bool sends : {false, true}) {
+    for (const std::vector<int>& ranks : cycles_in(edges[sends ? 1 : 0])) {
+      DeadlockCycle cycle;
+      cycle.transfers = true;
+      cycle.sources = mapped(ranks, [&](int rank) { return source_of.at(rank); });
+      cycle.text = fmt::format("{} wait in a circle, each to {} the next, in {}", list_sources(rank_map, cycle.sources),
+                               sends ? "send to" : "receive from", comm.name);
+      cycles.push_back(std::move(cycle));
+    }
+  }
 }
 
 /// "AllReduce #5 of communicator 2".
@@ -171,11 +210,7 @@ std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_
   std::vector<DeadlockCycle> cycles;
   const StreamsOfActors streams = streams_of_sources(comms);
   const WaitGraph graph = wait_graph(streams, comms);
-  std::vector<std::vector<Place>> found;
-  std::vector<Place> path;
-  std::set<Place> done;
-  for (const auto& [start, targets] : graph.edges) find_cycles_from(start, graph, path, done, found);
-  for (const std::vector<Place>& places : found) {
+  for (const std::vector<Place>& places : cycles_in(graph.edges)) {
     DeadlockCycle cycle;
     for (std::size_t i = 0; i < places.size(); ++i) {
       const std::vector<std::uint32_t>& sources = graph.waiting.at(places[i]);
@@ -187,6 +222,7 @@ std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_
     cycle.text += ", for the first again";
     cycles.push_back(std::move(cycle));
   }
+  for (const AlignedComm& comm : comms) find_transfer_cycles(book, rank_map, comm, cycles);
   if (cycles.empty()) find_inversions(book, rank_map, comms, streams, cycles);
   return cycles;
 }

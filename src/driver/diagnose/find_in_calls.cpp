@@ -464,7 +464,8 @@ std::string describe_divergence(const LogView& view, const AlignedComm& comm) {
 
 void find_in_calls(const LogView& view, Findings& findings) {
   for (const DeadlockCycle& cycle : view.cycles) {
-    Finding finding = make_finding(Verdict::order_mismatch, "deadlock over communicators: " + cycle.text,
+    Finding finding = make_finding(Verdict::order_mismatch,
+                                   (cycle.transfers ? "deadlock: " : "deadlock over communicators: ") + cycle.text,
                                    {cycle.inversion ? "all made the calls, in opposite orders"
                                                     : "each waits for a call that the other makes only afterwards"},
                                    {remedy("same-order")});

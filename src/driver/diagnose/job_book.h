@@ -54,10 +54,11 @@ struct CommInstance {
   std::uint64_t sends = 0, receives = 0;
   OpCounts op_counts;
   // Of calls that others recorded, with an op_count on which all ranks agree:
-  std::string recorded_as;     ///< "process group 0 (default_pg)"; empty: they are lines of NCCL
-  bool ends_only = false;      ///< only calls that ended are recorded
-  std::int64_t ended_to = -1;  ///< calls with a lower number have ended; -1: unknown
-  std::string last_site;       ///< where the program made the last one
+  std::string recorded_as;                ///< "process group 0 (default_pg)"; empty: they are lines of NCCL
+  bool ends_only = false;                 ///< only calls that ended are recorded
+  std::int64_t ended_to = -1;             ///< calls with a lower number have ended; -1: unknown
+  std::string last_site;                  ///< where the program made the last one
+  std::vector<TorchDump::Transfer> open;  ///< sends and receives that have not ended
 
   /// Calls of any kind.
   std::uint64_t ncalls() const { return calls.size() + sends + receives; }

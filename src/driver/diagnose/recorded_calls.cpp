@@ -52,6 +52,7 @@ void JobBook::add(const TorchDump& dump, std::size_t file) {
     instance.last_site = group.site;
     instance.sends = group.sends;
     instance.receives = group.receives;
+    instance.open = group.open;
     for (std::size_t i = 0; i < group.calls.size(); ++i) {
       const TorchDump::Call& call = group.calls[i];
       if (call.ended || instance.ended_to < 0) instance.ended_to = call.seq + (call.ended ? 1 : 0);

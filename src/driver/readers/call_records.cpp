@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kMostOfGroup = 1 << 20;
 constexpr std::size_t kLongestName = 200;
+constexpr std::size_t kMostOpen = 64;
 
 const Json& member_of(const Json& json, const char* key) {
   static const Json nothing;
@@ -95,6 +96,19 @@ std::string site_of(const Json& frames) {
   return {};
 }
 
+/// Gloo's calls are "scheduled" for ever: only `retired` shows.
+bool is_ended(const Json& entry) {
+  const Json& retired = member_of(entry, "retired");
+  return text_in(member_of(entry, "state")) == "completed" || (retired.is_boolean() && retired.get<bool>());
+}
+
+/// Of "send 0->1" or "recv 1<-0"; nullopt: it does not name both ends.
+std::optional<TorchDump::Transfer> transfer_of(const std::string& op, bool sends) {
+  const LineShape ends = builtin_line_rules().shape_in("torch-transfers", op);
+  const TorchDump::Transfer transfer{ends.number("here"), ends.number("there"), sends};
+  return transfer.here < 0 || transfer.there < 0 ? std::nullopt : std::optional(transfer);
+}
+
 class DumpReader {
  public:
   explicit DumpReader(const Json& json) : json_(json) {}
@@ -141,7 +155,10 @@ class DumpReader {
     add_record(entry, places_[name], op);
     const Json& p2p = member_of(entry, "is_p2p");
     if ((p2p.is_boolean() && p2p.get<bool>()) || op.starts_with("send") || op.starts_with("recv")) {
-      ++(op.starts_with("recv") ? its.receives : its.sends);
+      const bool receives = op.starts_with("recv");
+      ++(receives ? its.receives : its.sends);
+      const auto transfer = transfer_of(op, !receives);
+      if (transfer && !is_ended(entry) && its.open.size() < kMostOpen) its.open.push_back(*transfer);
       return;
     }
     const auto seq = seq_of(entry);
@@ -151,7 +168,7 @@ class DumpReader {
     call.count = common_count(entry, op);
     const Json& dtypes = member_of(entry, "input_dtypes");
     if (dtypes.is_array() && !dtypes.empty()) call.dtype = text_in(dtypes.front());
-    call.ended = text_in(member_of(entry, "state")) == "completed";
+    call.ended = is_ended(entry);
     call.op = std::move(op);
     its.site = site_of(member_of(entry, "frames"));
     ++entries_;

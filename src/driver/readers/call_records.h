@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,12 @@ struct TorchDump {
     std::string dtype;
     bool ended = false;
   };
+  /// A send or a receive.
+  struct Transfer {
+    int here = -1, there = -1;  ///< ranks of the group
+    bool sends = false;
+    auto operator<=>(const Transfer&) const = default;
+  };
   struct Group {
     std::string name, description;  ///< "0", "default_pg"
     std::vector<int> ranks;
@@ -26,6 +33,7 @@ struct TorchDump {
     std::vector<std::uint32_t> order;  ///< of each call among all of the rank
     std::string site;                  ///< where the program made the last: "step, train.py:77"; empty: unknown
     std::uint64_t sends = 0, receives = 0;
+    std::vector<Transfer> open;  ///< that have not ended, the first ones
   };
   /// A record of one call, also of those that are one launch together.
   struct Entry {
