@@ -55,7 +55,7 @@ std::string document_of(const Json& json, const std::string& name) {
 }
 
 std::string who_reads(std::string_view document) {
-  if (document == "hang") return "; `busbar diagnose` reads it";
+  if (document == "hang" || document == "triage") return "; `busbar diagnose` reads it";
   return document.empty() ? "" : "; `busbar report` reads it";
 }
 

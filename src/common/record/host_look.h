@@ -24,7 +24,9 @@ struct LookThread {
   double cpu_s = -1;                ///< used between the looks
   std::int64_t slept = -1;          ///< voluntary context switches between the looks: 0 and no CPU time: it is blocked
   std::vector<std::string> python;  ///< its stack, the outermost call first: "wait (threading.py:359)"
-  std::vector<std::string> native;  ///< only with --stacks=native
+  std::vector<std::string> python_before;  ///< in the first look; empty: the same, or not taken
+  bool gil = false;                        ///< it holds Python's global lock
+  std::vector<std::string> native;         ///< only with --stacks=native
 };
 
 /// A TCP socket of a process that needs attention: not established, or with data that wait.
@@ -87,7 +89,7 @@ struct LookProcess {
   std::int64_t open_files_limit = -1;  ///< -1: not readable, or unlimited
   std::int64_t memlock_limit = -1;     ///< [bytes]; the same
   std::vector<LookSocket> sockets;
-  std::vector<std::string> libraries;  ///< of "nccl", "rccl", "mpi", "torch", "jax", "cuda"
+  std::vector<std::string> libraries;  ///< of "nccl", "rccl", "mpi", "torch", "jax", "cuda", "python"
   int nccl_version = -1;               ///< as ncclGetVersion counts; 0: loaded, but not known; -1: not loaded
   std::vector<int> gpus;               ///< N of the /dev/nvidiaN that it holds
   std::string stacks_missing;          ///< why `threads` has no Python stacks; empty: it has, or it is no Python
@@ -179,10 +181,10 @@ struct LookCollector {
 
 struct HostLook {
   std::string host;
-  std::string kernel;
-  double time_s = 0;  ///< of the first look, since the epoch
-  double look_s = 0;  ///< between the looks
-  double boot_s = 0;  ///< since the epoch
+  std::string kernel;  ///< with the machine: "6.8.0-40 aarch64"
+  double time_s = 0;   ///< of the first look, since the epoch
+  double look_s = 0;   ///< between the looks
+  double boot_s = 0;   ///< since the epoch
   int cpus = 0;
   std::string user;  ///< who looked
   std::vector<LookProcess> processes;
@@ -224,7 +226,7 @@ constexpr EnumWords<5> words_of(LookSilence::Kind) {
 }
 
 void visit_fields(auto&& visit, LookThread& t) {
-  BUSBAR_ALL_FIELDS(visit, t, tid, name, state, wchan, cpu_s, slept, python, native);
+  BUSBAR_ALL_FIELDS(visit, t, tid, name, state, wchan, cpu_s, slept, python, python_before, gil, native);
 }
 void visit_fields(auto&& visit, LookSocket& s) {
   BUSBAR_ALL_FIELDS(visit, s, local, remote, state, unsent, unread, retransmits, same_in_both);

@@ -9,6 +9,7 @@
 #include "driver/command/subcommand.h"
 #include "driver/diagnose/diagnose_inputs.h"
 #include "driver/diagnose/diagnosis_report.h"
+#include "driver/diagnose/looks/judge_looks.h"
 #include "driver/readers/log_files.h"
 #include "driver/rules/line_rules.h"
 #include "driver/rules/remedies.h"
@@ -125,6 +126,7 @@ std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInpu
     HangFinding finding = judge(evidence);
     judged.push_back({std::move(evidence), std::move(finding)});
   }
+  for (const JobLook& looks : inputs.looks) judged.push_back(judge_looks(looks));
   return judged;
 }
 

@@ -16,6 +16,7 @@
 #include "common/watch/local_evidence.h"
 #include "common/watch/ras.h"
 #include "common/watch/ras_answer.h"
+#include "driver/diagnose/looks/judge_looks.h"
 #include "driver/diagnose/program_lines.h"
 #include "driver/diagnose/ras_blocks.h"
 #include "driver/diagnose/stack_dumps.h"
@@ -74,7 +75,12 @@ void read_answers(std::span<const std::string> answers, std::string& before, std
 /// Returns what is wrong with the report; empty: it was read.
 std::string read_hang(const fs::path& path, DiagnoseInputs& inputs) {
   try {
-    inputs.hangs.push_back(read_hang_json(read_piece(path, kMostFileBytes).text, "a hang report that is not read"));
+    const std::string text = read_piece(path, kMostFileBytes).text;
+    if (builtin_line_rules().has("looks", std::string_view(text).substr(0, kHead))) {
+      inputs.looks.push_back(read_triage_document(text, "looks that are not read"));
+    } else {
+      inputs.hangs.push_back(read_hang_json(text, "a hang report that is not read"));
+    }
     return {};
   } catch (const Error& error) {
     return error.what();

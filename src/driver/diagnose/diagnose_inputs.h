@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/evidence/hang_evidence.h"
+#include "common/record/host_look.h"
 #include "common/watch/flight_record.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/readers/input_file.h"
@@ -25,6 +26,7 @@ struct DiagnoseInputs {
   std::vector<InputFile> logs;  ///< all files of no other kind
   std::vector<RasEvidence> ras;
   std::vector<HangEvidence> hangs;  ///< of hang-JOBID.json
+  std::vector<JobLook> looks;       ///< of `busbar triage -J`
   std::vector<FlightState> flights;
   std::vector<OtherFile> others;  ///< the files that are not logs
 };

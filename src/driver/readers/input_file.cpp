@@ -36,14 +36,6 @@ bool begins_as(std::string_view list, const InputFile& file) {
 
 bool is_packed(const InputFile& file) { return begins_as("compressed", file) || begins_as("archives", file); }
 
-InputFile in_memory(const fs::path& path, std::string_view text) {
-  const int fd = ::memfd_create("busbar", MFD_CLOEXEC);
-  if (fd < 0) return {path, {}, std::strerror(errno), {}};
-  InputFile file{path, fmt::format("/proc/self/fd/{}", fd), {}, {::fdopen(fd, "w"), ::fclose}};
-  if (::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) file.trouble = std::strerror(errno);
-  return file;
-}
-
 /// Chooses the format by the beginning: libarchive alone would take any text for one, and zeros at the beginning
 /// for an empty tar. A compressed file is raw, whatever is in it.
 std::shared_ptr<archive> opened(const fs::path& path, bool compressed) {
@@ -91,7 +83,7 @@ struct Unpacker {
       const char* name = archive_entry_pathname_utf8(entry);
       if (name == nullptr) name = archive_entry_pathname(entry);
       const std::string path = packed.path.string();
-      InputFile member = in_memory(alone || name == nullptr ? path : path + "/" + name, "");
+      InputFile member = input_in_memory(alone || name == nullptr ? path : path + "/" + name, "");
       if (archive_entry_is_encrypted(entry) != 0) {
         add_trouble(member, "encrypted");
       } else if (unpack(in.get(), member)) {
@@ -185,6 +177,14 @@ std::string lines_in(std::string_view text, std::string& trouble) {
 
 }  // namespace
 
+InputFile input_in_memory(const fs::path& path, std::string_view text) {
+  const int fd = ::memfd_create("busbar", MFD_CLOEXEC);
+  if (fd < 0) return {path, {}, std::strerror(errno), {}};
+  InputFile file{path, fmt::format("/proc/self/fd/{}", fd), {}, {::fdopen(fd, "w"), ::fclose}};
+  if (::write(fd, text.data(), text.size()) != static_cast<ssize_t>(text.size())) file.trouble = std::strerror(errno);
+  return file;
+}
+
 Piece read_piece(const fs::path& path, std::uint64_t most) {
   std::error_code unknown;
   Piece piece;
@@ -266,7 +266,7 @@ InputFile plain_text(const InputFile& file, bool is_log) {
   std::string text = read_piece(file.opens, kMostFileBytes).text, trouble = file.trouble;
   text = wide ? utf8_of(text, high_first) : lines_in(text, trouble);
   if (text.empty()) return file;
-  InputFile plain = in_memory(file.path, text);
+  InputFile plain = input_in_memory(file.path, text);
   if (plain.trouble.empty()) plain.trouble = std::move(trouble);
   return wide ? plain_text(plain, is_log) : plain;
 }

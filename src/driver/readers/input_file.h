@@ -48,6 +48,9 @@ NextBytes blocks_of(const InputFile& file, std::string& trouble);
 /// Whether the file is an archive of others (tar, zip, 7z), also a compressed one.
 bool is_archive(const InputFile& file);
 
+/// A file of that name with this text.
+InputFile input_in_memory(const std::filesystem::path& path, std::string_view text);
+
 /// The file, or a decoded one: UTF-16 as UTF-8, and of a log that is one JSON document the lines in its messages.
 InputFile plain_text(const InputFile& file, bool is_log);
 

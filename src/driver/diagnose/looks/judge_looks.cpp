@@ -1,0 +1,128 @@
+#include "driver/diagnose/looks/judge_looks.h"
+
+#include "common/base/lists.h"
+#include "common/base/text.h"
+#include "common/base/timestamp.h"
+#include "common/evidence/evidence_fields.h"
+#include "common/record/envelope.h"
+#include "common/record/json_fields.h"
+#include "driver/diagnose/looks/look_checks.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+/// All checks, in the order of Verdict: the watchdog's of hosts and processes, and those that looks need.
+std::vector<Check> checks_of(const LookedJob& job) {
+  const auto look = [&job](LookCheck* find) { return [&job, find](const JobSnapshot&) { return find(job); }; };
+  return {{find_hardware_fault},
+          {find_unreachable},
+          {find_dead},
+          {look(find_gone_ranks)},
+          {find_stopped},
+          {look(find_in_logs_of_looks)},
+          {look(find_old_generation), Verdict::config},
+          {look(find_unjoined)},
+          {look(find_unseen_hosts), Verdict::order_mismatch},
+          {look(find_stuck_start)},
+          {look(find_recorded_calls)},
+          {look(find_parted_calls)},
+          {look(find_working)},
+          {look(find_late)},
+          {look(find_all_inside)}};
+}
+
+/// What stopped a collector, and what would allow it; the same of many hosts once.
+std::vector<std::string> not_read(const JobLook& looks) {
+  std::vector<std::string> lines;
+  for (const LookSilence& silent : looks.silent)
+    lines.push_back(fmt::format("{}: no look: {}", silent.host, silent.why));
+  for (const HostLook& look : looks.hosts) {
+    for (const LookCollector& one : look.collectors) {
+      if (one.outcome == LookCollector::Outcome::ok || one.outcome == LookCollector::Outcome::absent) continue;
+      std::string line =
+          fmt::format("{}: {}", one.name, one.why.empty() ? name(one.outcome) : std::string_view(one.why));
+      if (!one.allow.empty()) line += fmt::format(" ({})", one.allow);
+      if (lines.size() < 20) add_once(lines, line);
+    }
+  }
+  return lines;
+}
+
+/// What the job's processes are in besides what was asked of them: a look must change nothing.
+std::vector<std::string> changes(const JobLook& looks) {
+  std::vector<std::string> lines;
+  for (const HostLook& look : looks.hosts) {
+    for (const LookProcess& p : look.processes) {
+      const auto is_stopped = [](char state) { return state == 'T' || state == 't'; };
+      const bool stopped = is_stopped(p.state) != is_stopped(p.state_before) && p.state_before != '?' && p.state != '?';
+      if (!stopped && p.tracer == p.tracer_before) continue;
+      lines.push_back(fmt::format("WHILE LOOKING, process {} of {} changed: state {} to {}, traced by {} to {}", p.pid,
+                                  look.host, p.state_before, p.state, p.tracer_before, p.tracer));
+    }
+  }
+  return lines;
+}
+
+/// What the logs say of it, which is the past: the first lines.
+void add_logs(const Diagnosis& logged, std::vector<std::string>& evidence) {
+  constexpr std::size_t kFew = 3;
+  add_once(evidence, "logs: " + logged.sentence);
+  for (std::size_t i = 0; i < std::min(kFew, logged.evidence.size()); ++i)
+    add_once(evidence, "logs: " + logged.evidence[i]);
+}
+
+}  // namespace
+
+JudgedLooks judge_looks(const JobLook& looks) {
+  const LookEvidence all = evidence_of_looks(looks);
+  const JobSnapshot snapshot = make_snapshot(all.evidence);
+  const LookedJob job(snapshot, all);
+  // A job that moves needs no blame: whatever else is remarkable becomes evidence.
+  const Check healthy{[&](const JobSnapshot&) { return find_healthy(job); }};
+  const bool moves = healthy.find(snapshot).has_value();
+  JudgedLooks judged;
+  judged.finding = judge_by(snapshot, moves ? std::vector{healthy} : checks_of(job));
+  // Numbers that stand for ranks that are not known mean nothing to people.
+  std::erase_if(judged.finding.ranks, [](int rank) { return !is_named(rank); });
+  for (std::string& line : not_read(looks)) judged.finding.missing.push_back(std::move(line));
+  if (all.logged && all.logged->verdict != Verdict::ok && all.logged->verdict != Verdict::unknown && !moves)
+    add_logs(*all.logged, judged.finding.evidence);
+  judged.evidence = all.evidence;
+  return judged;
+}
+
+std::string looks_report(const JobLook& looks, const JudgedLooks& judged) {
+  std::string text;
+  for (const std::string& line : changes(looks)) text += line + "\n";
+  constexpr std::string_view kPrefix = "busbar: ";
+  const std::string report = hang_report(judged.evidence, judged.finding);
+  for (std::string_view line : split_text(report, '\n')) {
+    if (line.starts_with(kPrefix)) line.remove_prefix(kPrefix.size());
+    text.append(line).append("\n");
+  }
+  return text;
+}
+
+Json triage_document(const JobLook& looks, const JudgedLooks& judged) {
+  Envelope envelope{"triage", local_timestamp(), {}, {}};
+  for (const HostLook& look : looks.hosts) add_once(envelope.where, look.host);
+  Json document = envelope_json(envelope);
+  document.update(fields_json<Finding>(judged.finding));
+  document["groups"] = fields_json(judged.finding.groups);
+  document["looks"] = looks_json(looks);
+  return document;
+}
+
+JobLook read_triage_document(std::string_view text, const std::string& name) {
+  const Json json = read_document(text, name, "triage");
+  const JsonPlace document(json, "", name, "`busbar triage -J`");
+  return read_looks(document.at("looks"));
+}
+
+}  // namespace busbar

@@ -1,0 +1,260 @@
+#include "driver/diagnose/looks/look_evidence.h"
+
+#include "common/base/lists.h"
+#include "common/base/text.h"
+#include "common/base/units.h"
+#include "common/machine/kernel_log.h"
+#include "common/watch/ras.h"
+#include "common/watch/ras_answer.h"
+#include "driver/rules/remedies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+std::string address_of(const std::string& end) { return end.substr(0, end.rfind(':')); }
+
+/// Hosts by the addresses of their own sockets.
+std::map<std::string, std::string> hosts_by_address(const JobLook& looks) {
+  std::map<std::string, std::string> hosts;
+  for (const HostLook& look : looks.hosts) {
+    for (const LookProcess& process : look.processes) {
+      for (const LookSocket& socket : process.sockets) {
+        const std::string address = address_of(socket.local);
+        if (!address.starts_with("127.") && address != "::1" && address != "0.0.0.0") hosts.emplace(address, look.host);
+      }
+    }
+  }
+  return hosts;
+}
+
+/// Ways on which data were sent again and again without an acknowledgement.
+std::vector<PeerProbe> probes_of(const HostLook& look, const std::map<std::string, std::string>& hosts) {
+  std::vector<PeerProbe> probes;
+  for (const LookProcess& process : look.processes) {
+    for (const LookSocket& socket : process.sockets) {
+      constexpr int kRetransmits = 3;
+      const bool stalled = socket.state == "ESTABLISHED" && socket.unsent > 0 && socket.same_in_both &&
+                           socket.retransmits >= kRetransmits;
+      const auto known = hosts.find(address_of(socket.remote));
+      if (!stalled || known == hosts.end() || known->second == look.host) continue;
+      const auto there = std::ranges::find(probes, known->second, &PeerProbe::host);
+      if (there == probes.end()) probes.push_back({known->second, PeerProbe::Result::timed_out, true});
+    }
+  }
+  return probes;
+}
+
+/// Whether a port of that name works on another host of the job: then one that is down is not simply unused.
+bool works_elsewhere(const JobLook& looks, const HostLook& here, const std::string& port) {
+  return std::ranges::any_of(looks.hosts, [&](const HostLook& look) {
+    return &look != &here && std::ranges::any_of(look.ports, [&](const LookPort& one) {
+      return one.name == port && one.state.find("ACTIVE") != std::string::npos;
+    });
+  });
+}
+
+void add_ports(const JobLook& looks, const HostLook& look, std::vector<Trouble>& troubles) {
+  for (const LookPort& port : look.ports) {
+    const bool rdma = port.name.find('/') != std::string::npos;
+    const bool down = rdma && !port.state.empty() && port.state.find("ACTIVE") == std::string::npos;
+    if (down && works_elsewhere(looks, look, port.name))
+      troubles.push_back({Trouble::Kind::hardware, fmt::format("port {} is {}", port.name, port.state)});
+  }
+  for (const LookCounter& counter : look.counters) {
+    if (counter.growth <= 0) continue;
+    const bool down = counter.name.find("link_downed") != std::string::npos;
+    troubles.push_back({down ? Trouble::Kind::hardware : Trouble::Kind::notice,
+                        fmt::format("{} grew by {} between the looks", counter.name, counter.growth)});
+  }
+}
+
+/// What the kernel wrote since the job began. Before that, it stopped nobody here.
+void add_kernel(const HostLook& look, std::vector<Trouble>& troubles) {
+  double started_s = 1e18;
+  for (const LookProcess& process : look.processes) {
+    if (process.role == LookProcess::Role::rank && process.start_s > 0)
+      started_s = std::min(started_s, process.start_s);
+  }
+  for (const std::string& line : look.kernel_log) {
+    const auto message = parse_kernel_line(line);
+    if (!message) continue;
+    const auto since_boot = leading_number<double>(trimmed(line.starts_with('[') ? line.substr(1) : ""));
+    if (since_boot && look.boot_s > 0 && look.boot_s + *since_boot < started_s) continue;
+    const KernelEvent& event = message->event;
+    const bool by_program = event.what == KernelEvent::What::xid && xid_meaning(event.number).by_program;
+    const auto kind =
+        event.what == KernelEvent::What::out_of_memory || by_program ? Trouble::Kind::notice : Trouble::Kind::hardware;
+    troubles.push_back({kind, "kernel: " + printable(event.text), false, event.what == KernelEvent::What::xid});
+  }
+}
+
+std::vector<Trouble> troubles_of(const JobLook& looks, const HostLook& look) {
+  std::vector<Trouble> troubles;
+  for (const LookGpu& gpu : look.gpus) {
+    if (!gpu.problem.empty())
+      troubles.push_back(
+          {Trouble::Kind::hardware, fmt::format("GPU {} {}: {}", gpu.index, gpu.bus_id, gpu.problem), false, true});
+  }
+  add_kernel(look, troubles);
+  add_ports(looks, look, troubles);
+  for (const LookGroup& group : look.groups) {
+    if (group.oom_kills > 0)
+      troubles.push_back({Trouble::Kind::notice, fmt::format("{} of {} killed for lack of memory (oom_kill)",
+                                                             counted(group.oom_kills, "process"), group.path)});
+    if (group.throttled_ms > 1000)
+      troubles.push_back(
+          {Trouble::Kind::notice,
+           fmt::format("the CPU quota of {} stopped it for {} ms between the looks", group.path, group.throttled_ms),
+           true});
+  }
+  if (!look.blocked.empty()) {
+    const LookBlocked& first = look.blocked.front();
+    troubles.push_back(
+        {Trouble::Kind::notice,
+         fmt::format("{} wait{} for the kernel (state D), {} in {}", counted(look.blocked.size(), "process"),
+                     look.blocked.size() == 1 ? "s" : "", first.program, first.wchan)});
+  }
+  return troubles;
+}
+
+RankEvidence rank_evidence(const RankFacts& facts, int rank, int nranks) {
+  const LookProcess& process = *facts.process;
+  RankEvidence evidence;
+  evidence.flight.rank = rank;
+  evidence.flight.nprocs = nranks;
+  evidence.flight.host = facts.host->host;
+  evidence.flight.pid = process.pid;
+  evidence.flight.command = process.command;
+  constexpr double kStands = 60;
+  evidence.flight.idle_s = facts.activity.moves ? 0 : kStands;
+  evidence.process.state = process.state;
+  evidence.process.wchan = process.wchan;
+  evidence.process.tracer = process.tracer;
+  evidence.process.life = process.state == 'X' ? ProcessState::Life::gone : ProcessState::Life::alive;
+  evidence.activity = facts.activity;
+  return evidence;
+}
+
+/// How many ranks a host has, by what the launcher set for one of them; 0: not known.
+int ranks_per_host(const LookEvidence& all, int nranks) {
+  for (const auto& [rank, facts] : all.ranks) {
+    for (const std::string& setting : facts.process->environment) {
+      for (const std::string_view name : {"LOCAL_WORLD_SIZE=", "OMPI_COMM_WORLD_LOCAL_SIZE=", "MPI_LOCALNRANKS="}) {
+        if (setting.starts_with(name)) return number_of<int>(std::string_view(setting).substr(name.size())).value_or(0);
+      }
+    }
+  }
+  const int hosts = all.looks->expected_hosts;
+  return hosts > 0 ? (nranks + hosts - 1) / hosts : 0;
+}
+
+/// The host of every rank, also of those that were not found: next to others of it.
+std::vector<std::string> places(const LookEvidence& all, int nranks) {
+  constexpr int kMost = 1 << 20;
+  std::vector<std::string> hosts(static_cast<std::size_t>(std::clamp(nranks, 0, kMost)));
+  std::map<int, std::string> first;  // the rank that is 0 on its host
+  for (const auto& [rank, facts] : all.ranks) {
+    if (!is_named(rank) || static_cast<std::size_t>(rank) >= hosts.size()) continue;
+    hosts[static_cast<std::size_t>(rank)] = facts.host->host;
+    const int local = facts.process->local_rank;
+    if (local >= 0 && local <= rank) first.emplace(rank - local, facts.host->host);
+  }
+  const int per_host = ranks_per_host(all, nranks);
+  for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
+    const auto above = first.upper_bound(static_cast<int>(rank));
+    if (!hosts[rank].empty() || above == first.begin()) continue;
+    const auto& [lowest, host] = *std::prev(above);
+    if (static_cast<int>(rank) - lowest < per_host) hosts[rank] = host;
+  }
+  return hosts;
+}
+
+void add_ras(const JobLook& looks, LookEvidence& all) {
+  std::set<std::string> known;
+  for (const HostLook& look : looks.hosts) {
+    if (look.ras.second.empty() && look.ras.first.empty()) {
+      if (look.ras.why_not.empty()) continue;
+      RasEvidence& ras = all.evidence.ras.emplace_back();
+      ras.host = look.host;
+      ras.why_not = look.ras.why_not;
+      continue;
+    }
+    const std::string& text = look.ras.second.empty() ? look.ras.first : look.ras.second;
+    if (!known.insert(text).second) continue;
+    RasEvidence ras = read_ras(text, look.ras.second.empty() ? std::string() : look.ras.first);
+    ras.host = look.host;
+    const auto launched = [](const std::string& answer) {
+      return answer.starts_with('{') ? parse_ras_json(answer).launched : parse_ras_text(answer).launched;
+    };
+    all.counts_moved =
+        all.counts_moved || (!look.ras.second.empty() && launched(look.ras.second) > launched(look.ras.first));
+    all.evidence.ras.push_back(std::move(ras));
+  }
+}
+
+/// Hosts that no look came from. The command's own way there proves little: a key may be missing.
+void add_silent(const JobLook& looks, LookEvidence& all) {
+  for (const LookSilence& silent : looks.silent) {
+    HostEvidence& host = all.evidence.hosts.emplace_back();
+    host.host = silent.host;
+    host.why_not = silent.why;
+    const bool scheduler = std::ranges::any_of(looks.scheduler, [&](const std::string& line) {
+      return line.starts_with(silent.host) && (line.find("DOWN") != line.npos || line.find("NotReady") != line.npos ||
+                                               line.find("ot responding") != line.npos);
+    });
+    host.ever_reached = silent.kind == LookSilence::Kind::unreachable || scheduler;
+    host.silence = host.ever_reached ? Silence::no_route : Silence::no_answer;
+    if (host.ever_reached) all.proven_silent.push_back(host.host);
+    if (scheduler) host.why_not += "; the scheduler calls it down";
+  }
+}
+
+}  // namespace
+
+LookEvidence evidence_of_looks(const JobLook& looks) {
+  LookEvidence all;
+  all.looks = &looks;
+  all.whole =
+      looks.silent.empty() && looks.expected_hosts > 0 && static_cast<int>(looks.hosts.size()) >= looks.expected_hosts;
+  HangEvidence& evidence = all.evidence;
+  evidence.occasion = HangEvidence::Occasion::looks;
+  evidence.jobid = looks.how;
+  const auto addresses = hosts_by_address(looks);
+  ActivityFinder finder;
+  int unnamed = kFirstUnnamed, nranks = 0;
+  for (const HostLook& look : looks.hosts) {
+    HostEvidence& host = evidence.hosts.emplace_back();
+    host.host = look.host;
+    host.reached = true;
+    host.troubles = troubles_of(looks, look);
+    host.probes = probes_of(look, addresses);
+    for (const LookLog& log : look.logs) all.logs_grow = all.logs_grow || log.growth > 0;
+    for (RankFacts& facts : rank_facts(look, finder)) {
+      int rank = facts.process->rank;
+      if (rank < 0 || !is_named(rank) || all.ranks.contains(rank)) rank = unnamed++;
+      nranks = std::max(nranks, std::min(facts.process->nranks, kFirstUnnamed));
+      all.ranks.emplace(rank, std::move(facts));
+    }
+  }
+  add_silent(looks, all);
+  for (const auto& [rank, facts] : all.ranks) {
+    const auto host = std::ranges::find(evidence.hosts, facts.host->host, &HostEvidence::host);
+    host->ranks.push_back(rank_evidence(facts, rank, nranks));
+  }
+  evidence.nprocs = nranks;
+  if (looks.expected_hosts == 0) all.whole = looks.silent.empty() && static_cast<int>(all.ranks.size()) >= nranks;
+  evidence.host_of_rank = places(all, nranks);
+  all.fits = ranks_per_host(all, nranks) * static_cast<int>(looks.hosts.size()) >= nranks;
+  add_ras(looks, all);
+  all.recorded = diagnose_dumps(looks);
+  all.logged = diagnose_logs(looks);
+  return all;
+}
+
+}  // namespace busbar
