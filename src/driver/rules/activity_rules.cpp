@@ -67,12 +67,6 @@ const ActivityRules& activity_rules() {
   return rules;
 }
 
-const ActivityRule* find_activity_rule(std::string_view id) {
-  const auto& all = activity_rules().all;
-  const auto found = std::ranges::find(all, id, &ActivityRule::id);
-  return found == all.end() ? nullptr : &*found;
-}
-
 const ActivityFinder::Known& ActivityFinder::know(const std::string& frame) {
   const auto [at, added] = known_.try_emplace(frame);
   if (!added) return at->second;

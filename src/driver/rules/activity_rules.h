@@ -32,9 +32,6 @@ ActivityRules read_activity_rules(std::string_view text, const std::string& file
 /// Those that are part of the executable.
 const ActivityRules& activity_rules();
 
-/// The one of that id; null if there is none.
-const ActivityRule* find_activity_rule(std::string_view id);
-
 /// Decides what stacks show. Remembers frames, of which thousands of ranks have the same.
 class ActivityFinder {
  public:

@@ -210,7 +210,6 @@ void add_silent(const JobLook& looks, LookEvidence& all) {
     });
     host.ever_reached = silent.kind == LookSilence::Kind::unreachable || scheduler;
     host.silence = host.ever_reached ? Silence::no_route : Silence::no_answer;
-    if (host.ever_reached) all.proven_silent.push_back(host.host);
     if (scheduler) host.why_not += "; the scheduler calls it down";
   }
 }

@@ -16,11 +16,10 @@ namespace busbar {
 struct LookEvidence {
   const JobLook* looks = nullptr;
   HangEvidence evidence;
-  std::map<int, RankFacts> ranks;          ///< by rank; those that are not known have numbers
-  std::vector<std::string> proven_silent;  ///< hosts that are silent, and that others cannot reach either
-  bool whole = true;                       ///< all hosts of the job were reached
-  bool fits = false;                       ///< they have room for all its ranks
-  bool counts_moved = false;               ///< NCCL's RAS counted more launches in the second look
+  std::map<int, RankFacts> ranks;  ///< by rank; those that are not known have numbers
+  bool whole = true;               ///< all hosts of the job were reached
+  bool fits = false;               ///< they have room for all its ranks
+  bool counts_moved = false;       ///< NCCL's RAS counted more launches in the second look
   bool logs_grow = false;
   std::optional<Diagnosis> recorded;  ///< what PyTorch's Flight Recorder shows, by the judge of logs
   std::optional<Diagnosis> logged;    ///< what the logs' ends show

@@ -59,6 +59,7 @@ Looked behind_by_counts(const LookedJob& job) {
 
 /// What is known of the library that holds a rank up, if it is about this version and machine.
 std::string known_fault(const RankFacts& one) {
+  if (one.rule == nullptr) return {};
   const int version = one.process->nccl_version;
   const bool fits = one.rule->before == 0 || (version > 0 && version < one.rule->before);
   return fits && one.host->kernel.find(one.rule->machine) != std::string::npos ? one.rule->note : "";
@@ -203,16 +204,15 @@ std::optional<Symptom> find_late(const LookedJob& job) {
 std::optional<Symptom> find_all_inside(const LookedJob& job) {
   const std::size_t all = job.all.size();
   if (all == 0 || job.looks.logs_grow || !job.idle.empty()) return std::nullopt;
-  const Looked in_library = those_of(job.all, of_library),
-               full = those_of(job.all, [](const RankFacts&one) { return one.activity.kind == Kind::between; });
-  const Looked locked =
-      those_of(job.all, [](const RankFacts& one) { return one.activity.trouble.find("(GIL)") != std::string::npos; });
-  if (const Looked& held = locked.empty() ? in_library : locked; !held.empty()) {
+  const Looked held = those_of(job.all, of_library);
+  const Looked full = those_of(job.all, [](const RankFacts& one) { return one.activity.kind == Kind::between; });
+  if (!held.empty()) {
     Symptom symptom = about(Verdict::stuck_inside, held);
     if (held.size() == all) symptom.ranks.clear(), symptom.hosts.clear();
-    if (!locked.empty()) symptom.sentence += "; " + held.front()->activity.trouble;
-    if (locked.empty()) add_once(symptom.evidence, known_fault(*held.front()));
-    symptom.sentence += largest_of(those_of(job.waiting, [&](const RankFacts& one) { return !contains(held, &one); }));
+    const std::string& trouble = held.front()->activity.trouble;
+    symptom.sentence += (trouble.empty() ? "" : "; " + trouble) +
+                        largest_of(those_of(job.waiting, [&](const RankFacts& one) { return !of_library(one); }));
+    add_once(symptom.evidence, known_fault(*held.front()));
     add_evidence(held, "native stacks", symptom);
     return symptom;
   }

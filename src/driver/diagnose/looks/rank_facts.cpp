@@ -40,11 +40,6 @@ GpuState gpu_state(const HostLook& look, const LookProcess& process) {
   return state;
 }
 
-double cpu_of(const RankFacts& rank, const LookProcess& process) {
-  const double seconds = process.threads.empty() ? process.cpu_s : process.threads.front().cpu_s;
-  return std::max(seconds, 0.0) / std::max(rank.host->look_s, 1.0);
-}
-
 double share(const RankFacts& rank, double cpu_s) { return std::max(cpu_s, 0.0) / std::max(rank.host->look_s, 1.0); }
 
 /// The rule that its frames fit, Python's or native ones: those are nearer to what it waits for.
@@ -109,15 +104,15 @@ void look_for_work(RankFacts& rank) {
   const auto add = [&](bool is, std::string text) {
     if (is) proof.push_back(std::move(text));
   };
+  const auto grew = [&](std::int64_t nbytes, std::int64_t least, std::string_view what) {
+    if (nbytes >= least) proof.push_back(format_bytes(static_cast<std::uint64_t>(nbytes)).append(what));
+  };
   const bool polls = rank.rule != nullptr && rank.rule->workers;
   const double cpu = polls ? rank.cpu : std::max(rank.cpu, share(rank, p.cpu_s));
   add(works_itself && cpu >= kBusyCpu, fmt::format("{:.0f} % of a core", 100 * cpu));
-  add(p.bytes_written >= kBytes,
-      format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(p.bytes_written, 0))) + " written");
-  add(p.bytes_read >= kBytes,
-      format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(p.bytes_read, 0))) + " read");
-  add(works_itself && p.rss_growth >= kMemory,
-      format_bytes(static_cast<std::uint64_t>(std::max<std::int64_t>(p.rss_growth, 0))) + " more memory");
+  grew(p.bytes_written, kBytes, " written");
+  grew(p.bytes_read, kBytes, " read");
+  if (works_itself) grew(p.rss_growth, kMemory, " more memory");
   add(works_itself && rank.gpu == GpuState::works, "its GPU computes");
   for (const LookProcess* helper : rank.helpers) {
     const double used = share(rank, helper->cpu_s);
@@ -240,6 +235,7 @@ void decide(RankFacts& rank, ActivityFinder& finder) {
   if (activity.trouble.empty()) activity.trouble = mount_trouble(rank);
   if (activity.trouble.empty() && rank.rule != nullptr && rank.rule->workers) activity.trouble = worker_trouble(rank);
   if (activity.trouble.empty()) activity.trouble = lock_trouble(process, finder);
+  if (activity.trouble.find("(GIL)") != std::string::npos) activity.kind = Kind::library;
 }
 
 }  // namespace
@@ -275,7 +271,8 @@ std::vector<RankFacts> rank_facts(const HostLook& look, ActivityFinder& finder) 
     (process.role == LookProcess::Role::worker ? rank.workers : rank.helpers).push_back(&process);
   }
   for (RankFacts& rank : ranks) {
-    rank.cpu = cpu_of(rank, *rank.process);
+    const auto& threads = rank.process->threads;
+    rank.cpu = share(rank, threads.empty() ? rank.process->cpu_s : threads.front().cpu_s);
     rank.gpu = gpu_state(look, *rank.process);
     decide(rank, finder);
   }
