@@ -4,8 +4,10 @@
 
 #include "common/base/enum_words.h"
 #include "common/record/json_values.h"
+#include "common/watch/flight_record.h"
 #include "driver/diagnose/looks/judge_looks.h"
 #include "driver/rules/activity_rules.h"
+#include "temp_dir.h"
 #include "unit/triage_fixture.h"
 
 #include <catch2/catch.hpp>
@@ -54,6 +56,26 @@ TEST_CASE("A document is judged again as it was", "[triage]") {
     const std::string document = dump_json(triage_document(scenario.looks, judged));
     check(scenario, read_triage_document(document, "triage.json"));
   }
+}
+
+TEST_CASE("Ranks that keep a flight record are judged by it", "[triage]") {
+  const TempDir folder;
+  JobLook looks = read_scenarios("flights.yaml").front().looks;
+  for (int rank = 0; rank < 4; ++rank) {
+    FlightRecord record({"job7", "node0", rank, 4, "all_reduce_perf"}, folder.path());
+    const CalledOperation call{0, "all_reduce", rank == 2 ? 8U : 16U, "float", "sum", -1, 64, false};
+    record.begin_step(Phase::timed_loop, "timed loop", &call, 20, 30);
+    record.lanes()[0].count();
+    record.beat();
+    LookDump& dump = looks.hosts.front().dumps.emplace_back();
+    dump.path = record.path().string();
+    dump.rank = rank;
+    dump.base64 = base64(read_text(record.path()));
+  }
+  const JudgedLooks judged = judge_looks(looks);
+  INFO(looks_report(looks, judged));
+  CHECK(judged.finding.verdict == Verdict::arg_mismatch);
+  CHECK(judged.finding.ranks == std::vector<int>{2});
 }
 
 TEST_CASE("4096 ranks are judged within 1 GB, and so is their document", "[triage]") {

@@ -57,7 +57,6 @@ struct LookProcess {
   std::string user;     ///< name, or number
   std::string program;  ///< "python3.11"
   std::string command;  ///< its arguments or title, masked
-  std::string folder;   ///< its working directory
   Role role = Role::helper;
   std::string job;  ///< equal for all processes of one job on this host: "slurm 4242.0", "torchrun NAME", "pid 77"
 
@@ -76,10 +75,8 @@ struct LookProcess {
   std::string tracer_program;
   std::string wchan;  ///< of the main thread
   double cpu_s = -1;  ///< of all threads, between the looks
-  double lifetime_cpu_s = -1;
   int nthreads = 0;
   std::vector<LookThread> threads;  ///< the main one first, then those with a stack, a name or CPU time, 64 at most
-  bool catches_usr1 = false;        ///< has a handler for SIGUSR1, such as faulthandler's
 
   std::int64_t bytes_read = -1;  ///< between the looks, from files, pipes and sockets
   std::int64_t bytes_written = -1;
@@ -111,8 +108,7 @@ struct LookDump {
   std::int64_t pid = 0;  ///< of the rank whose variables name it
   int rank = -1;         ///< from the name
   double age_s = -1;
-  bool requested = false;  ///< by this look, with --flight-recorder
-  std::string base64;      ///< its bytes; empty: too large
+  std::string base64;  ///< its bytes; empty: too large
 };
 
 struct LookGpu {
@@ -124,8 +120,6 @@ struct LookGpu {
   double memory_percent = -1, memory_percent_before = -1;  ///< of the time that memory was read or written
   double power_w = -1, power_w_before = -1;
   double power_limit_w = -1;
-  double sm_mhz = -1;
-  std::int64_t memory_used = -1;  ///< [bytes]
   std::int64_t ecc_uncorrected = -1;
   std::vector<std::int64_t> pids;  ///< that compute there
 };
@@ -134,7 +128,6 @@ struct LookGpu {
 struct LookPort {
   std::string name;            ///< "eth0", "mlx5_3/1"
   std::string state;           ///< "up", "down", "4: ACTIVE"
-  std::string rate;            ///< "400 Gb/sec (4X NDR)"; empty: not known
   std::int64_t bytes_in = -1;  ///< between the looks
   std::int64_t bytes_out = -1;
 };
@@ -185,8 +178,6 @@ struct HostLook {
   double time_s = 0;   ///< of the first look, since the epoch
   double look_s = 0;   ///< between the looks
   double boot_s = 0;   ///< since the epoch
-  int cpus = 0;
-  std::string user;  ///< who looked
   std::vector<LookProcess> processes;
   std::vector<LookLog> logs;
   std::vector<LookDump> dumps;
@@ -233,19 +224,18 @@ void visit_fields(auto&& visit, LookSocket& s) {
 }
 void visit_fields(auto&& visit, LookProcess& p) {
   BUSBAR_ALL_FIELDS(visit, p, pid, inner_pid, parent, pid_namespace, net_namespace, start_s, user, program, command,
-                    folder, role, job, rank, rank_source, nranks, local_rank, restarts, master, environment,
-                    state_before, state, tracer_before, tracer, tracer_program, wchan, cpu_s, lifetime_cpu_s, nthreads,
-                    threads, catches_usr1, bytes_read, bytes_written, rss_bytes, rss_growth, open_files,
-                    open_files_limit, memlock_limit, sockets, libraries, nccl_version, gpus, stacks_missing);
+                    role, job, rank, rank_source, nranks, local_rank, restarts, master, environment, state_before,
+                    state, tracer_before, tracer, tracer_program, wchan, cpu_s, nthreads, threads, bytes_read,
+                    bytes_written, rss_bytes, rss_growth, open_files, open_files_limit, memlock_limit, sockets,
+                    libraries, nccl_version, gpus, stacks_missing);
 }
 void visit_fields(auto&& visit, LookLog& l) { BUSBAR_ALL_FIELDS(visit, l, path, pids, nbytes, growth, quiet_s, text); }
-void visit_fields(auto&& visit, LookDump& d) { BUSBAR_ALL_FIELDS(visit, d, path, pid, rank, age_s, requested, base64); }
+void visit_fields(auto&& visit, LookDump& d) { BUSBAR_ALL_FIELDS(visit, d, path, pid, rank, age_s, base64); }
 void visit_fields(auto&& visit, LookGpu& g) {
   BUSBAR_ALL_FIELDS(visit, g, index, name, bus_id, problem, busy_percent, busy_percent_before, memory_percent,
-                    memory_percent_before, power_w, power_w_before, power_limit_w, sm_mhz, memory_used, ecc_uncorrected,
-                    pids);
+                    memory_percent_before, power_w, power_w_before, power_limit_w, ecc_uncorrected, pids);
 }
-void visit_fields(auto&& visit, LookPort& p) { BUSBAR_ALL_FIELDS(visit, p, name, state, rate, bytes_in, bytes_out); }
+void visit_fields(auto&& visit, LookPort& p) { BUSBAR_ALL_FIELDS(visit, p, name, state, bytes_in, bytes_out); }
 void visit_fields(auto&& visit, LookCounter& c) { BUSBAR_ALL_FIELDS(visit, c, name, value, growth); }
 void visit_fields(auto&& visit, LookGroup& g) {
   BUSBAR_ALL_FIELDS(visit, g, path, limit, used, oom_kills, oom_kills_growth, throttled_ms);
@@ -254,8 +244,8 @@ void visit_fields(auto&& visit, LookBlocked& b) { BUSBAR_ALL_FIELDS(visit, b, pi
 void visit_fields(auto&& visit, LookRas& r) { BUSBAR_ALL_FIELDS(visit, r, why_not, first, second); }
 void visit_fields(auto&& visit, LookCollector& c) { BUSBAR_ALL_FIELDS(visit, c, name, outcome, why, allow); }
 void visit_fields(auto&& visit, HostLook& h) {
-  BUSBAR_ALL_FIELDS(visit, h, host, kernel, time_s, look_s, boot_s, cpus, user, processes, logs, dumps, gpus, ports,
-                    counters, groups, oom_kills, kernel_log, blocked, ras, collectors);
+  BUSBAR_ALL_FIELDS(visit, h, host, kernel, time_s, look_s, boot_s, processes, logs, dumps, gpus, ports, counters,
+                    groups, oom_kills, kernel_log, blocked, ras, collectors);
 }
 void visit_fields(auto&& visit, LookSilence& s) { BUSBAR_ALL_FIELDS(visit, s, host, kind, why); }
 void visit_fields(auto&& visit, JobLook& j) {

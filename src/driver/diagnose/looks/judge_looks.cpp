@@ -87,7 +87,8 @@ JudgedLooks judge_looks(const JobLook& looks) {
   const Check healthy{[&](const JobSnapshot&) { return find_healthy(job); }};
   const bool moves = healthy.find(snapshot).has_value();
   JudgedLooks judged;
-  judged.finding = judge_by(snapshot, moves ? std::vector{healthy} : checks_of(job));
+  const bool own = all.evidence.occasion == HangEvidence::Occasion::files;
+  judged.finding = own ? judge(all.evidence) : judge_by(snapshot, moves ? std::vector{healthy} : checks_of(job));
   // Numbers that stand for ranks that are not known mean nothing to people.
   std::erase_if(judged.finding.ranks, [](int rank) { return !is_named(rank); });
   for (std::string& line : not_read(looks)) judged.finding.missing.push_back(std::move(line));

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
@@ -214,6 +215,23 @@ void add_silent(const JobLook& looks, LookEvidence& all) {
   }
 }
 
+/// A rank with a record needs no activity: then the watchdog's judge knows all that the watchdog itself would.
+void add_flights(const JobLook& looks, HangEvidence& evidence) {
+  std::map<int, FlightState> flights = flights_in(looks);
+  for (HostEvidence& host : evidence.hosts) {
+    for (RankEvidence& rank : host.ranks) {
+      const auto flight = flights.find(rank.flight.rank);
+      if (flight == flights.end()) continue;
+      const double idle_s = evidence.occasion == HangEvidence::Occasion::files ? evidence.idle_s : HUGE_VAL;
+      evidence.occasion = HangEvidence::Occasion::files;
+      evidence.idle_s = std::min(idle_s, flight->second.idle_s);
+      evidence.limit_s = std::max(evidence.limit_s, flight->second.limit_s);
+      rank.flight = std::move(flight->second);
+      rank.activity.reset();
+    }
+  }
+}
+
 }  // namespace
 
 LookEvidence evidence_of_looks(const JobLook& looks) {
@@ -246,6 +264,7 @@ LookEvidence evidence_of_looks(const JobLook& looks) {
     const auto host = std::ranges::find(evidence.hosts, facts.host->host, &HostEvidence::host);
     host->ranks.push_back(rank_evidence(facts, rank, nranks));
   }
+  add_flights(looks, evidence);
   evidence.nprocs = nranks;
   if (looks.expected_hosts == 0) all.whole = looks.silent.empty() && static_cast<int>(all.ranks.size()) >= nranks;
   evidence.host_of_rank = places(all, nranks);

@@ -27,6 +27,9 @@ struct LookEvidence {
 
 LookEvidence evidence_of_looks(const JobLook& looks);
 
+/// The records that busbar's own programs keep of their ranks.
+std::map<int, FlightState> flights_in(const JobLook& looks);
+
 /// What `busbar diagnose` finds in the dumps or the logs of looks.
 std::optional<Diagnosis> diagnose_dumps(const JobLook& looks);
 std::optional<Diagnosis> diagnose_logs(const JobLook& looks);

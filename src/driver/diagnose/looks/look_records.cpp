@@ -1,12 +1,16 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "driver/readers/call_records.h"
+#include "common/watch/flight_record.h"
 #include "driver/diagnose/diagnose_inputs.h"
 #include "driver/diagnose/looks/look_evidence.h"
+#include "driver/readers/call_records.h"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <filesystem>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace busbar {
@@ -52,14 +56,36 @@ bool is_of_job(const HostLook& host, const LookDump& dump) {
   return dump.age_s < 0 || started_s <= 0 || host.time_s - dump.age_s >= started_s;
 }
 
+bool is_flight(const LookDump& dump) {
+  return std::filesystem::path(dump.path).filename().string().starts_with("busbar.");
+}
+
 }  // namespace
+
+std::map<int, FlightState> flights_in(const JobLook& looks) {
+  std::map<int, FlightState> flights;
+  for (const HostLook& host : looks.hosts) {
+    for (const LookDump& dump : host.dumps) {
+      if (!is_flight(dump)) continue;
+      const std::string text = from_base64(dump.base64);
+      const auto bytes = std::as_bytes(std::span(text));
+      auto flight = parse_flight(bytes, 0);  // from the start of its clock, ages are times below 0
+      if (!flight) continue;
+      const double silent_s = host.time_s + host.look_s - static_cast<double>(flight->beat_unix_s);
+      const double now_s = std::clamp(silent_s, 0.0, 1e6) - flight->heartbeat_age_s;
+      flight = parse_flight(bytes, std::llround(now_s * 1e9));
+      if (flight && flight->rank >= 0 && is_named(flight->rank)) flights.emplace(flight->rank, std::move(*flight));
+    }
+  }
+  return flights;
+}
 
 std::optional<Diagnosis> diagnose_dumps(const JobLook& looks) {
   JobBook book;
   std::vector<LogFile> files;
   for (const HostLook& host : looks.hosts) {
     for (const LookDump& dump : host.dumps) {
-      if (dump.base64.empty() || !is_of_job(host, dump)) continue;
+      if (dump.base64.empty() || is_flight(dump) || !is_of_job(host, dump)) continue;
       LogFile& file = files.emplace_back();
       file.path = dump.path;
       try {
