@@ -97,14 +97,14 @@ class KinetoReader {
       case KinetoCategory::kernel:
         return take_kernel(event);
       case KinetoCategory::copy:
-        add_interval(Activity::copying, event);
+        add_interval(SpanKind::copying, event);
         return;
       default:
         return;
     }
   }
 
-  void add_interval(Activity activity, const KinetoEvent& event) {
+  void add_interval(SpanKind activity, const KinetoEvent& event) {
     timeline_.add(activity, event.begin_ns, event.time_ns, event.external_id);
     if (!timeline_.is_full()) return;
     // Markers come before kernels, because Kineto writes the CPU's events first. Without any, all is one window.
@@ -121,7 +121,7 @@ class KinetoReader {
       communicates_.emplace(event.name, communicates);
     (communicates ? has_communication_ : has_compute_) = true;
     if (event.device >= 0 && devices_.size() < 64) devices_.insert(event.device);
-    add_interval(communicates ? Activity::communicating : Activity::computing, event);
+    add_interval(communicates ? SpanKind::communicating : SpanKind::computing, event);
   }
 
   void take_op(KinetoEvent& event) {
@@ -142,7 +142,7 @@ class KinetoReader {
 
   void take_input(const KinetoEvent& event) {
     has_input_ = true;
-    timeline_.add(Activity::input, event.begin_ns, event.time_ns);
+    timeline_.add(SpanKind::input, event.begin_ns, event.time_ns);
   }
 
   /// A call, with its arguments since PyTorch 2.2.

@@ -5,14 +5,14 @@
 
 namespace busbar {
 
-void Timeline::add(Activity activity, std::int64_t begin_ns, std::int64_t time_ns, std::int64_t id) {
+void Timeline::add(SpanKind activity, std::int64_t begin_ns, std::int64_t time_ns, std::int64_t id) {
   if (time_ns <= 0) return;
   Span span{begin_ns, begin_ns + time_ns, 0, activity};
-  if (activity == Activity::communicating) {
+  if (activity == SpanKind::communicating) {
     span.kernel = static_cast<std::uint32_t>(kernels_.size());
     kernels_.push_back({id, begin_ns, time_ns, 0});
   }
-  if (activity != Activity::input) {
+  if (activity != SpanKind::input) {
     extent_.begin_ns = std::min(extent_.begin_ns, span.begin_ns);
     extent_.end_ns = std::max(extent_.end_ns, span.end_ns);
   }
@@ -64,7 +64,7 @@ void Timeline::sweep(const std::vector<StepWindow>& windows, std::int64_t until_
     const Span& span = spans_[edge.span];
     auto& count = active_[static_cast<std::size_t>(span.activity)];
     count += edge.opens ? 1 : -1;
-    if (span.activity != Activity::communicating) continue;
+    if (span.activity != SpanKind::communicating) continue;
     if (edge.opens) {
       active_kernels_.push_back(span.kernel);
     } else {
@@ -77,10 +77,10 @@ void Timeline::sweep(const std::vector<StepWindow>& windows, std::int64_t until_
 }
 
 void Timeline::accrue(const std::vector<StepWindow>& windows, std::int64_t from_ns, std::int64_t to_ns) {
-  const auto is = [&](Activity activity) { return active_[static_cast<std::size_t>(activity)] > 0; };
-  const bool computing = is(Activity::computing), communicating = is(Activity::communicating);
-  const bool copying = is(Activity::copying), busy = computing || communicating || copying;
-  if (!busy && !is(Activity::input)) return;
+  const auto is = [&](SpanKind activity) { return active_[static_cast<std::size_t>(activity)] > 0; };
+  const bool computing = is(SpanKind::computing), communicating = is(SpanKind::communicating);
+  const bool copying = is(SpanKind::copying), busy = computing || communicating || copying;
+  if (!busy && !is(SpanKind::input)) return;
   if (communicating && !computing) {
     for (const std::uint32_t kernel : active_kernels_) kernels_[kernel].exposed_ns += to_ns - from_ns;
   }

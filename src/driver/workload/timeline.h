@@ -10,7 +10,7 @@
 namespace busbar {
 
 /// What a GPU does, or the program for it.
-enum class Activity : std::uint8_t { computing, communicating, copying, input };
+enum class SpanKind : std::uint8_t { computing, communicating, copying, input };
 
 /// A step's time: from `begin_ns` up to and without `end_ns`. Windows do not overlap and are in order.
 struct StepWindow {
@@ -41,7 +41,7 @@ class Timeline {
   explicit Timeline(std::size_t most_spans = std::size_t{1} << 20) : most_spans_(most_spans) {}
 
   /// An interval; one that does not last is ignored. `id`: of communication.
-  void add(Activity activity, std::int64_t begin_ns, std::int64_t time_ns, std::int64_t id = -1);
+  void add(SpanKind activity, std::int64_t begin_ns, std::int64_t time_ns, std::int64_t id = -1);
 
   /// Whether so many are held that fold() should be called.
   bool is_full() const { return spans_.size() >= most_spans_; }
@@ -68,7 +68,7 @@ class Timeline {
   struct Span {
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint32_t kernel = 0;  ///< of kernels_, if it communicates
-    Activity activity = Activity::computing;
+    SpanKind activity = SpanKind::computing;
   };
 
   void sweep(const std::vector<StepWindow>& windows, std::int64_t until_ns);

@@ -12,7 +12,6 @@
 #include "common/record/json_fields.h"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <cmath>
 #include <list>
