@@ -31,7 +31,7 @@ endif()
 # pads it with ':', and the loader reads an empty element as the working directory.
 set_target_properties(${busbar_perf_targets} busbar busbar_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON
                                                                             BUILD_WITH_INSTALL_RPATH ON)
-install(TARGETS ${busbar_perf_targets} busbar busbar_ranks RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS ${busbar_perf_targets} busbar busbar_ranks busbar_look_program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(TARGETS busbar_tuner LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 if(BUSBAR_HAVE_GLOO)
   set_target_properties(busbar_gloo PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)

@@ -10,7 +10,7 @@ README_LINES = 250
 # Options of other programs, which no source of ours declares.
 FOREIGN = {
     "--host", "--hostfile", "--mca", "--oversubscribe", "--allow-run-as-root", "--map-by", "--bind-to",  # mpirun
-    "--mpi", "--ntasks-per-node",                                               # srun
+    "--mpi", "--ntasks-per-node", "--overlap",                                          # srun
     "--args",                                                                   # gdb
     "--collect-atstart", "--tool", "--toggle-collect",                          # valgrind
     "--enable-yield",                                                           # MPICH's configure

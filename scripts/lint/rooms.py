@@ -21,7 +21,7 @@ DOORS = {
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",
     r"openssl/.*": r"src/common/watch/hmac\.cpp$",
     r"nlohmann/json_fwd\.hpp": r"src/common/record/json_values\.h$",
-    r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|evidence|watch)|driver/[a-z]+|programs/comm)/.*\.cpp$|src/common/record/json_fields\.h$|test/",
+    r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|evidence|watch)|driver/[a-z]+|programs/comm|look)/.*\.cpp$|src/common/record/json_fields\.h$|test/",
     r"common/record/json_fields\.h": r".*\.cpp$",  # it brings all of the library
     r"hwloc(/.*|\.h)": r"src/common/(machine|processes)/.*\.cpp$|test/",
 }

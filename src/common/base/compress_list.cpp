@@ -1,5 +1,6 @@
 #include "common/base/compress_list.h"
 
+#include "common/base/error.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
 
@@ -98,5 +99,72 @@ std::string compress_ranks(const RankList& ranks) {
 }
 
 std::string compress_ranks(std::span<const int> ranks) { return compress_ranks(RankList(ranks)); }
+
+namespace {
+
+constexpr std::size_t kMostHosts = 65536;
+
+[[noreturn]] void fail_hosts(std::string_view list, std::string_view why) {
+  throw_bad_config(fmt::format("{}: {}; write host lists as node[1-8],login", in_quotes(list), why));
+}
+
+/// "01-04,7" as "01", "02", "03", "04", "7".
+std::vector<std::string> numbers_between(std::string_view text, std::string_view list) {
+  std::vector<std::string> numbers;
+  for (const std::string_view part : split_list(text)) {
+    const std::size_t dash = part.find('-');
+    const std::string_view low = part.substr(0, dash);
+    const std::string_view high = dash == kNotFound ? low : part.substr(dash + 1);
+    const auto first = number_of<std::uint32_t>(low), last = number_of<std::uint32_t>(high);
+    if (!first || !last || *last < *first) fail_hosts(list, fmt::format("{} is no range", in_quotes(part)));
+    if (*last - *first >= kMostHosts - numbers.size()) fail_hosts(list, "too many hosts");
+    for (std::uint64_t number = *first; number <= *last; ++number) {
+      numbers.push_back(fmt::format("{:0{}}", number, low.size()));
+    }
+  }
+  return numbers;
+}
+
+/// The hosts of one name, with any number of brackets.
+void expand_name(std::string_view name, std::string_view list, std::vector<std::string>& hosts) {
+  std::vector<std::string> made{""};
+  while (!name.empty()) {
+    const std::size_t open = std::min(name.find('['), name.size());
+    for (std::string& one : made) one += name.substr(0, open);
+    name.remove_prefix(open);
+    if (name.empty()) break;
+    const std::size_t close = name.find(']');
+    if (close == kNotFound) fail_hosts(list, "a bracket is not closed");
+    const std::vector<std::string> numbers = numbers_between(name.substr(1, close - 1), list);
+    if (made.size() * numbers.size() > kMostHosts) fail_hosts(list, "too many hosts");
+    std::vector<std::string> longer;
+    for (const std::string& one : made) {
+      for (const std::string& number : numbers) longer.push_back(one + number);
+    }
+    made = std::move(longer);
+    name.remove_prefix(close + 1);
+  }
+  if (hosts.size() + made.size() > kMostHosts) fail_hosts(list, "too many hosts");
+  for (std::string& one : made) {
+    if (!one.empty()) hosts.push_back(std::move(one));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> expand_hosts(std::string_view list) {
+  std::vector<std::string> hosts;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t i = 0; i <= list.size(); ++i) {
+    if (i < list.size() && list[i] == '[') ++depth;
+    if (i < list.size() && list[i] == ']') --depth;
+    if (i < list.size() && (depth > 0 || (list[i] != ',' && list[i] != ' ' && list[i] != '\n' && list[i] != '\t')))
+      continue;
+    expand_name(list.substr(begin, i - begin), list, hosts);
+    begin = i + 1;
+  }
+  return hosts;
+}
 
 }  // namespace busbar

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -50,6 +51,10 @@ RankList missing_ranks(std::span<const int> ascending, int nranks);
 
 /// Host names, compressed: "node[3,7-9],login". Names without numbers stay as they are. Pure.
 std::string compress_hosts(const std::vector<std::string>& hosts);
+
+/// The hosts of such a list, as Slurm writes and people type it: "node[3,7-9],gpu[01-04]-ib". Throws Error(bad_config):
+/// an open bracket, a range that is none, or more than 65536 hosts.
+std::vector<std::string> expand_hosts(std::string_view list);
 
 /// "0-12,14,15": how lists of ranks are written.
 std::string compress_ranks(const RankList& ranks);

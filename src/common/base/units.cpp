@@ -104,7 +104,7 @@ double parse_duration(std::string_view text) {
     std::string_view name;
     double seconds;
   };
-  static constexpr Unit kUnits[] = {{"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"s", 1}, {"h", 3600}};
+  static constexpr Unit kUnits[] = {{"ms", 1e-3}, {"us", 1e-6}, {"min", 60}, {"m", 60}, {"s", 1}, {"h", 3600}};
   constexpr double kMost = 30 * 86400;
   double scale = 1;
   std::string_view digits = text;

@@ -15,10 +15,10 @@ struct Membership {
   std::string path;
 };
 
-/// Lines of /proc/self/cgroup are "id:controllers:path"; the unified hierarchy's has no controllers (cgroups(7)).
-Membership find_membership(const Probe& probe, std::string_view controller) {
+/// Lines of /proc/PID/cgroup are "id:controllers:path"; the unified hierarchy's has no controllers (cgroups(7)).
+Membership find_membership(const Probe& probe, std::string_view controller, const std::string& process) {
   Membership unified;
-  for (const std::string_view line : probe.lines("/proc/self/cgroup")) {
+  for (const std::string_view line : probe.lines("/proc/" + process + "/cgroup")) {
     const std::size_t first = line.find(':');
     const std::size_t second = line.find(':', first + 1);
     if (first == kNotFound || second == kNotFound) continue;
@@ -50,8 +50,8 @@ std::optional<Mount> find_mount(const Probe& probe, int version, std::string_vie
 
 }  // namespace
 
-CgroupDirs cgroup_dirs(std::string_view controller, const Probe& probe) {
-  const Membership member = find_membership(probe, controller);
+CgroupDirs cgroup_dirs(std::string_view controller, const Probe& probe, const std::string& process) {
+  const Membership member = find_membership(probe, controller, process);
   if (member.version == 0) return {};
   const std::optional<Mount> mount = find_mount(probe, member.version, controller);
   if (!mount) return {};

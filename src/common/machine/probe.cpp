@@ -107,13 +107,17 @@ std::vector<std::string> Probe::list(const std::string& path) const {
   return at ? recorded->list(*at) : std::vector<std::string>();
 }
 
-std::optional<std::string> Probe::link_name(const std::string& path) const {
+std::optional<std::string> Probe::link_text(const std::string& path) const {
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
   const std::optional<std::string> inside = resolve(folder);
   if (!inside) return std::nullopt;
   const std::string at = (*inside == "/" ? "" : *inside) + path.substr(slash);
-  const auto target = recorded ? recorded->at(at).link : link_target((root == "/" ? "" : root) + at);
+  return recorded ? recorded->at(at).link : link_target((root == "/" ? "" : root) + at);
+}
+
+std::optional<std::string> Probe::link_name(const std::string& path) const {
+  const auto target = link_text(path);
   if (!target) return std::nullopt;
   return target->substr(target->rfind('/') + 1);  // npos + 1 is 0
 }

@@ -53,6 +53,8 @@ struct Probe {
   std::vector<std::string> lines(const std::string& path) const;
   /// Names in a folder, sorted; empty if there is none.
   std::vector<std::string> list(const std::string& path) const;
+  /// A link's target as the kernel writes it ("socket:[4242]"), which is not touched; nullopt if it is no link.
+  std::optional<std::string> link_text(const std::string& path) const;
   /// The last component of a link's target; nullopt if it is no link.
   std::optional<std::string> link_name(const std::string& path) const;
   /// The path with all links followed, as seen below the root; nullopt if it does not exist. For the PCI tree.

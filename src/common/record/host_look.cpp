@@ -6,10 +6,10 @@
 
 namespace busbar {
 
-Json look_document(const HostLook& look) {
+std::string look_document(const HostLook& look) {
   Json document = envelope_json({"look", local_timestamp(), {look.host}, {}});
   document["look"] = fields_json(look);
-  return document;
+  return dump_json(document);
 }
 
 Json looks_json(const JobLook& looks) { return fields_json(looks); }

@@ -252,8 +252,8 @@ void visit_fields(auto&& visit, JobLook& j) {
   BUSBAR_ALL_FIELDS(visit, j, how, expected_hosts, hosts, silent, scheduler);
 }
 
-/// The document `look` of one host, and the evidence of a job as a member of a document.
-Json look_document(const HostLook& look);
+/// The document `look` of one host on one line, and the looks at a job as a member of a document.
+std::string look_document(const HostLook& look);
 Json looks_json(const JobLook& looks);
 
 /// Reads look_document's. Throws Error(bad_config) that names the file.

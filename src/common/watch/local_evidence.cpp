@@ -7,8 +7,8 @@
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/memory.h"
+#include "common/machine/tcp_table.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/resource.h>
@@ -51,26 +51,6 @@ std::optional<Stat> parse_stat(const std::string& text) {
   constexpr std::size_t kStart = 22 - 3;  // the state is field 3
   const auto start = fields.size() > kStart ? leading_number<std::uint64_t>(fields[kStart]) : std::nullopt;
   return start ? std::optional(Stat{fields[0][0], *start}) : std::nullopt;
-}
-
-/// "0700C6C6:1F90": 32-bit words in the host's byte order. nullopt if it is not an address.
-std::optional<std::string> address_of(std::string_view text) {
-  constexpr std::size_t kWord = 8;  // hexadecimal digits
-  const std::string_view digits = text.substr(0, text.find(':'));
-  if (digits.size() != kWord && digits.size() != 4 * kWord) return std::nullopt;
-  std::array<std::uint32_t, 4> words{};
-  for (std::size_t w = 0; w < digits.size() / kWord; ++w) {
-    const auto word = number_of<std::uint32_t>(digits.substr(w * kWord, kWord), 16);
-    if (!word) return std::nullopt;
-    words[w] = *word;
-  }
-  std::array<char, INET6_ADDRSTRLEN> name{};
-  // IPv4 mapped into IPv6.
-  const bool mapped = digits.size() > kWord && words[0] == 0 && words[1] == 0 && words[2] == htonl(0xffff);
-  const bool is_v4 = digits.size() == kWord || mapped;
-  const void* bytes = mapped ? &words[3] : &words[0];
-  if (inet_ntop(is_v4 ? AF_INET : AF_INET6, bytes, name.data(), name.size()) == nullptr) return std::nullopt;
-  return std::string(name.data());
 }
 
 }  // namespace
@@ -116,19 +96,11 @@ ProcessState process_state(const FlightState& flight, const fs::path& root) {
 }
 
 std::vector<TcpConnection> parse_established(std::string_view text) {
-  constexpr std::uint32_t kAgain = 2;  // the kernel waits 0.2 s, then twice as long each time: at least 0.6 s
+  constexpr int kAgain = 2;  // the kernel waits 0.2 s, then twice as long each time: at least 0.6 s
   std::vector<TcpConnection> established;
-  for (const std::string_view line : split_text(text, '\n')) {
-    // Slot, local address, remote address, state, queues, timer, retransmissions, owner, timeout, inode.
-    const std::vector<std::string_view> fields = words_of(line);
-    if (fields.size() < 10 || fields[3] != "01") continue;
-    const auto waiting = number_of<std::uint32_t>(fields[4].substr(0, fields[4].find(':')), 16);
-    const auto times = number_of<std::uint32_t>(fields[6], 16);
-    const auto of = number_of<std::uint32_t>(fields[7]);
-    const auto address = address_of(fields[2]);
-    const auto inode = leading_number<std::uint64_t>(fields[9]);
-    if (!waiting || !times || !of || !address || !inode) continue;
-    established.push_back({*address, *waiting > 0 && *times >= kAgain, *of, *inode});
+  for (const TcpSocket& one : parse_tcp_table(text)) {
+    if (one.state != TcpState::established) continue;
+    established.push_back({one.remote, one.unsent > 0 && one.retransmits >= kAgain, one.uid, one.inode});
   }
   return established;
 }

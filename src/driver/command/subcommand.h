@@ -30,6 +30,7 @@ int run_history(int argc, char** argv);
 int run_merge(int argc, char** argv);
 int run_repeat(int argc, char** argv);
 int run_report(int argc, char** argv);
+int run_triage(int argc, char** argv);
 int run_workload(int argc, char** argv);
 /// This node, or what other nodes wrote. In a job it becomes busbar-ranks, unless --local or --merge asks for no ranks.
 int run_doctor(int argc, char** argv);

@@ -80,6 +80,7 @@ std::span<const Subcommand> all_subcommands() {
                  &run_merge},
       Subcommand{"repeat", "launch a benchmark several times: one number for a paper or a ticket", &run_repeat},
       Subcommand{"report", "show result files in one HTML file with charts", &run_report},
+      Subcommand{"triage", "find out from outside why a running job stands still, whatever program it is", &run_triage},
       Subcommand{"workload", "find out what a job communicates, and if that bounds it, from its traces", &run_workload},
   };
   return kSubcommands;

@@ -1,0 +1,315 @@
+#include "common/base/error.h"
+#include "common/base/options.h"
+#include "common/base/read_file.h"
+#include "common/base/say.h"
+#include "common/base/text.h"
+#include "common/base/units.h"
+#include "common/job/before_session.h"
+#include "common/output/report_file.h"
+#include "common/output/table.h"
+#include "common/processes/child.h"
+#include "common/record/envelope.h"
+#include "common/record/finding.h"
+#include "common/watch/ras_answer.h"
+#include "driver/command/subcommand.h"
+#include "driver/diagnose/looks/judge_looks.h"
+#include "driver/launch/launching.h"
+#include "driver/triage/choose_job.h"
+#include "driver/triage/schedulers.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+struct TriageOptions {
+  bool help = false;
+  bool local = false;
+  bool merge = false;
+  std::string hosts;
+  std::string agent;  ///< instead of ssh
+  std::string slurm;
+  bool kube = false;
+  std::string name_space = "default";
+  std::string selector;
+  std::string container;
+  std::string job;
+  double watch_s = 0;  ///< 0: once
+  LookRequest request;
+  std::vector<std::string> files;
+  std::string output_file;  ///< -J
+};
+
+double parse_seconds_between(std::string_view text, double least, double most) {
+  const double seconds = parse_duration(text);
+  if (!(seconds >= least && seconds <= most)) {
+    throw_bad_config(fmt::format("{} is not between {} s and {} s", in_quotes(text), least, most));
+  }
+  return seconds;
+}
+
+std::vector<OwnOption> own_options(TriageOptions& o) {
+  using Text = std::string_view;
+  LookRequest& r = o.request;
+  return {
+      {"slurm", "JOB", "a job of Slurm: a step of its own (srun --overlap) on every node, ssh where Slurm starts none",
+       into(o.slurm)},
+      {"hosts", "LIST", "over ssh: node[1-8],login, or a file with one host per line", into(o.hosts)},
+      {"agent", "COMMAND", "with --hosts or --slurm: instead of ssh; gets the host's name and a command line",
+       into(o.agent)},
+      {"kube", "", "pods of Kubernetes, with -n and -l: kubectl exec into each", [&](Text) { o.kube = true; }},
+      {"namespace", "NAME", "with --kube (default: default)", into(o.name_space), 'n'},
+      {"selector", "LABEL", "with --kube: the label of the job's pods, such as job=llm", into(o.selector), 'l'},
+      {"container", "NAME", "with --kube: of each pod (default: its first)", into(o.container)},
+      {"local", "", "this host alone; -J FILE keeps it for --merge", [&](Text) { o.local = true; }},
+      {"merge", "", "judge FILE.json ... that --local -J wrote on the hosts of a job", [&](Text) { o.merge = true; }},
+      {"match", "TEXT", "only processes whose command has this text, and what they started", into(r.pattern)},
+      {"job", "NAME", "this one of several jobs, by its name or a part of it", into(o.job)},
+      {"watch", "INTERVAL", "look again every INTERVAL (30s, 5m), and report when the job stands still",
+       [&](Text t) { o.watch_s = parse_seconds_between(t, 1, 86400); }},
+      {"apart", "TIME", "between the two looks (default: 5s)",
+       [&](Text t) { r.apart_s = parse_seconds_between(t, 0.5, 60); }},
+      {"limit", "TIME", "for a host's look; what blocks longer is reported as such (default: 60s)",
+       [&](Text t) { r.limit_s = parse_seconds_between(t, 5, 3600); }},
+      {"stacks", "KIND",
+       "native: also native stacks: STOPS each rank for up to seconds, and its system calls may return EINTR",
+       [&](Text t) {
+         if (t != "native") throw_bad_config(fmt::format("{} is none of: native", in_quotes(t)));
+         r.native_stacks = true;
+       }},
+      {"flight-recorder", "",
+       "ask PyTorch's Flight Recorder for dumps: each rank WRITES a file, and may import modules for seconds",
+       [&](Text) { r.flight_recorder = true; }},
+  };
+}
+
+void check(const TriageOptions& o) {
+  const int places =
+      (o.local ? 1 : 0) + (o.merge ? 1 : 0) + (o.kube ? 1 : 0) + (o.hosts.empty() ? 0 : 1) + (o.slurm.empty() ? 0 : 1);
+  if (places != 1) {
+    throw_bad_config(
+        "which job? Give one of --slurm JOB, --hosts LIST, --kube -n NAMESPACE -l LABEL, --local, --merge "
+        "FILE.json ...");
+  }
+  if (o.merge && o.files.empty()) {
+    throw_bad_config("--merge what? Give the files that `busbar triage --local -J FILE.json` wrote");
+  }
+  if (!o.merge && !o.files.empty()) {
+    throw_bad_config(fmt::format("{} has no meaning in triage; files are joined with --merge", in_quotes(o.files[0])));
+  }
+  if (o.kube && o.selector.empty()) throw_bad_config("--kube needs -l LABEL, which names the pods of the job");
+  if (!o.kube && !o.selector.empty()) throw_bad_config("-l goes with --kube");
+  if (!o.agent.empty() && o.hosts.empty() && o.slurm.empty()) throw_bad_config("--agent goes with --hosts or --slurm");
+  if (o.merge && o.watch_s > 0) throw_bad_config("--watch looks at a job, and --merge at files: either one");
+}
+
+TriageOptions read_options(int argc, char** argv) {
+  TriageOptions options;
+  CommandLine line = scan_arguments(argc, argv, own_options(options));
+  options.files = std::move(line.words);
+  options.help = line.asks_help();
+  options.output_file = only_output_file(line, "triage");
+  options.request.slurm_job = options.slurm;
+  if (!options.help) check(options);
+  return options;
+}
+
+std::string triage_help() {
+  TriageOptions unused;
+  return help_of("triage", own_options(unused));
+}
+
+void add(JobLook& looks, JobLook more) {
+  std::ranges::move(more.hosts, std::back_inserter(looks.hosts));
+  std::ranges::move(more.silent, std::back_inserter(looks.silent));
+}
+
+bool has_ranks(const JobLook& looks) {
+  return std::ranges::any_of(looks.hosts, [](const HostLook& host) {
+    return std::ranges::any_of(host.processes, [](const auto& p) { return p.role == LookProcess::Role::rank; });
+  });
+}
+
+/// Nodes on which Slurm starts no step, tried over ssh: a prolog or a full table of steps may refuse srun.
+void try_ssh(JobLook& looks, const TriageOptions& options) {
+  std::vector<HostTarget> again;
+  for (const LookSilence& silent : looks.silent) {
+    if (silent.kind != LookSilence::Kind::unresolved) {
+      again.push_back(ssh_target(silent.host, split_command(options.agent)));
+    }
+  }
+  if (again.empty()) return;
+  JobLook by_ssh = reach_hosts(again, options.request);
+  for (HostLook& host : by_ssh.hosts) {
+    const auto at =
+        std::ranges::find_if(looks.silent, [&](const auto& one) { return names_same(one.host, host.host); });
+    if (at == looks.silent.end()) continue;
+    looks.scheduler.push_back(fmt::format("srun on {}: {}; it was reached over ssh", at->host, at->why));
+    looks.silent.erase(at);
+    looks.hosts.push_back(std::move(host));
+  }
+}
+
+JobLook look_by_schedule(ScheduledJob job, const LookRequest& request) {
+  JobLook looks = reach_hosts(job.targets, request);
+  std::ranges::move(job.silent, std::back_inserter(looks.silent));
+  looks.scheduler = std::move(job.remarks);
+  looks.expected_hosts = job.expected_hosts;
+  return looks;
+}
+
+/// Where the job is expected, the absence of its processes is evidence; elsewhere the options fit nothing.
+JobLook look_once(const TriageOptions& options) {
+  JobLook looks;
+  if (!options.slurm.empty()) {
+    looks = look_by_schedule(slurm_targets(options.slurm), options.request);
+    try_ssh(looks, options);
+    looks.how = "slurm " + options.slurm;
+  } else if (options.kube) {
+    looks = look_by_schedule(kube_targets(options.name_space, options.selector, options.container), options.request);
+    looks.how = fmt::format("kube {} {}", options.name_space, options.selector);
+  } else if (!options.hosts.empty()) {
+    std::vector<HostTarget> targets;
+    for (const std::string& host : listed_hosts(options.hosts)) {
+      targets.push_back(ssh_target(host, split_command(options.agent)));
+    }
+    looks = reach_hosts(targets, options.request);
+    looks.how = "hosts";
+  } else {
+    looks = reach_hosts({{"this host", {}, false}}, options.request);
+    looks.how = "local";
+  }
+  return looks;
+}
+
+/// Two pods of one host, or two files of it, are two looks; the newest of one host's processes counts.
+JobLook merged(const std::vector<std::string>& files) {
+  JobLook looks;
+  looks.how = "merge";
+  for (const std::string& file : files) {
+    const std::string text = read_file(file, "a look");
+    JobLook more;
+    if (document_of(parse_json(text, file), file) == "look") {
+      more.hosts.push_back(read_look(text, file));
+    } else {
+      more = read_triage_document(text, file);
+    }
+    std::erase_if(more.hosts, [&](const HostLook& host) {
+      const auto known = std::ranges::find(looks.hosts, host.host, &HostLook::host);
+      if (known == looks.hosts.end()) return false;
+      say("{} is in several files; the newest counts", printable(host.host));
+      if (known->time_s < host.time_s) *known = host;
+      return true;
+    });
+    looks.expected_hosts += more.expected_hosts;
+    add(looks, std::move(more));
+  }
+  return looks;
+}
+
+/// Says why there is nothing to judge, if so.
+void require_job(const JobLook& looks, const TriageOptions& options) {
+  const bool expected = !options.slurm.empty() || options.kube;
+  if (looks.hosts.empty()) {
+    std::string why =
+        looks.silent.empty() ? "no host" : fmt::format("{}: {}", looks.silent[0].host, looks.silent[0].why);
+    if (looks.silent.size() > 1) why += fmt::format(" ({} more)", looks.silent.size() - 1);
+    const bool unknown_name = !looks.silent.empty() && std::ranges::all_of(looks.silent, [](const LookSilence& one) {
+      return one.kind == LookSilence::Kind::unresolved;
+    });
+    if (unknown_name) throw_bad_config(fmt::format("no such host: {}", why));
+    throw_not_possible(fmt::format("no host could be looked at: {}", without_controls(why)));
+  }
+  if (has_ranks(looks) || (expected && options.request.pattern.empty())) return;
+  for (const HostLook& host : looks.hosts) {
+    for (const LookCollector& one : host.collectors) {
+      if (one.name != "environment" || one.outcome == LookCollector::Outcome::ok) continue;
+      throw_not_possible(fmt::format("no rank was found, and not all processes may be read on {}: {}; {}",
+                                     printable(host.host), without_controls(one.why), without_controls(one.allow)));
+    }
+  }
+  throw_not_possible(
+      fmt::format("no rank of a job runs on {}{}; give the host where it runs, or --match with a part of its command",
+                  looks.hosts.size() == 1 ? printable(looks.hosts[0].host) : counted(looks.hosts.size(), "host"),
+                  options.request.pattern.empty() ? "" : " that fits " + in_quotes(options.request.pattern)));
+}
+
+/// Numbers ranks that have no variable by the largest communicator that RAS reports. Its pids do not name their hosts,
+/// so this is done for one host alone.
+void number_by_ras(JobLook& looks) {
+  if (looks.hosts.size() != 1 || looks.hosts[0].ras.second.empty()) return;
+  RasAnswer answer = parse_ras_json(looks.hosts[0].ras.second);
+  const auto largest = std::ranges::max_element(answer.communicators, {}, &RasAnswer::Communicator::size);
+  if (largest == answer.communicators.end()) return;
+  for (LookProcess& process : looks.hosts[0].processes) {
+    if (process.role != LookProcess::Role::rank || process.rank >= 0) continue;
+    for (const auto& [rank, pid] : largest->pids) {
+      if (pid != process.inner_pid) continue;
+      process.rank = rank;
+      process.rank_source = "RAS";
+      process.nranks = largest->size;
+    }
+  }
+}
+
+JobLook chosen(JobLook looks, const TriageOptions& options) {
+  require_job(looks, options);
+  for (const LookSilence& silent : looks.silent) {
+    if (silent.kind != LookSilence::Kind::unresolved) continue;
+    say("{} does not resolve; correct the list of hosts if it is no host of the job", printable(silent.host));
+  }
+  looks = only_job(std::move(looks), options.job);
+  number_by_ras(looks);
+  return looks;
+}
+
+bool stands_still(Verdict verdict) { return verdict != Verdict::ok && verdict != Verdict::slow_not_hung; }
+
+int answer(const TriageOptions& options, const std::string& path) {
+  for (int looked = 0;; ++looked) {
+    JobLook looks;
+    try {
+      looks = options.merge ? only_job(merged(options.files), options.job) : chosen(look_once(options), options);
+    } catch (const Error& error) {
+      if (looked == 0 || error.code() != ExitCode::not_possible) throw;
+      say("the job has ended: {}", error.what());
+      return code_of(ExitCode::good);
+    }
+    const JudgedLooks judged = judge_looks(looks);
+    if (options.watch_s > 0 && !stands_still(judged.finding.verdict)) {
+      poll(nullptr, 0, static_cast<int>(options.watch_s * 1e3));
+      continue;
+    }
+    const bool printed = write_stdout(looks_report(looks, judged));
+    Lost lost;
+    const int error = path.empty() ? 0 : replace_file(path, dump_document(triage_document(looks, judged)));
+    if (error != 0) lost.push_back(fmt::format("nothing in {} ({})", path, why_lost(error)));
+    if (!say_lost(lost, printed)) return code_of(ExitCode::results_lost);
+    return code_of(exit_code(judged.finding.verdict));
+  }
+}
+
+int triage(int argc, char** argv) {
+  const TriageOptions options = read_options(argc, argv);
+  if (options.help) return write_stdout(triage_help()) ? 0 : code_of(ExitCode::results_lost);
+  StartedFiles started;
+  const std::string path =
+      options.output_file.empty() ? "" : started.add(create_result_file(options.output_file, "-J"));
+  const int code = answer(options, path);
+  started.keep();
+  return code;
+}
+
+}  // namespace
+
+int run_triage(int argc, char** argv) {
+  const Launch launch = detect_launch();
+  return run_with_children(launch, [&] { return launch.rank <= 0 ? triage(argc, argv) : 0; });
+}
+
+}  // namespace busbar

@@ -1,0 +1,119 @@
+#include "look/apart.h"
+
+#include "common/base/error.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <memory>
+
+namespace busbar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Clock::time_point time_in(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+[[noreturn]] void do_item(int out, std::size_t item, const std::function<std::string(std::size_t)>& work) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A child that stays in the kernel must not hold the pipes that our reader waits on.
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
+  std::string text;
+  try {
+    text = "+" + work(item);
+  } catch (const std::exception& error) {
+    text = std::string("-") + error.what();
+  }
+  for (std::string_view left = text; !left.empty();) {
+    const ssize_t written = write(out, left.data(), left.size());
+    if (written <= 0 && errno != EINTR) _exit(1);
+    left.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(0, written)));
+  }
+  _exit(0);
+}
+
+/// A child at work; killed with all that it started when this ends.
+class Worker {
+ public:
+  Worker(std::size_t the_item, double limit_s, const std::function<std::string(std::size_t)>& work)
+      : item(the_item), end_(time_in(limit_s)) {
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_not_possible(fmt::format("no pipe: {}", std::strerror(errno)));
+    in_ = ends[0];
+    pid_ = fork();
+    if (pid_ == 0) do_item(ends[1], item, work);
+    close(ends[1]);
+    if (pid_ > 0) setpgid(pid_, pid_);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  ~Worker() {
+    close(in_);
+    if (pid_ <= 0) return;
+    kill(-pid_, SIGKILL);
+    for (int i = 0; i < 20 && waitpid(pid_, nullptr, WNOHANG) == 0; ++i) poll(nullptr, 0, 5);
+  }
+
+  int fd() const { return in_; }
+
+  /// Its result once it has ended or is late; reads what is there.
+  std::optional<Apart<std::string>> result(bool readable) {
+    char buffer[1 << 16];
+    const ssize_t got = readable ? read(in_, buffer, sizeof buffer) : 1;
+    if (readable && got > 0) text_.append(buffer, static_cast<std::size_t>(got));
+    if (got == 0 && text_.starts_with('+')) return Apart<std::string>{text_.substr(1), "", false};
+    if (got == 0) return Apart<std::string>{std::nullopt, text_.empty() ? "it was killed" : text_.substr(1), false};
+    if (Clock::now() >= end_) return Apart<std::string>{std::nullopt, "it did not end in time", true};
+    return std::nullopt;
+  }
+
+  const std::size_t item;
+
+ private:
+  Clock::time_point end_;
+  pid_t pid_ = -1;
+  int in_ = -1;
+  std::string text_;
+};
+
+}  // namespace
+
+std::vector<Apart<std::string>> run_apart(std::size_t items, const ApartLimits& limits,
+                                          const std::function<std::string(std::size_t)>& work) {
+  std::vector<Apart<std::string>> results(items, {std::nullopt, "there was no time left for it", true});
+  std::vector<std::unique_ptr<Worker>> workers;
+  const Clock::time_point last = time_in(limits.all_s);
+  for (std::size_t next = 0; next < items || !workers.empty();) {
+    if (Clock::now() >= last) next = items;
+    while (next < items && workers.size() < limits.at_once) {
+      workers.push_back(std::make_unique<Worker>(next++, limits.each_s, work));
+    }
+    std::vector<pollfd> ready;
+    for (const auto& worker : workers) ready.push_back({worker->fd(), POLLIN, 0});
+    poll(ready.data(), ready.size(), 50);
+    for (std::size_t i = workers.size(); i-- > 0;) {
+      auto result = workers[i]->result(ready[i].revents != 0);
+      if (!result) continue;
+      results[workers[i]->item] = std::move(*result);
+      workers.erase(workers.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return results;
+}
+
+}  // namespace busbar

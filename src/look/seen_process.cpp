@@ -1,0 +1,410 @@
+#include "look/seen_process.h"
+
+#include "common/base/lists.h"
+#include "common/base/text.h"
+#include "common/machine/machine_facts.h"
+#include "common/machine/mapped_nccl.h"
+#include "common/machine/tcp_table.h"
+#include "look/mask.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+namespace busbar {
+namespace {
+
+constexpr std::size_t kMostThreads = 1024;  ///< read of a process
+constexpr std::size_t kShownThreads = 64;
+constexpr std::size_t kMostFiles = 4096;
+constexpr std::size_t kLongestCommand = 400;
+constexpr std::size_t kLongestValue = 200;
+constexpr std::int64_t kSmallest = 32 << 20;  ///< [bytes] a process without variables of a job that may be a rank
+
+double ticks_s(std::string_view text) {
+  return static_cast<double>(number_of<std::uint64_t>(text).value_or(0)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+/// The fields of a stat file (proc(5)) from the state, field 3, on; comm may hold spaces and brackets.
+std::vector<std::string_view> stat_fields(std::string_view text, std::string& name) {
+  const std::size_t open = text.find('('), close = text.rfind(')');
+  if (open == kNotFound || close == kNotFound || close < open) return {};
+  name = text.substr(open + 1, close - open - 1);
+  return words_of(text.substr(close + 1));
+}
+
+std::int64_t whole(std::string_view text) { return leading_number<std::int64_t>(trimmed(text)).value_or(-1); }
+
+std::int64_t field_number(std::string_view text, std::string_view key) {
+  return whole(field_of(text, key).value_or(""));
+}
+
+std::string wchan_of(const Probe& probe, const std::string& folder) {
+  const std::string wchan = probe.read(folder + "/wchan").value_or("");
+  return wchan == "0" ? "" : wchan;
+}
+
+std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind) {
+  const std::string text = probe.link_text(fmt::format("{}/ns/{}", folder, kind)).value_or("");
+  const std::size_t open = text.find('[');
+  return open == std::string::npos ? 0 : leading_number<std::uint64_t>(text.substr(open + 1)).value_or(0);
+}
+
+using Variables = std::map<std::string_view, std::string_view>;
+
+/// What a launcher calls the rank, the number of ranks and the rank on the host, the best source first: under Slurm
+/// with torchrun, SLURM_PROCID is a node's number.
+struct RankNames {
+  std::string_view rank, size, local;
+};
+constexpr auto kRankNames = std::to_array<RankNames>({
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"PMIX_RANK", "SLURM_NTASKS", "SLURM_LOCALID"},
+    {"JAX_PROCESS_ID", "JAX_NUM_PROCESSES", ""},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+});
+
+/// Variables that are reported. Everything else in an environment stays there: a site may keep anything in it.
+constexpr std::array<std::string_view, 10> kPrefixes{"TORCHELASTIC_", "TORCH_NCCL_", "TORCH_FR_", "NCCL_",
+                                                     "OMPI_COMM_",    "HOROVOD_",    "UCX_",      "GLOO_",
+                                                     "JAX_",          "TORCH_DIST"};
+constexpr std::string_view kListed =
+    "RANK LOCAL_RANK GROUP_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_WORLD_SIZE MASTER_ADDR MASTER_PORT "
+    "PMI_RANK "
+    "PMI_SIZE PMIX_RANK PMIX_NAMESPACE MPI_LOCALRANKID MPI_LOCALNRANKS SLURM_JOB_ID SLURM_STEP_ID SLURM_PROCID "
+    "SLURM_LOCALID "
+    "SLURM_NTASKS SLURM_NODEID SLURM_JOB_NUM_NODES SLURM_STEP_NUM_NODES CUDA_VISIBLE_DEVICES CUDA_LAUNCH_BLOCKING "
+    "CUDA_DEVICE_MAX_CONNECTIONS FI_PROVIDER OMP_NUM_THREADS JOB_COMPLETION_INDEX PYTHON_DISABLE_REMOTE_DEBUG";
+
+bool is_listed(std::string_view name) {
+  static const std::vector<std::string_view> kNames = words_of(kListed);
+  return (contains(kNames, name) ||
+          std::ranges::any_of(kPrefixes, [&](std::string_view begin) { return name.starts_with(begin); })) &&
+         !names_secret(name);
+}
+
+std::string_view value_of(const Variables& variables, std::string_view name) {
+  const auto found = variables.find(name);
+  return found == variables.end() ? std::string_view() : found->second;
+}
+
+void read_rank(const Variables& variables, SeenProcess& p) {
+  for (const auto& [rank, size, local] : kRankNames) {
+    const auto number = number_of<int>(value_of(variables, rank));
+    if (!number || *number < 0) continue;
+    p.look.rank = *number;
+    p.look.rank_source = rank;
+    p.look.nranks = number_of<int>(value_of(variables, size)).value_or(-1);
+    p.look.local_rank = number_of<int>(value_of(variables, local)).value_or(-1);
+    p.has_size = p.look.nranks > 0;
+    return;
+  }
+}
+
+/// Where PyTorch puts the dumps of its Flight Recorder (triage_facts: the default moved after 2.6), and the prefix of
+/// the pipe that requests one.
+void read_recorder(const Variables& variables, SeenProcess& p) {
+  const std::string_view cache = value_of(variables, "XDG_CACHE_HOME"), home = value_of(variables, "HOME");
+  for (const char* name : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}) {
+    if (const auto set = value_of(variables, name); !set.empty()) p.dump_prefixes.emplace_back(set);
+  }
+  if (p.dump_prefixes.empty()) {
+    if (!cache.empty()) {
+      p.dump_prefixes.push_back(fmt::format("{}/torch/comm_lib_trace_rank_", cache));
+    } else if (!home.empty()) {
+      p.dump_prefixes.push_back(fmt::format("{}/.cache/torch/comm_lib_trace_rank_", home));
+    }
+    p.dump_prefixes.emplace_back("/tmp/nccl_trace_rank_");
+  }
+  p.dump_pipe = value_of(variables, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
+  if (p.dump_pipe.empty()) p.dump_pipe = value_of(variables, "TORCH_FR_DEBUG_INFO_PIPE_FILE");
+}
+
+void read_variables(const std::string& text, SeenProcess& p) {
+  Variables variables;
+  for (const std::string_view entry : split_text(text, '\0')) {
+    const std::size_t equals = entry.find('=');
+    if (equals != kNotFound) variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  read_rank(variables, p);
+  p.look.restarts = number_of<int>(value_of(variables, "TORCHELASTIC_RESTART_COUNT")).value_or(-1);
+  const std::string_view address = value_of(variables, "MASTER_ADDR"), port = value_of(variables, "MASTER_PORT");
+  if (!address.empty()) p.look.master = masked(fmt::format("{}:{}", address, port));
+  if (p.look.master.empty()) p.look.master = masked(value_of(variables, "JAX_COORDINATOR_ADDRESS"));
+  p.slurm_job = value_of(variables, "SLURM_JOB_ID");
+  const std::string_view run = value_of(variables, "TORCHELASTIC_RUN_ID");
+  if (run != "none" && run != "default") p.run_id = run;
+  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}) {
+    if (p.run_id.empty()) p.run_id = value_of(variables, name);
+  }
+  p.ras_address = value_of(variables, "NCCL_RAS_ADDR");
+  read_recorder(variables, p);
+  for (const auto& [name, value] : variables) {
+    if (!is_listed(name) || p.look.environment.size() >= 100) continue;
+    p.look.environment.push_back(masked(fmt::format("{}={}", name, value.substr(0, kLongestValue))));
+  }
+}
+
+void read_command(const std::string& text, const ProcessFilter& filter, SeenProcess& p) {
+  std::vector<std::string_view> words = split_text(text, '\0');
+  // A title has no ends of words, or only those of the arguments that it covers.
+  std::erase_if(words, [](std::string_view word) { return word.empty(); });
+  const bool titled = words.size() == 1 && words[0].find(' ') != kNotFound;
+  p.look.command = masked_command(words);
+  if (p.look.command.size() > kLongestCommand) p.look.command = p.look.command.substr(0, kLongestCommand) + "...";
+  const std::string plain = joined_words({words.begin(), words.end()});
+  p.named = !filter.pattern.empty() && plain.find(filter.pattern) != std::string::npos;
+  if (titled) {
+    // "ray::Worker rank 3": a number right after the word.
+    const std::string lower = lower_case(words[0]);
+    for (std::size_t at = lower.find("rank"); at != std::string::npos; at = lower.find("rank", at + 1)) {
+      const bool begins = at == 0 || (!std::isalnum(static_cast<unsigned char>(lower[at - 1])) && lower[at - 1] != '_');
+      const std::size_t digits = lower.find_first_not_of(" :=_-", at + 4);
+      const auto number = begins && digits != std::string::npos && digits <= at + 6
+                              ? leading_number<int>(std::string_view(lower).substr(digits))
+                              : std::nullopt;
+      if (!number || p.look.rank >= 0) continue;
+      p.look.rank = *number;
+      p.look.rank_source = "title";
+    }
+  }
+}
+
+/// "/slurm/uid_0/job_4242/step_0", "/system.slice/slurmstepd.scope/job_4242/...".
+std::string slurm_job_of(std::string_view cgroup) {
+  const std::size_t at = cgroup.find("/job_");
+  if (at == kNotFound) return {};
+  const std::string_view id = cgroup.substr(at + 5);
+  return std::string(id.substr(0, id.find_first_not_of("0123456789")));
+}
+
+void read_mappings(const Probe& probe, const std::string& folder, SeenProcess& p) {
+  LookProcess& look = p.look;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames{{{"/libnccl.so", "nccl"},
+                                                                                 {"/librccl.so", "rccl"},
+                                                                                 {"/libmpi.so", "mpi"},
+                                                                                 {"/libmpich.so", "mpi"},
+                                                                                 {"/libtorch", "torch"},
+                                                                                 {"/libjax", "jax"},
+                                                                                 {"/xla_extension", "jax"},
+                                                                                 {"/libcuda.so", "cuda"},
+                                                                                 {"/libpython", "python"}}};
+  const std::string maps = probe.read(folder + "/maps").value_or("");
+  for (const auto& [part, name] : kNames) {
+    if (maps.find(part) != std::string::npos && !contains(look.libraries, std::string(name)))
+      look.libraries.emplace_back(name);
+  }
+  for (std::size_t at = maps.find("/busbar."); at != std::string::npos; at = maps.find("/busbar.", at + 1)) {
+    const std::size_t begin = maps.rfind(' ', at) + 1;
+    const std::string path = maps.substr(begin, maps.find('\n', at) - begin);
+    if (!contains(p.records, path)) p.records.push_back(path);
+  }
+  if (look.program.starts_with("python") && !contains(look.libraries, std::string("python")))
+    look.libraries.emplace_back("python");
+  if (contains(look.libraries, std::string("nccl"))) {
+    look.nccl_version = probe.recorded ? 0 : mapped_nccl_version(look.pid).value_or(-1);
+  }
+}
+
+void read_files(const Probe& probe, const std::string& folder, SeenProcess& p) {
+  const std::vector<std::string> fds = probe.list(folder + "/fd");
+  if (fds.empty() && !probe.exists(folder + "/fd/0")) return;
+  p.look.open_files = static_cast<int>(fds.size());
+  for (const std::string& fd : fds) {
+    if (p.files.size() >= kMostFiles) break;
+    const std::string target = probe.link_text(folder + "/fd/" + fd).value_or("");
+    constexpr std::string_view kGpu = "/dev/nvidia";
+    if (target.starts_with(kGpu)) {
+      const auto number = number_of<int>(std::string_view(target).substr(kGpu.size()));
+      if (number && !contains(p.look.gpus, *number)) p.look.gpus.push_back(*number);
+    }
+    if (target.empty() || target.starts_with("pipe:") || target.starts_with("anon_inode:")) continue;
+    SeenFile file{number_of<int>(fd).value_or(-1), target, false};
+    if (target.starts_with('/')) {
+      const std::string info = probe.read(fmt::format("{}/fdinfo/{}", folder, fd)).value_or("");
+      file.writes = (number_of<unsigned>(trimmed(field_of(info, "flags").value_or("")), 8).value_or(0) & 3U) != 0;
+    }
+    p.files.push_back(std::move(file));
+  }
+  std::ranges::sort(p.look.gpus);
+}
+
+void read_limits(const Probe& probe, const std::string& folder, LookProcess& look) {
+  for (const std::string& line : probe.lines(folder + "/limits")) {
+    // "Max open files            1024                 1048576              files": the soft limit is in column 27.
+    const std::string_view value = std::string_view(line).substr(std::min<std::size_t>(line.size(), 26));
+    if (line.starts_with("Max open files")) look.open_files_limit = whole(value);
+    if (line.starts_with("Max locked memory")) look.memlock_limit = whole(value);
+  }
+}
+
+void read_threads(const Probe& probe, const std::string& folder, LookProcess& look) {
+  std::vector<std::string> tids = probe.list(folder + "/task");
+  if (tids.size() > kMostThreads) tids.resize(kMostThreads);
+  for (const std::string& tid : tids) {
+    const std::string at = folder + "/task/" + tid;
+    LookThread thread;
+    thread.tid = whole(tid);
+    const std::string text = probe.read(at + "/stat").value_or("");
+    const auto fields = stat_fields(text, thread.name);
+    if (fields.size() < 13) continue;
+    thread.state = fields[0].front();
+    thread.cpu_s = ticks_s(fields[11]) + ticks_s(fields[12]);
+    thread.wchan = wchan_of(probe, at);
+    thread.slept = field_number(probe.read(at + "/status").value_or(""), "voluntary_ctxt_switches");
+    look.threads.push_back(std::move(thread));
+  }
+}
+
+std::string user_name(const Probe& probe, unsigned uid) {
+  for (const std::string& line : probe.lines("/etc/passwd")) {  // a static program must not ask NSS
+    const auto fields = split_text(line, ':');
+    if (fields.size() > 2 && number_of<unsigned>(fields[2]) == uid) return std::string(fields[0]);
+  }
+  return std::to_string(uid);
+}
+
+/// What every process has: read without touching its memory.
+bool read_brief(const Probe& probe, const std::string& folder, SeenProcess& p) {
+  LookProcess& look = p.look;
+  const std::string text = probe.read(folder + "/stat").value_or("");
+  const auto fields = stat_fields(text, look.program);
+  if (fields.size() < 22) return false;
+  look.state_before = look.state = fields[0].front();
+  look.parent = whole(fields[1]);
+  look.cpu_s = ticks_s(fields[11]) + ticks_s(fields[12]);
+  look.nthreads = static_cast<int>(whole(fields[17]));
+  look.start_s = ticks_s(fields[19]);
+  const std::string status = probe.read(folder + "/status").value_or("");
+  look.tracer_before = look.tracer = std::max<std::int64_t>(0, field_number(status, "TracerPid"));
+  p.uid = static_cast<unsigned>(std::max<std::int64_t>(0, field_number(status, "Uid")));
+  const auto inner = words_of(field_of(status, "NSpid").value_or(""));
+  look.inner_pid = inner.empty() ? look.pid : whole(inner.back());
+  look.rss_bytes = static_cast<std::int64_t>(kilobytes_of(status, "VmRSS").value_or(0));
+  look.wchan = wchan_of(probe, folder);
+  constexpr std::int64_t kThreadd = 2;
+  p.kernel_thread = look.pid == kThreadd || look.parent == kThreadd;
+  return true;
+}
+
+void read_vitals(const Probe& probe, const std::string& folder, LookProcess& look) {
+  const std::string io = probe.read(folder + "/io").value_or("");
+  look.bytes_read = field_number(io, "rchar");
+  look.bytes_written = field_number(io, "wchar");
+  read_threads(probe, folder, look);
+}
+
+}  // namespace
+
+std::vector<std::int64_t> process_ids(const Probe& probe) {
+  std::vector<std::int64_t> pids;
+  for (const std::string& name : probe.list("/proc")) {
+    if (const auto pid = number_of<std::int64_t>(name)) pids.push_back(*pid);
+  }
+  std::ranges::sort(pids);
+  return pids;
+}
+
+SeenProcess read_process(const Probe& probe, std::int64_t pid, const ProcessFilter& filter) {
+  const std::string folder = fmt::format("/proc/{}", pid);
+  SeenProcess p;
+  p.look.pid = pid;
+  if (!read_brief(probe, folder, p)) return {};
+  if (p.kernel_thread) return p;
+  if (const auto exe = probe.link_name(folder + "/exe")) p.look.program = *exe;
+  read_command(probe.read(folder + "/cmdline").value_or(""), filter, p);
+  const auto variables = probe.read(folder + "/environ");
+  if (variables) {
+    read_variables(*variables, p);
+  } else if (probe.exists(folder + "/stat")) {  // else it has ended meanwhile
+    p.environ_hidden = true;
+  }
+  if (p.slurm_job.empty()) p.slurm_job = slurm_job_of(probe.read(folder + "/cgroup").value_or(""));
+  p.look.user = user_name(probe, p.uid);
+  const bool candidate = p.named || p.look.rank >= 0 || p.look.rss_bytes >= kSmallest;
+  if (!candidate) return p;
+  p.folder = probe.link_text(folder + "/cwd").value_or("");
+  p.look.pid_namespace = namespace_of(probe, folder, "pid");
+  p.look.net_namespace = namespace_of(probe, folder, "net");
+  read_mappings(probe, folder, p);
+  read_files(probe, folder, p);
+  read_limits(probe, folder, p.look);
+  read_vitals(probe, folder, p.look);
+  return p;
+}
+
+namespace {
+
+double growth(double earlier, double later) { return earlier < 0 || later < 0 ? -1 : std::max(0.0, later - earlier); }
+std::int64_t growth(std::int64_t earlier, std::int64_t later) {
+  return earlier < 0 || later < 0 ? -1 : std::max<std::int64_t>(0, later - earlier);
+}
+
+/// The main thread, then those that say something, no more than are shown.
+void keep_threads(LookProcess& look) {
+  const auto weight = [&](const LookThread& t) {
+    if (t.tid == look.pid) return 0;
+    if (!t.python.empty() || !t.native.empty()) return 1;
+    if (t.name.starts_with("pt_") || t.name.starts_with("NCCL") || t.name.starts_with("gloo")) return 2;
+    return t.cpu_s > 0 ? 3 : 4;
+  };
+  std::ranges::stable_sort(look.threads, [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
+  if (look.threads.size() > kShownThreads) look.threads.resize(kShownThreads);
+}
+
+}  // namespace
+
+LookProcess process_growth(const LookProcess& earlier, LookProcess later) {
+  later.state_before = earlier.state_before;
+  later.tracer_before = earlier.tracer_before;
+  later.cpu_s = growth(earlier.cpu_s, later.cpu_s);
+  later.bytes_read = growth(earlier.bytes_read, later.bytes_read);
+  later.bytes_written = growth(earlier.bytes_written, later.bytes_written);
+  later.rss_growth = later.rss_bytes - earlier.rss_bytes;
+  std::map<std::int64_t, const LookThread*> before;
+  for (const LookThread& thread : earlier.threads) before[thread.tid] = &thread;
+  for (LookThread& thread : later.threads) {
+    const auto found = before.find(thread.tid);
+    const bool is_new = found == before.end();  // it was born between the looks
+    thread.cpu_s = is_new ? thread.cpu_s : growth(found->second->cpu_s, thread.cpu_s);
+    thread.slept = is_new ? thread.slept : growth(found->second->slept, thread.slept);
+    if (is_new) continue;
+    if (found->second->python != thread.python) thread.python_before = found->second->python;
+  }
+  keep_threads(later);
+  return later;
+}
+
+std::vector<LookSocket> attention_sockets(const std::vector<SeenFile>& files, std::string_view earlier,
+                                          std::string_view later) {
+  constexpr std::string_view kSocket = "socket:[";
+  std::vector<std::uint64_t> inodes;
+  for (const SeenFile& file : files) {
+    if (!file.target.starts_with(kSocket)) continue;
+    inodes.push_back(leading_number<std::uint64_t>(std::string_view(file.target).substr(kSocket.size())).value_or(0));
+  }
+  std::map<std::uint64_t, TcpSocket> before;
+  for (TcpSocket& one : parse_tcp_table(earlier)) before.emplace(one.inode, std::move(one));
+  std::vector<LookSocket> sockets;
+  for (const TcpSocket& one : parse_tcp_table(later)) {
+    const bool listens = one.state == TcpState::listen;
+    const bool waits = one.state != TcpState::established || one.unsent > 0 || one.unread > 0;
+    if (listens || !waits || !contains(inodes, one.inode)) continue;
+    const auto found = before.find(one.inode);
+    const bool same = found != before.end() && found->second.state == one.state && found->second.unsent == one.unsent &&
+                      found->second.unread == one.unread;
+    sockets.push_back({fmt::format("{}:{}", one.local, one.local_port),
+                       fmt::format("{}:{}", one.remote, one.remote_port), std::string(name(one.state)), one.unsent,
+                       one.unread, one.retransmits, same});
+  }
+  return sockets;
+}
+
+}  // namespace busbar

@@ -1,0 +1,120 @@
+#include "common/base/error.h"
+#include "common/base/say.h"
+#include "common/base/text.h"
+#include "common/record/host_look.h"
+#include "look/take_look.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+
+// busbar-look: what runs on each host of a job that `busbar triage` examines. Linked statically, because it is copied
+// to hosts and into containers; prints one JSON document, the facts of one host.
+
+namespace {
+
+using namespace busbar;
+
+/// Gives way to the job in every respect: it runs within the job's own limits.
+void be_modest() {
+  constexpr rlim_t kMemory = 56 << 20;
+  constexpr int kNice = 10;                        // 19 may wait for half a minute while ranks spin on all cores
+  constexpr int kWhoProcess = 1, kIdle = 3 << 13;  // ioprio_set(2)
+  setpriority(PRIO_PROCESS, 0, kNice);
+  syscall(SYS_ioprio_set, kWhoProcess, 0, kIdle);
+  if (const int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); fd >= 0) {
+    [[maybe_unused]] const ssize_t written = write(fd, "1000", 4);
+    close(fd);
+  }
+  rlimit memory{};
+  getrlimit(RLIMIT_DATA, &memory);
+  memory.rlim_cur = kMemory < memory.rlim_max ? kMemory : memory.rlim_max;
+  setrlimit(RLIMIT_DATA, &memory);
+  memory = {0, 0};
+  setrlimit(RLIMIT_CORE, &memory);
+  signal(SIGPIPE, SIG_DFL);
+}
+
+/// One look at a time on a host: a name without a file, which ends with this process.
+void wait_for_turn() {
+  constexpr int kPatience = 60;  // [half seconds]
+  constexpr std::string_view kName = "busbar-look";
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path + 1, kName.data(), kName.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + kName.size());
+  for (int i = 0; i < kPatience; ++i) {
+    if (bind(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0 || errno != EADDRINUSE) return;
+    poll(nullptr, 0, 500);
+  }
+  throw_not_possible("another busbar triage looks at this host now; start again when it has ended");
+}
+
+/// The options, which only `busbar triage` writes.
+LookOptions read_options(int argc, char** argv) {
+  LookOptions options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view option = argv[i];
+    const std::string_view value = i + 1 < argc ? argv[i + 1] : "";
+    const auto seconds = number_of<double>(value);
+    const auto nbytes = number_of<std::size_t>(value);
+    const int first = i++;
+    if (option == "--stacks-native" || option == "--flight-recorder") {
+      (option == "--stacks-native" ? options.native_stacks : options.flight_recorder) = true;
+      i = first;
+    } else if (option == "--seconds" && seconds && *seconds >= 0 && *seconds <= 60) {
+      options.apart_s = *seconds;
+    } else if (option == "--limit" && seconds && *seconds >= 1 && *seconds <= 3600) {
+      options.limit_s = *seconds;
+    } else if (option == "--log-bytes" && nbytes && *nbytes <= 16 << 20) {
+      options.log_bytes = *nbytes;
+    } else if (option == "--match" && !value.empty()) {
+      options.filter.pattern = value;
+    } else if (option == "--slurm-job" && !value.empty()) {
+      options.filter.slurm_job = value;
+    } else {
+      throw_bad_config(fmt::format("{} {}: not understood; `busbar triage` runs this", in_quotes(option), value));
+    }
+  }
+  return options;
+}
+
+int run(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--version") {
+    fmt::print("busbar-look {}\n", BUSBAR_VERSION);
+    return 0;
+  }
+  const LookOptions options = read_options(argc, argv);
+  be_modest();
+  wait_for_turn();
+  const std::string text = look_document(take_look(Probe(), options));
+  const bool written = std::puts(text.c_str()) >= 0 && std::fflush(stdout) == 0;
+  return code_of(written ? ExitCode::good : ExitCode::results_lost);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    write_stderr(fmt::format("busbar-look: {}\n", error.what()));
+    const auto* known = dynamic_cast<const Error*>(&error);
+    return code_of(known != nullptr ? known->code() : ExitCode::internal);
+  }
+}
