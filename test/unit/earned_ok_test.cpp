@@ -355,3 +355,23 @@ TEST_CASE("A launcher's label gives way to what the text says", "[job_log][rules
   CHECK(find_writer("1: [rank9]: ValueError: no").rank == 9);
   CHECK(find_writer("[1,1]<stderr>:[rank9]: ValueError: no").rank == 9);
 }
+
+TEST_CASE("What C++ threw, on the line after its abort, is why it ended", "[job_log][rules]") {
+  const std::string abort = "terminate called after throwing an instance of 'gloo::TimeoutException'";
+  CHECK(of_lines({abort}).verdict == Verdict::process_dead);
+  const Diagnosis late =
+      of_lines({abort, "  what():  [pair.cc:587] TIMEOUT self_rank = 2 pair_rank = 5 peer_str = [10.1.0.7]:3"});
+  CHECK(late.verdict == Verdict::unknown);
+  CHECK(late.ranks == std::vector{5});
+}
+
+TEST_CASE("What ends a job outweighs the ends that it causes", "[job_log][rules]") {
+  const std::string abort = "application called MPI_Abort(MPI_COMM_WORLD, 1) - process 5";
+  CHECK(of_lines({abort, "=>> PBS: job killed: mem 4711kb exceeded limit 2048kb"}).verdict == Verdict::resource);
+  CHECK(
+      of_lines({"TERM_RUNLIMIT: job killed after reaching LSF run time limit.", "Exited with exit code 140."}).rules ==
+      Lines{"batch-time-limit"});
+  CHECK(of_lines({"[2026-11-20 04:13:43] Received sigquit from a child process. It usually means the child failed.",
+                  "Killed"})
+            .verdict == Verdict::unknown);
+}

@@ -267,12 +267,12 @@ void find_gone(const LogView& view, What what, Findings& findings) {
   }
 }
 
-/// Whether a line before an end says what failed: an abort only follows from it.
+/// Whether a line before an end, or what C++ threw on the next, says what failed: an abort only follows from it.
 bool follows_failure(const LogView& view, const ProgramNote& end) {
-  const auto is_before = [&](const auto& one) { return one.file == end.file && one.line < end.line; };
+  const auto is_before = [&](const auto& one, int by = 0) { return one.file == end.file && one.line < end.line + by; };
   return std::ranges::any_of(
              view.book.warnings.records(),
-             [&](const WarningRecord& one) { return one.rule->kind != RuleKind::harmless && is_before(one); }) ||
+             [&](const WarningRecord& one) { return one.rule->kind != RuleKind::harmless && is_before(one, 2); }) ||
          std::ranges::any_of(view.book.program, [&](const ProgramNote& one) {
            return (one.event.what == What::error || one.event.what == What::exception) && is_before(one);
          });
