@@ -95,6 +95,23 @@ TEST_CASE("4096 ranks are judged within 1 GB, and so is their document", "[triag
   CHECK(resident() - std::min(before, resident()) < 1'000'000'000);
 }
 
+TEST_CASE("Numbers that no job has cost nothing and blame nobody new", "[triage]") {
+  const Scenario scenario = read_scenarios("scenarios.yaml").front();
+  for (const int number : {-2147483647, -1, 0, 1 << 20, 1 << 22, 2147483647}) {
+    JobLook looks = scenario.looks;
+    looks.expected_hosts = number;
+    for (LookProcess& process : looks.hosts.front().processes) {
+      process.nranks = number;
+      process.environment = {"LOCAL_WORLD_SIZE=" + std::to_string(number)};
+    }
+    looks.hosts.front().processes.back().rank = number;
+    const JudgedLooks judged = judge_looks(looks);
+    INFO(number << "\n" << looks_report(looks, judged));
+    CHECK(judged.finding.ranks.size() <= 4096);
+    CHECK(judged.finding.groups.size() <= 8);
+  }
+}
+
 TEST_CASE("The innermost frame that is known decides, and the outermost call is named", "[triage]") {
   ActivityFinder finder;
   const auto found = [&](std::vector<std::string> frames, bool blocked = true) { return finder.find(frames, blocked); };

@@ -72,6 +72,18 @@ std::deque<ProcessStack> StackDumps::take(const std::string& file) {
   return std::exchange(stacks_, {});
 }
 
+std::string list_members(const std::set<StackMember>& members) {
+  constexpr std::size_t kMost = 8;
+  std::vector<int> ranks;
+  std::vector<std::string> names;
+  for (const auto& [rank, label] : members) {
+    if (rank >= 0) ranks.push_back(rank);
+    if (rank < 0 && names.size() <= kMost) names.push_back(names.size() < kMost ? label : "...");
+  }
+  if (!ranks.empty()) names.insert(names.begin(), list_ranks(ranks));
+  return fmt::format("{} {}", fmt::join(names, ", "), members.size() == 1 ? "is" : "are");
+}
+
 namespace {
 
 /// The newest stack of each process. NCCL's log may name the rank of a pid.
@@ -93,18 +105,6 @@ StackTree newest_stacks(const LogView& view) {
   StackTree tree;
   for (const auto& [member, frames] : newest) tree.add(member, frames);
   return tree;
-}
-
-std::string list_members(const std::set<StackMember>& members) {
-  constexpr std::size_t kMost = 8;
-  std::vector<int> ranks;
-  std::vector<std::string> names;
-  for (const auto& [rank, label] : members) {
-    if (rank >= 0) ranks.push_back(rank);
-    if (rank < 0 && names.size() <= kMost) names.push_back(names.size() < kMost ? label : "...");
-  }
-  if (!ranks.empty()) names.insert(names.begin(), list_ranks(ranks));
-  return fmt::format("{} {}", fmt::join(names, ", "), members.size() == 1 ? "is" : "are");
 }
 
 /// The innermost call that is one of a list, or is none of it.

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,5 +33,8 @@ class StackDumps {
   std::map<int, Open> open_;  ///< by rank: their lines may be mixed
   std::deque<ProcessStack> stacks_;
 };
+
+/// "ranks 0-4,7 are", "pid 42 in x.log is": a few one by one.
+std::string list_members(const std::set<StackMember>& members);
 
 }  // namespace busbar

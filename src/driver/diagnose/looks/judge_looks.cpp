@@ -7,11 +7,14 @@
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "driver/diagnose/looks/look_checks.h"
+#include "driver/diagnose/stack_dumps.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace busbar {
@@ -28,7 +31,7 @@ std::vector<Check> checks_of(const LookedJob& job) {
           {look(find_in_logs_of_looks)},
           {look(find_old_generation), Verdict::config},
           {look(find_unjoined)},
-          {look(find_unseen_hosts), Verdict::order_mismatch},
+          {look(find_unseen_hosts), Verdict::rank_lagging},
           {look(find_stuck_start)},
           {look(find_recorded_calls)},
           {look(find_parted_calls)},
@@ -77,6 +80,30 @@ void add_logs(const Diagnosis& logged, std::vector<std::string>& evidence) {
     add_once(evidence, "logs: " + logged.evidence[i]);
 }
 
+/// The stacks of all ranks, from where they part: the largest group first.
+std::vector<std::string> stack_lines(const JobLook& looks) {
+  StackTree tree;
+  for (const HostLook& look : looks.hosts) {
+    for (const LookProcess& p : look.processes) {
+      if (p.role == LookProcess::Role::rank && !main_stack(p).empty())
+        tree.add({p.rank, p.rank < 0 ? fmt::format("{}:{}", look.host, p.pid) : ""}, main_stack(p));
+    }
+  }
+  constexpr std::size_t kMostGroups = 8, kMostFrames = 6;
+  std::vector<std::string> lines;
+  for (const auto& [members, frames, shared] : tree.groups()) {
+    if (lines.size() > kMostGroups) return lines;
+    if (lines.empty())
+      lines.emplace_back("stacks, the outermost call first; after the first group, from where they part:");
+    const bool first = lines.size() == 1;
+    const std::size_t from =
+        std::max(first ? 0 : std::min(shared, frames.size() - 1), frames.size() - std::min(frames.size(), kMostFrames));
+    lines.push_back(
+        fmt::format("  {} in {}", list_members(members), fmt::join(std::span(frames).subspan(from), " > ")));
+  }
+  return lines;
+}
+
 }  // namespace
 
 JudgedLooks judge_looks(const JobLook& looks) {
@@ -100,13 +127,14 @@ JudgedLooks judge_looks(const JobLook& looks) {
 
 std::string looks_report(const JobLook& looks, const JudgedLooks& judged) {
   std::string text;
-  for (const std::string& line : changes(looks)) text += line + "\n";
+  for (const std::string& line : changes(looks)) text += without_controls(line) + "\n";
   constexpr std::string_view kPrefix = "busbar: ";
   const std::string report = hang_report(judged.evidence, judged.finding);
   for (std::string_view line : split_text(report, '\n')) {
     if (line.starts_with(kPrefix)) line.remove_prefix(kPrefix.size());
     text.append(line).append("\n");
   }
+  for (const std::string& line : stack_lines(looks)) text += "    " + without_controls(line) + "\n";
   return text;
 }
 

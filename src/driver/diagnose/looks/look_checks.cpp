@@ -27,10 +27,13 @@ std::string dead_address(const RankFacts& rank) {
 
 void blame_gone(const LookedJob& job, Symptom& symptom) {
   const std::vector<std::string>& hosts = job.looks.evidence.host_of_rank;
-  for (const int rank : job.gone.each()) {
-    symptom.ranks.insert(rank);
-    const auto place = static_cast<std::size_t>(rank);
-    if (place < hosts.size() && !hosts[place].empty()) symptom.hosts.insert(hosts[place]);
+  constexpr std::size_t kMost = 4096;
+  for (const RankList::Range& range : job.gone.ranges()) {
+    for (int rank = range.first; rank <= range.last && symptom.ranks.size() < kMost; ++rank) {
+      symptom.ranks.insert(rank);
+      const auto place = static_cast<std::size_t>(rank);
+      if (place < hosts.size() && !hosts[place].empty()) symptom.hosts.insert(hosts[place]);
+    }
   }
 }
 

@@ -152,13 +152,15 @@ int ranks_per_host(const LookEvidence& all, int nranks) {
     }
   }
   const int hosts = all.looks->expected_hosts;
-  return hosts > 0 ? (nranks + hosts - 1) / hosts : 0;
+  return hosts > 0 ? (nranks - 1) / hosts + 1 : 0;
 }
 
 /// The host of every rank, also of those that were not found: next to others of it.
 std::vector<std::string> places(const LookEvidence& all, int nranks) {
-  constexpr int kMost = 1 << 20;
-  std::vector<std::string> hosts(static_cast<std::size_t>(std::clamp(nranks, 0, kMost)));
+  // A number that somebody read costs nothing: a job of which so little was found has no places.
+  const std::size_t most = 1024 + 64 * all.ranks.size();
+  std::vector<std::string> hosts(
+      nranks < 0 || static_cast<std::size_t>(nranks) > most ? 0 : static_cast<std::size_t>(nranks));
   std::map<int, std::string> first;  // the rank that is 0 on its host
   for (const auto& [rank, facts] : all.ranks) {
     if (!is_named(rank) || static_cast<std::size_t>(rank) >= hosts.size()) continue;
@@ -268,7 +270,7 @@ LookEvidence evidence_of_looks(const JobLook& looks) {
   evidence.nprocs = nranks;
   if (looks.expected_hosts == 0) all.whole = looks.silent.empty() && static_cast<int>(all.ranks.size()) >= nranks;
   evidence.host_of_rank = places(all, nranks);
-  all.fits = ranks_per_host(all, nranks) * static_cast<int>(looks.hosts.size()) >= nranks;
+  all.fits = static_cast<std::int64_t>(looks.hosts.size()) * ranks_per_host(all, nranks) >= nranks;
   add_ras(looks, all);
   all.recorded = diagnose_dumps(looks);
   all.logged = diagnose_logs(looks);

@@ -186,7 +186,7 @@ std::optional<Symptom> find_late(const LookedJob& job) {
     late = behind;
     basis = "NCCL's RAS: how many operations each rank launched";
   }
-  if (late.empty() && !job.waiting.empty()) {
+  if (late.empty() && !job.waiting.empty() && job.looks.whole) {
     late = those_of(job.unknown, [](const RankFacts& one) { return !one.site.empty() && !moves(one) && !one.spins; });
     if (late.size() > job.waiting.size()) late.clear();
   }

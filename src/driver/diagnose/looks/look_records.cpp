@@ -72,7 +72,7 @@ std::map<int, FlightState> flights_in(const JobLook& looks) {
       auto flight = parse_flight(bytes, 0);  // from the start of its clock, ages are times below 0
       if (!flight) continue;
       const double silent_s = host.time_s + host.look_s - static_cast<double>(flight->beat_unix_s);
-      const double now_s = std::clamp(silent_s, 0.0, 1e6) - flight->heartbeat_age_s;
+      const double now_s = std::clamp(std::clamp(silent_s, 0.0, 1e6) - flight->heartbeat_age_s, 0.0, 9e9);
       flight = parse_flight(bytes, std::llround(now_s * 1e9));
       if (flight && flight->rank >= 0 && is_named(flight->rank)) flights.emplace(flight->rank, std::move(*flight));
     }

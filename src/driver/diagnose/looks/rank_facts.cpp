@@ -156,7 +156,7 @@ std::string worker_trouble(const RankFacts& rank) {
   for (const LookProcess* worker : rank.workers) {
     if (worker->state == 'Z' || worker->state == 'X') {
       dead.push_back(worker->pid);
-    } else if (worker->cpu_s <= 0 && worker->wchan.find("futex") != std::string::npos) {
+    } else if (worker->cpu_s == 0 && worker->wchan.find("futex") != std::string::npos) {
       still.push_back(worker->pid);
       alone = alone && worker->nthreads <= 1;
     }
