@@ -12,7 +12,7 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy
 
 names=("$@")
 if ((${#names[@]} == 0)); then
-  names=(data reduce loop flight session logs readers acceptance memory library)
+  names=(data reduce loop flight session logs workload readers acceptance memory library)
 fi
 
 on_ranks() {
@@ -35,6 +35,8 @@ measure_session() { python3 "$here/test/bench/session_bench.py" "$builddir"; }
 
 measure_logs() { timeout -k 5 300 "$programs/log_reader_bench"; }
 
+measure_workload() { timeout -k 5 300 "$programs/workload_reader_bench"; }
+
 measure_readers() { python3 "$here/test/bench/readers_bench.py" "$builddir"; }
 
 measure_acceptance() { timeout -k 5 300 "$programs/acceptance_bench"; }
@@ -53,7 +55,7 @@ echo "machine: $(lscpu | sed -n 's/^Model name: *//p' | head -1), $(nproc) cores
 echo "load: $(cut -d ' ' -f 1-3 /proc/loadavg) (other work spoils the figures)"
 for name in "${names[@]}"; do
   if ! declare -F "measure_$name" >/dev/null; then
-    echo "no such measurement: $name; there are: data reduce loop flight session logs readers acceptance memory library" >&2
+    echo "no such measurement: $name; there are: data reduce loop flight session logs workload readers acceptance memory library" >&2
     exit 2
   fi
   echo

@@ -15,26 +15,23 @@
 namespace busbar {
 namespace {
 
-/// The bytes that are at hand.
-struct Bytes {
+/// Where the bytes come from.
+struct Source {
   const NextBytes& next;
-  const char* at = nullptr;
-  const char* end = nullptr;
   std::uint64_t nbytes = 0;
   std::uint64_t last_event = 0;  ///< of nbytes, as of the block in which it was
 
-  bool refill() {
+  std::string_view block() {
     // Between two events there is one token at most.
     if (nbytes - last_event > kMostJsonText) throw_bad_config("has too long a text");
-    const std::string_view block = next();
-    at = block.data();
-    end = at + block.size();
-    nbytes += block.size();
-    return !block.empty();
+    const std::string_view bytes = next();
+    nbytes += bytes.size();
+    return bytes;
   }
 };
 
-/// An input iterator over them; a null pointer is the end.
+/// An input iterator over them, with the bytes at hand in it, because it is asked once per letter. One without a source
+/// is the end.
 struct ByteIterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -42,14 +39,22 @@ struct ByteIterator {
   using pointer = const char*;
   using reference = const char&;
 
-  Bytes* bytes = nullptr;
+  Source* source = nullptr;
+  mutable const char* at = nullptr;
+  mutable const char* end = nullptr;
 
-  reference operator*() const { return *bytes->at; }
+  reference operator*() const { return *at; }
   ByteIterator& operator++() {
-    ++bytes->at;
+    ++at;
     return *this;
   }
-  bool operator!=(const ByteIterator&) const { return bytes->at != bytes->end || bytes->refill(); }
+  [[gnu::noinline, gnu::cold]] bool refill() const {
+    const std::string_view block = source == nullptr ? std::string_view() : source->block();
+    at = block.data();
+    end = at + block.size();
+    return at != end;
+  }
+  bool operator!=(const ByteIterator&) const { return __builtin_expect(at != end, 1) != 0 || refill(); }
   bool operator==(const ByteIterator& other) const { return !(*this != other); }
 };
 
@@ -62,11 +67,12 @@ struct Forwarding {
   using binary_t = Json::binary_t;
 
   JsonEvents& to;
-  Bytes& bytes;
+  Source& source;
   std::string trouble = {};
+  std::uint64_t end = 0;  ///< where the trouble is
 
   bool seen() {
-    bytes.last_event = bytes.nbytes;
+    source.last_event = source.nbytes;
     return true;
   }
   bool null() { return to.other(), seen(); }
@@ -84,12 +90,13 @@ struct Forwarding {
   bool end_object() { return to.end_object(), seen(); }
   bool start_array(std::size_t) { return to.begin_list(), seen(); }
   bool end_array() { return to.end_list(), seen(); }
-  bool parse_error(std::size_t, const std::string&, const Json::exception& error) {
+  bool parse_error(std::size_t position, const std::string&, const Json::exception& error) {
     std::string_view what = error.what();
     const bool cut =
         what.find("unexpected end of input") != kNotFound || what.find("missing closing quote") != kNotFound;
     what.remove_prefix(std::min(what.size(), what.find("] ") + 2));
     trouble = cut ? "ends too early" : "is not JSON: " + printable(what.substr(0, 200));
+    end = position;
     return false;
   }
 };
@@ -97,10 +104,10 @@ struct Forwarding {
 }  // namespace
 
 JsonReading read_json_events(const NextBytes& next, JsonEvents& events) {
-  Bytes bytes{next};
-  Forwarding forwarding{events, bytes};
-  Json::sax_parse(ByteIterator{&bytes}, ByteIterator{}, &forwarding);
-  return {bytes.nbytes - static_cast<std::uint64_t>(bytes.end - bytes.at), forwarding.trouble};
+  Source source{next};
+  Forwarding forwarding{events, source};
+  Json::sax_parse(ByteIterator{&source}, ByteIterator{}, &forwarding);
+  return {forwarding.trouble.empty() ? source.nbytes : forwarding.end, forwarding.trouble};
 }
 
 }  // namespace busbar

@@ -7,7 +7,7 @@
 
 namespace busbar {
 
-/// What a JSON document consists of, in its order, for documents that are too large to hold. Strings may be moved from.
+/// What a JSON document consists of, in its order, for documents that are too large to hold.
 class JsonEvents {
  public:
   virtual ~JsonEvents() = default;
