@@ -77,7 +77,7 @@ std::string trusted_program(const std::string& name, const std::string& own_fold
   const std::string own = own_folder + "/" + name;
   if (!own_folder.empty() && is_safe(own_folder, true) && is_program(own) && is_safe(own, true)) return own;
   const char* path = std::getenv("PATH");
-  const std::string folders = std::string(path != nullptr ? path : "") + ":/usr/local/bin:/usr/bin:/bin:/opt/bin";
+  const std::string folders = std::string("/usr/local/bin:/usr/bin:/bin:") + (path != nullptr ? path : "");
   for (const std::string_view folder : split_text(folders, ':')) {
     const std::string program = fmt::format("{}/{}", folder, name);
     if (folder.starts_with('/') && is_program(program) && is_safe(program, false) &&

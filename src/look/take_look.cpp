@@ -177,7 +177,7 @@ class Look {
     std::size_t hidden = 0;
     for (const SeenProcess& p : all) {
       if (!p.kernel_thread && waits_for_files(p.look)) waiting_.push_back(p.look);
-      if (p.kernel_thread || !p.environ_hidden || p.look.state == 'Z') continue;
+      if (p.kernel_thread || !p.environ_hidden || p.look.state == 'Z' || geteuid() == 0) continue;
       users.insert(p.look.user);
       ++hidden;
     }

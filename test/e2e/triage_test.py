@@ -234,8 +234,9 @@ class TriageTest(unittest.TestCase):
     def test_help_says_what_costs(self):
         result = self.triage("--help")
         self.assertEqual(result.code, 0)
-        self.assertIn("STOPS each rank", result.out)
-        self.assertIn("WRITES a file", result.out)
+        text = " ".join(result.out.split())
+        self.assertIn("STOPS each rank", text)
+        self.assertIn("WRITES a file", text)
 
 
 if __name__ == "__main__":

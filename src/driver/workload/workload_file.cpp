@@ -120,7 +120,7 @@ void read_yaml(const YamlValue& value, T& into) {
     into = value.text();
   } else if constexpr (MaybeHeld<T>) {
     into.reset();
-    if (!value.node.IsNull() && !(value.node.IsScalar() && value.node.Scalar() == "null"))
+    if (!value.is(YamlTree::Kind::null) && !(value.is(YamlTree::Kind::scalar) && value.node.scalar == "null"))
       read_yaml(value, into.emplace());
   } else if constexpr (ManyItems<T>) {
     value.each_item([&](const YamlValue& item) { read_yaml(item, into.emplace_back()); });
