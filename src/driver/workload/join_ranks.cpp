@@ -102,7 +102,9 @@ std::vector<std::uint32_t> JoinRanks::groups_of(const TraceRank& rank) {
     if (!is_new) continue;
     groups_.emplace_back().reconciled = !group.name.empty() && !group.guessed;
     WorkloadGroup& added = job_.groups.emplace_back();
-    added.name = !group.name.empty() ? group.name : group.size > 0 ? fmt::format("unnamed, of {}", group.size) : "";
+    added.name = !group.name.empty() ? group.name
+                 : group.size > 0    ? fmt::format("unnamed, of {}", counted(group.size, "rank"))
+                                     : "";
     const auto same = [&](const WorkloadGroup& other) { return &other != &added && other.name == added.name; };
     if (std::ranges::any_of(job_.groups, same) && !added.name.empty())
       added.name += fmt::format(" ({})", ranks.empty() ? std::to_string(groups_.size()) : ranks);

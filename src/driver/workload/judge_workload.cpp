@@ -107,8 +107,8 @@ WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
                           : verdict.bound_by == BoundBy::communication ? "exposed communication"
                           : verdict.bound_by == BoundBy::late_rank     ? fmt::format("a late rank ({})", late_rank)
                           : verdict.bound_by == BoundBy::input         ? "input"
-                          : facts.has_input                            ? "neither: the GPUs are idle"
-                                            : "neither: the GPUs are idle, for the host or for input";
+                          : facts.has_input                            ? "the host: the GPUs are idle"
+                                                                       : "the host or input: the GPUs are idle";
   verdict.sentence =
       fmt::format("Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", who,
                   percent(verdict.share), percent(total.computing_s / time_s), percent(exposed),

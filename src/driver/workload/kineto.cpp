@@ -404,7 +404,7 @@ class KinetoReader {
       step.time_s = seconds(window.end_ns - window.begin_ns);
       step.communicating_s = seconds(state.overlapped + state.exposed);
       step.on_gpu = has_compute_;
-      if (!has_compute_) continue;  // what is beside communication is not in the trace
+      if (!has_compute_) continue;  // what computes meanwhile is not in the trace
       step.computing_s = seconds(state.computing);
       step.overlapped_s = seconds(state.overlapped);
       step.exposed_s = seconds(state.exposed);

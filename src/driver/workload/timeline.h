@@ -29,7 +29,7 @@ struct StateTimes {
 struct CommKernel {
   std::int64_t id = -1;  ///< which the trace has in common with the call; -1: none
   std::int64_t begin_ns = 0, time_ns = 0;
-  std::int64_t exposed_ns = 0;  ///< nothing computed beside it
+  std::int64_t exposed_ns = 0;  ///< while nothing computed
 };
 
 /// Adds up the states of one rank's GPU from intervals that come in any order. Times add up over parts of a step, so

@@ -71,7 +71,7 @@ struct WorkloadTimes {
   double mean_s = 0;        ///< of one call, from a rank's own arrival
   double least_s = 0;       ///< likewise
   double most_s = 0;        ///< likewise
-  /// Mean of one call: nothing computes beside it on its rank. None: the traces have no computing kernels.
+  /// Mean of one call: while nothing computes on its rank. None: the traces have no computing kernels.
   std::optional<double> exposed_s;
   double per_step_s = 0;  ///< mean of a rank's step
   /// Mean over calls that several ranks recorded: of the rank that waits least, so from the last arrival.

@@ -70,7 +70,7 @@ struct CallRow {
 
 std::string group_kind(const Workload& job, const WorkloadOperation& o) {
   const auto group = std::ranges::find(job.groups, o.group, &WorkloadGroup::name);
-  if (group == job.groups.end()) return o.group;
+  if (group == job.groups.end() || o.group.starts_with("unnamed")) return o.group;
   const bool named =
       !group->description.empty() && group->description != "undefined" && group->description != "default_pg";
   return fmt::format("{}{}", named ? group->description : group->name,
