@@ -102,7 +102,8 @@ class Workload(suite.Case):
             self.fails(workload("import", self.write(name, text)), 255, name, words)
         self.fails(workload("import", TWO[0], TWO[0][:-6] + "1.json", os.path.join(TRACES, "dump_rank_0.json")), 255,
                    "are not of one job")
-        copy = self.write("again.json", open(TWO[0], encoding="utf-8").read())
+        copy = self.path("again.json")
+        shutil.copy(TWO[0], copy)
         self.fails(workload("import", TWO[0], copy), 255, "are both of rank 0")
         self.fails(workload("impot", TWO[0]), 255, "did you mean import")
         self.fails(workload(), 255, "workload import")

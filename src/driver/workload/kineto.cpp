@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::string_view kProfilerStep = "ProfilerStep#";
 constexpr std::string_view kVllmStep = "execute_context_";
+constexpr std::int64_t kMostTimeNs = 1'000'000'000'000'000;  // 11 days: sums of thousands fit
 constexpr std::string_view kLoader = "enumerate(DataLoader)";
 
 struct Marker {
@@ -85,7 +86,7 @@ class KinetoReader {
   void take(KinetoEvent& event) {
     if (!event.complete || event.begin_ns == kNoTime) return;
     if (event.time_ns == kNoTime) event.time_ns = 0;
-    if (event.time_ns < 0) {
+    if (event.time_ns < 0 || event.time_ns > kMostTimeNs) {
       ++backwards_;
       return;
     }
@@ -371,8 +372,8 @@ class KinetoReader {
     }
     std::vector<const CommKernel*> left;
     const auto give = [](TraceCall& call, const CommKernel& kernel) {
-      call.time_ns = std::max<std::int64_t>(call.time_ns, 0) + kernel.time_ns;
-      call.exposed_ns += kernel.exposed_ns;
+      call.time_ns = std::min(std::max<std::int64_t>(call.time_ns, 0) + kernel.time_ns, kMostTimeNs);
+      call.exposed_ns = std::min(call.exposed_ns + kernel.exposed_ns, call.time_ns);
     };
     for (const CommKernel& kernel : timeline_.kernels()) {
       const auto found = call_of.find(kernel.id);
@@ -422,7 +423,8 @@ class KinetoReader {
 
   void tell(TraceRank& rank) const {
     if (backwards_ > 0)
-      rank.remarks.push_back(fmt::format("{} end before they begin: left out", counted(backwards_, "event")));
+      rank.remarks.push_back(
+          fmt::format("{} end before they begin, or last for days: left out", counted(backwards_, "event")));
     if (timeline_.too_late() > 0) {
       rank.remarks.push_back(fmt::format("{} came long after others of their time: left out of the steps' times",
                                          counted(timeline_.too_late(), "interval")));

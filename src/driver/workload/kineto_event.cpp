@@ -66,7 +66,7 @@ constexpr std::uint64_t kArgLengths = [] {
 }  // namespace
 
 std::int64_t nanoseconds_of(const std::string& microseconds, double value) {
-  constexpr double kMost = 9e15;  // [us] 285 years
+  constexpr double kMost = 4e15;  // [us] of 1970 to 2096; the difference of two fits too
   if (!(std::abs(value) < kMost)) return kNoTime;
   std::int64_t whole = 0;
   const char* const end = microseconds.data() + microseconds.size();
@@ -223,7 +223,7 @@ void KinetoEvents::whole(std::int64_t value) {
     if (info_key_ == "pg_size") group.size = value;
     if (info_key_ == "ranks") group.ranks += std::to_string(value) + ",";
   } else if (part_ == Part::events && depth_ == 3) {
-    constexpr std::int64_t kMost = 9'000'000'000'000'000;  // [us]
+    constexpr std::int64_t kMost = 4'000'000'000'000'000;  // [us]
     const std::int64_t time_ns = value < kMost && value > -kMost ? value * 1000 : kNoTime;
     if (field_ == Field::tid) event_.tid = value;
     if (field_ == Field::begin) event_.begin_ns = time_ns;
