@@ -8,6 +8,7 @@
 #include "workload_fixture.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 using namespace busbar;
 using Catch::Contains;
@@ -74,4 +75,16 @@ TEST_CASE("a job's page and document", "[workload]") {
   CHECK_THAT(page, !Contains("<b>step</b>"));
   CHECK_THAT(page, !Contains("a <title>"));
   CHECK_THAT(workload_json(job), Contains("\"document\": \"workload\""));
+}
+
+TEST_CASE("the file of a large job stays readable, and says what it lacks", "[workload]") {
+  Workload job = a_job();
+  const WorkloadStep step = job.steps.front();
+  job.steps.assign(20000, step);
+  const std::string yaml = workload_yaml(job);
+  CHECK(yaml.size() <= std::size_t{1} << 20);
+  const Workload read = read_workload(yaml, "job.yaml");
+  CHECK(read.steps.size() < 20000);
+  CHECK_THAT(read.remarks.back(),
+             Contains(fmt::format("it has {} of 20000 steps, 2 of 2 operations", read.steps.size())));
 }

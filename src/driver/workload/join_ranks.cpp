@@ -16,8 +16,8 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kMostSteps = 1000;  ///< that a file lists
-constexpr std::size_t kMostLanes = 16;    ///< ranks in the picture
+constexpr std::size_t kMostSteps = 1 << 17;  ///< of all ranks
+constexpr std::size_t kMostLanes = 16;       ///< ranks in the picture
 
 /// Every rank waits for all others, and all send equally much: the rank with the shortest time came last.
 bool is_symmetric(CommKind kind) {
@@ -87,7 +87,7 @@ void JoinRanks::add(TraceRank rank) {
     if (job_.steps.size() < kMostSteps)
       job_.steps.push_back(std::move(step));
     else
-      ++left_out_["steps beyond the first 1000 of all ranks (in no figure of the steps)"];
+      ++left_out_["steps beyond the first 131072 of all ranks"];
   }
   if (rank.has_kernels && rank.lanes.time_s > 0 && lanes_.size() < kMostLanes) lanes_.push_back(std::move(rank.lanes));
 }

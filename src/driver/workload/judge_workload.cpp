@@ -1,4 +1,3 @@
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/statistics/interval.h"
 #include "driver/workload/join_ranks.h"
@@ -8,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <utility>
+#include <vector>
 
 namespace busbar {
 namespace {
@@ -122,16 +123,16 @@ WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
 void mark_odd_steps(std::vector<WorkloadStep>& steps) {
   constexpr std::size_t kEnough = 4;
   constexpr double kLonger = 1.15, kSpreads = 5;
-  for (const auto& [rank, of_rank] : grouped(steps, [](const WorkloadStep& step) { return step.rank.value_or(-1); })) {
+  std::map<int, std::vector<WorkloadStep*>> by_rank;
+  for (WorkloadStep& step : steps) by_rank[step.rank.value_or(-1)].push_back(&step);
+  for (const auto& [rank, of_rank] : by_rank) {
     std::vector<double> times_s, spreads_s;
     for (const WorkloadStep* step : of_rank) times_s.push_back(step->time_s);
     if (times_s.size() < kEnough) continue;
     const double middle_s = median(times_s);
     for (const double time_s : times_s) spreads_s.push_back(std::abs(time_s - middle_s));
     const double limit_s = std::max(kLonger * middle_s, middle_s + kSpreads * median(spreads_s));
-    for (WorkloadStep& step : steps) {
-      if (step.rank.value_or(-1) == rank) step.stands_out = step.time_s > limit_s;
-    }
+    for (WorkloadStep* step : of_rank) step->stands_out = step->time_s > limit_s;
   }
 }
 

@@ -191,17 +191,14 @@ std::string whole_yaml(const Workload& job) {
 std::string workload_yaml(const Workload& job) {
   std::string text = whole_yaml(job);
   Workload less = job;
-  while (text.size() > kMostYamlBytes && less.steps.size() + less.operations.size() > 2) {
-    std::vector<WorkloadStep>& steps = less.steps;
-    std::vector<WorkloadOperation>& operations = less.operations;
-    if (!steps.empty())
-      steps.resize(steps.size() / 2);
-    else
-      operations.resize(operations.size() / 2);
+  while (text.size() > kMostYamlBytes) {
+    const auto halve = [](auto& list) { return list.size() > 1 ? list.resize(list.size() / 2), true : false; };
+    if (!halve(less.steps) && !halve(less.operations) && !halve(less.sources)) break;
     less.remarks = job.remarks;
-    less.remarks.push_back(
-        fmt::format("the file would be larger than 1 MiB: it has {} of {} steps and {} of {} operations", steps.size(),
-                    job.steps.size(), operations.size(), job.operations.size()));
+    less.remarks.push_back(fmt::format(
+        "the file would be larger than 1 MiB: it has {} of {} steps, {} of {} operations and {} of {} sources",
+        less.steps.size(), job.steps.size(), less.operations.size(), job.operations.size(), less.sources.size(),
+        job.sources.size()));
     text = whole_yaml(less);
   }
   return text;
