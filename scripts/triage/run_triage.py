@@ -285,6 +285,9 @@ def main():
     unknown = [name for name in names if name not in LIVE]
     if unknown:
         sys.exit(f"no such job: {', '.join(unknown)}; choose from {', '.join(LIVE)}")
+    if subprocess.run([options.python, "-c", "import torch, mpi4py"], stderr=subprocess.DEVNULL, check=False).returncode:
+        print(f"SKIPPED: {options.python} has no torch or no mpi4py (Debian: python3-torch python3-mpi4py)")
+        return 0
     if options.cost:
         return cost(options)
     results = [run_one(name, options) for _ in range(options.repeat) for name in names]
