@@ -299,6 +299,8 @@ class ScenarioBuilder {
       p.libraries = {value};
     else if (key == "env")
       p.environment.push_back(value);
+    else if (key == "missing")
+      p.stacks_missing = value;
     else if (key == "unnamed")
       p.rank = -1;
     else if (key == "syn" || key == "stuck")
@@ -386,12 +388,12 @@ class ScenarioBuilder {
 inline Scenario read_scenario(const YamlValue& map, const RecordedStacks& stacks) {
   Scenario scenario;
   scenario.name = map.key;
-  std::string about, job, nranks;
+  std::string about, job, nranks, expected;
   std::vector<std::string> ranks, looks, hosts, dumps, ras, logs;
   map.read({key_of("about", about), key_of("truth", scenario.truth), key_of("ranks", ranks),
             key_of("hosts-to-blame", scenario.hosts), key_of("names", scenario.names), key_of("job", job),
-            key_of("nranks", nranks), key_of("looks", looks), key_of("hosts", hosts), key_of("dumps", dumps),
-            key_of("ras", ras), key_of("logs", logs)});
+            key_of("nranks", nranks), key_of("hosts-expected", expected), key_of("looks", looks),
+            key_of("hosts", hosts), key_of("dumps", dumps), key_of("ras", ras), key_of("logs", logs)});
   for (const std::string& rank : ranks) scenario.ranks.push_back(std::stoi(rank));
   const std::size_t times = job.find('x');
   const int nhosts = std::stoi(job.substr(0, times)), per_host = std::stoi(job.substr(times + 1));
@@ -402,6 +404,7 @@ inline Scenario read_scenario(const YamlValue& map, const RecordedStacks& stacks
   builder.ras(ras);
   builder.log(logs);
   scenario.looks = builder.take(nranks.empty() ? nhosts * per_host : std::stoi(nranks));
+  if (!expected.empty()) scenario.looks.expected_hosts = std::stoi(expected);
   return scenario;
 }
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -76,6 +77,13 @@ TEST_CASE("Ranks that keep a flight record are judged by it", "[triage]") {
   INFO(looks_report(looks, judged));
   CHECK(judged.finding.verdict == Verdict::arg_mismatch);
   CHECK(judged.finding.ranks == std::vector<int>{2});
+  // Half a minute after their last beats nothing moves.
+  looks.hosts.front().dumps.erase(looks.hosts.front().dumps.begin() + 2);
+  looks.hosts.front().time_s = static_cast<double>(std::time(nullptr)) + 30;
+  const JudgedLooks later = judge_looks(looks);
+  INFO(looks_report(looks, later));
+  CHECK(later.evidence.hosts.front().ranks.front().flight.idle_s >= 29);
+  CHECK(later.evidence.hosts.front().ranks.front().flight.idle_s < 40);
 }
 
 TEST_CASE("4096 ranks are judged within 1 GB, and so is their document", "[triage]") {

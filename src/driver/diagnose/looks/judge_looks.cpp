@@ -25,8 +25,8 @@ std::vector<Check> checks_of(const LookedJob& job) {
   const auto look = [&job](LookCheck* find) { return [&job, find](const JobSnapshot&) { return find(job); }; };
   return {{find_hardware_fault},
           {find_unreachable},
+          {look(find_gone_ranks)},  // those that were gone before the first look made others go
           {find_dead},
-          {look(find_gone_ranks)},
           {find_stopped},
           {look(find_in_logs_of_looks)},
           {look(find_old_generation), Verdict::config},

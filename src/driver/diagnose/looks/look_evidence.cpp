@@ -142,6 +142,14 @@ RankEvidence rank_evidence(const RankFacts& facts, int rank, int nranks) {
   return evidence;
 }
 
+/// Whether the ranks meet at an address that no other host reaches.
+bool is_alone(const LookEvidence& all) {
+  return !all.ranks.empty() && std::ranges::all_of(all.ranks, [](const auto& one) {
+    const std::string& master = one.second.process->master;
+    return master.starts_with("127.") || master.starts_with("localhost");
+  });
+}
+
 /// How many ranks a host has, by what the launcher set for one of them; 0: not known.
 int ranks_per_host(const LookEvidence& all, int nranks) {
   for (const auto& [rank, facts] : all.ranks) {
@@ -151,7 +159,7 @@ int ranks_per_host(const LookEvidence& all, int nranks) {
       }
     }
   }
-  const int hosts = all.looks->expected_hosts;
+  const int hosts = is_alone(all) ? 1 : all.looks->expected_hosts;
   return hosts > 0 ? (nranks - 1) / hosts + 1 : 0;
 }
 
@@ -169,6 +177,13 @@ std::vector<std::string> places(const LookEvidence& all, int nranks) {
     if (local >= 0 && local <= rank) first.emplace(rank - local, facts.host->host);
   }
   const int per_host = ranks_per_host(all, nranks);
+  const auto found = [](const std::string& host) { return !host.empty(); };
+  for (auto gap = hosts.begin(); (gap = std::find(gap, hosts.end(), "")) != hosts.end();) {
+    const auto next = std::find_if(gap, hosts.end(), found);
+    const bool same = gap != hosts.begin() && next != hosts.end() && *std::prev(gap) == *next;
+    if (same) std::fill(gap, next, *next);
+    gap = next;
+  }
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) {
     const auto above = first.upper_bound(static_cast<int>(rank));
     if (!hosts[rank].empty() || above == first.begin()) continue;
@@ -268,7 +283,8 @@ LookEvidence evidence_of_looks(const JobLook& looks) {
   }
   add_flights(looks, evidence);
   evidence.nprocs = nranks;
-  if (looks.expected_hosts == 0) all.whole = looks.silent.empty() && static_cast<int>(all.ranks.size()) >= nranks;
+  if (looks.expected_hosts == 0)
+    all.whole = looks.silent.empty() && (static_cast<int>(all.ranks.size()) >= nranks || is_alone(all));
   evidence.host_of_rank = places(all, nranks);
   all.fits = static_cast<std::int64_t>(looks.hosts.size()) * ranks_per_host(all, nranks) >= nranks;
   add_ras(looks, all);

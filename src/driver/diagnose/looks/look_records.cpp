@@ -69,11 +69,12 @@ std::map<int, FlightState> flights_in(const JobLook& looks) {
       if (!is_flight(dump)) continue;
       const std::string text = from_base64(dump.base64);
       const auto bytes = std::as_bytes(std::span(text));
-      auto flight = parse_flight(bytes, 0);  // from the start of its clock, ages are times below 0
+      constexpr double kFar = 4e9;  // [s] later than any beat: its age then shows when it was, by its host's clock
+      auto flight = parse_flight(bytes, std::llround(kFar * 1e9));
       if (!flight) continue;
       const double silent_s = host.time_s + host.look_s - static_cast<double>(flight->beat_unix_s);
-      const double now_s = std::clamp(std::clamp(silent_s, 0.0, 1e6) - flight->heartbeat_age_s, 0.0, 9e9);
-      flight = parse_flight(bytes, std::llround(now_s * 1e9));
+      const double now_s = kFar - flight->heartbeat_age_s + std::clamp(silent_s, 0.0, 1e6);
+      flight = parse_flight(bytes, std::llround(std::clamp(now_s, 0.0, kFar) * 1e9));
       if (flight && flight->rank >= 0 && is_named(flight->rank)) flights.emplace(flight->rank, std::move(*flight));
     }
   }

@@ -42,6 +42,11 @@ GpuState gpu_state(const HostLook& look, const LookProcess& process) {
 
 double share(const RankFacts& rank, double cpu_s) { return std::max(cpu_s, 0.0) / std::max(rank.host->look_s, 1.0); }
 
+/// On a busy host a thread that runs in both looks may get little CPU time.
+bool is_running(const RankFacts& rank) {
+  return rank.cpu >= kBusyCpu || (rank.process->state == 'R' && rank.process->state_before == 'R');
+}
+
 /// The rule that its frames fit, Python's or native ones: those are nearer to what it waits for.
 ActivityFinder::Found find(ActivityFinder& finder, const RankFacts& rank, const std::vector<std::string>& python,
                            const std::vector<std::string>& native) {
@@ -58,8 +63,8 @@ ActivityFinder::Found find(ActivityFinder& finder, const RankFacts& rank, const 
   return found;
 }
 
-bool mentions_any(std::string_view text, std::initializer_list<std::string_view> parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != text.npos; });
+bool begins_with_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(parts, [&](std::string_view part) { return text.starts_with(part); });
 }
 
 /// For a rank whose frames fit no rule: what the kernel and the GPU show.
@@ -71,22 +76,27 @@ void guess_activity(RankFacts& rank, bool has_stack) {
     activity.id = id;
     activity.doing = std::move(doing);
   };
-  constexpr double kSpins = 0.8;
-  const bool mpi = contains(process.libraries, "mpi");
+  const auto uses = [&](std::string_view library) { return contains(process.libraries, library); };
+  const bool runs = is_running(rank);
+  // A rank that waits in MPI or for its GPU runs too. If the GPU is not known, nothing shows which it is.
+  const bool has_gpu = !process.gpus.empty() || (process.open_files < 0 && (uses("nccl") || uses("rccl")));
+  const bool may_wait = uses("mpi") || (rank.gpu == GpuState::unknown && has_gpu);
   if (is_blocked_in_kernel(process)) {
     is(Kind::elsewhere, "files", fmt::format("waiting for the kernel in {}", process.wchan));
+  } else if (!has_stack && !process.stacks_missing.empty()) {
+    is(Kind::unknown, "", "its stack could not be read");  // what it does not show proves nothing
   } else if (rank.gpu == GpuState::spins) {
     is(Kind::waiting, "gpu", "waiting for its GPU, which spins");
   } else if (rank.gpu == GpuState::works) {
     is(Kind::elsewhere, "computes", "computing on its GPU");
-  } else if (mpi && rank.cpu >= kSpins) {
-    is(Kind::unknown, "spins", "computing, or spinning in MPI");
+  } else if (may_wait && runs) {
+    is(Kind::unknown, "spins", "computing, or spinning while it waits");
     rank.spins = true;
-  } else if (rank.cpu >= kBusyCpu) {
+  } else if (runs) {
     is(Kind::elsewhere, "computes", "computing");
-  } else if (mentions_any(process.wchan, {"nanosleep"})) {
+  } else if (begins_with_any(process.wchan, {"hrtimer_nanosleep", "do_nanosleep"})) {
     is(Kind::elsewhere, "sleep", "sleeping");
-  } else if (mentions_any(process.wchan, {"pipe_read", "do_wait", "n_tty_read"})) {
+  } else if (begins_with_any(process.wchan, {"pipe_read", "do_wait", "n_tty_read"})) {
     is(Kind::elsewhere, "child", fmt::format("waiting in {}", process.wchan));
   } else {
     is(Kind::unknown, "", process.wchan.empty() ? "waiting" : fmt::format("waiting in {}", process.wchan));
@@ -109,7 +119,7 @@ void look_for_work(RankFacts& rank) {
   };
   const bool polls = rank.rule != nullptr && rank.rule->workers;
   const double cpu = polls ? rank.cpu : std::max(rank.cpu, share(rank, p.cpu_s));
-  add(works_itself && cpu >= kBusyCpu, fmt::format("{:.0f} % of a core", 100 * cpu));
+  add(works_itself && (cpu >= kBusyCpu || (!polls && is_running(rank))), fmt::format("{:.0f} % of a core", 100 * cpu));
   grew(p.bytes_written, kBytes, " written");
   grew(p.bytes_read, kBytes, " read");
   if (works_itself) grew(p.rss_growth, kMemory, " more memory");
