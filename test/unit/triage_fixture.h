@@ -299,6 +299,8 @@ class ScenarioBuilder {
       p.libraries = {value};
     else if (key == "env")
       p.environment.push_back(value);
+    else if (key == "lock")
+      main.gil = true;
     else if (key == "missing")
       p.stacks_missing = value;
     else if (key == "unnamed")

@@ -82,13 +82,18 @@ bool is_transfer(const std::string& call) {
 
 std::optional<Symptom> find_healthy(const LookedJob& job) {
   const std::size_t all = job.all.size();
-  if (all == 0 || all != job.snapshot.ranks.size() || !job.elsewhere.empty() || !job.gone.empty()) return std::nullopt;
+  const auto goes = [](const RankFacts& one) { return moves(one) || one.steps; };
+  const bool stands = those_of(job.elsewhere, goes).size() < job.elsewhere.size();
+  if (all == 0 || all != job.snapshot.ranks.size() || stands || !job.gone.empty()) return std::nullopt;
   Symptom symptom{Verdict::ok};
   if (job.idle.size() == all) {
     symptom.sentence = fmt::format("all {} wait for requests: the service is idle", counted(all, "rank"));
     return symptom;
   }
-  const bool all_move = those_of(job.all, moves).size() == all && those_of(job.all, is_slow).size() < all;
+  // Ranks that only poll are woken too: in a job that moves the place of one changed, or one works.
+  const Looked real = those_of(job.all, [](const RankFacts& one) { return one.changed || moves(one); });
+  const bool all_move =
+      those_of(job.all, goes).size() == all && !real.empty() && those_of(job.all, is_slow).size() < all;
   if (!job.looks.counts_moved && !all_move) return std::nullopt;
   symptom.sentence =
       fmt::format("the job moves: {}", job.looks.counts_moved ? "NCCL's RAS counted more launches in the second look"

@@ -138,25 +138,25 @@ void look_for_work(RankFacts& rank) {
                                  : fmt::format("{} in {:.0f} s", fmt::join(proof, ", "), look_s);
 }
 
-/// Whether a rank that waits came out of it between the looks: it stood elsewhere before, or was woken often.
+/// Whether a rank went on between the looks: it stood elsewhere before, or was woken often.
 void look_for_steps(RankFacts& rank, ActivityFinder& finder) {
   Activity& activity = rank.activity;
-  const LookProcess& p = *rank.process;
-  if (p.threads.empty()) return;
-  const LookThread& main = p.threads.front();
+  if (rank.process->threads.empty()) return;
+  const LookThread& main = rank.process->threads.front();
+  constexpr double kSpins = 0.9;
+  const bool woken = main.slept >= kWakes && rank.cpu < kSpins;
+  std::string place;
   if (!main.python_before.empty()) {
     const ActivityFinder::Found before = find(finder, rank, main.python_before, {});
-    if (before.site != rank.site || before.call != activity.call) {
-      activity.moves = true;
-      activity.proof = before.site.empty() ? "its stack changed" : "it was at " + before.site + " before";
-      return;
-    }
+    rank.changed = before.site != rank.site || before.call != activity.call;
+    place = before.site;
   }
-  constexpr double kSpins = 0.9;
-  if (main.slept >= kWakes && rank.cpu < kSpins && activity.kind == Kind::waiting) {
-    activity.moves = true;
-    activity.proof = fmt::format("its main thread was woken {} times", main.slept);
-  }
+  rank.steps = woken || rank.changed;
+  // What does something of its own may poll: only where it waits in silence is to be woken a sign.
+  if (!rank.steps || (activity.kind != Kind::waiting && activity.kind != Kind::unknown)) return;
+  activity.moves = true;
+  activity.proof = rank.changed ? fmt::format("it was at {} before", place.empty() ? "another place" : place)
+                                : fmt::format("its main thread was woken {} times", main.slept);
 }
 
 /// Workers that do not work: dead, or blocked since they were forked.
@@ -203,7 +203,8 @@ std::string mount_trouble(const RankFacts& rank) {
 /// A thread that holds Python's lock in a call of C while another needs it.
 std::string lock_trouble(const LookProcess& process, ActivityFinder& finder) {
   for (const LookThread& thread : process.threads) {
-    if (!thread.gil || thread.cpu_s > 0.1 || thread.state == 'R') continue;
+    // A main thread that holds it may be alone in wanting it.
+    if (!thread.gil || &thread == process.threads.data() || thread.cpu_s > 0.1 || thread.state == 'R') continue;
     const ActivityFinder::Found found = finder.find(thread.native.empty() ? thread.python : thread.native, true);
     if (found.rule == nullptr || (found.rule->kind != Kind::joining && found.rule->kind != Kind::waiting)) continue;
     const std::string& inner = thread.native.empty() ? thread.python.back() : thread.native.back();
@@ -236,7 +237,7 @@ void decide(RankFacts& rank, ActivityFinder& finder) {
   if (!rank.site.empty()) activity.doing += ", from " + rank.site;
   if (activity.kind == Kind::elsewhere || activity.kind == Kind::idle || activity.kind == Kind::leaving)
     look_for_work(rank);
-  if (activity.kind == Kind::waiting || activity.kind == Kind::unknown || activity.kind == Kind::idle)
+  if (activity.kind != Kind::joining && activity.kind != Kind::leaving && activity.kind != Kind::idle)
     look_for_steps(rank, finder);
   if (process.tracer > 0)
     activity.trouble =

@@ -25,7 +25,8 @@ struct RankFacts {
   const ActivityRule* rule = nullptr;  ///< null: its frames fit none
   std::string site;                    ///< "train_step (train.py:77)"
   Activity activity;
-  bool spins = false;  ///< all of a core, in calls that leave no frame: it computes, or waits in MPI
+  bool steps = false, changed = false;  ///< it went on between the looks; its stack shows that
+  bool spins = false;                   ///< all of a core, in calls that leave no frame: it computes, or waits in MPI
 };
 
 /// The ranks of a host's look, in its order.
