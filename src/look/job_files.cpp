@@ -96,6 +96,8 @@ std::vector<OpenLog> open_logs(const std::vector<SeenProcess>& processes, const 
 
 OpenLog with_size(OpenLog open, double now_s) {
   struct stat info {};
+  // Its writer may be gone.
+  if (stat(open.at.c_str(), &info) != 0) open.at = open.log.path;
   if (stat(open.at.c_str(), &info) != 0) throw_not_possible(fmt::format("{}: {}", open.log.path, std::strerror(errno)));
   open.log.nbytes = info.st_size;
   open.log.quiet_s = std::max(0.0, now_s - modified_s(info));
@@ -103,6 +105,7 @@ OpenLog with_size(OpenLog open, double now_s) {
 }
 
 LookLog with_tail(OpenLog open, std::size_t most) {
+  if (access(open.at.c_str(), R_OK) != 0) open.at = open.log.path;  // its writer may be gone
   std::string text = OpenFile(open.at).last(most);
   if (std::ssize(text) < open.log.nbytes) text.erase(0, text.find('\n') + 1);  // npos + 1 is 0
   const auto zeros = std::ranges::count(text, '\0');

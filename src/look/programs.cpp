@@ -58,12 +58,10 @@ ChildResult output_of(const std::vector<std::string>& command, double limit_s) {
 }
 
 [[noreturn]] void fail(const std::string& program, const ChildResult& result, double limit_s) {
-  const auto lines = split_text(result.err.empty() ? result.out : result.err, '\n');
-  std::string last = describe_end(result, limit_s);
-  for (const std::string_view line : lines) {
-    if (!trimmed(line).empty()) last = without_controls(line).substr(0, kLongestFrame);
-  }
-  throw_not_possible(fmt::format("{}: {}", fs::path(program).filename().string(), masked(last)));
+  std::string_view why = trimmed(result.err.empty() ? result.out : result.err);
+  why = why.substr(0, why.find('\n'));  // a backtrace follows
+  throw_not_possible(fmt::format("{}: {}", fs::path(program).filename().string(),
+                                 why.empty() ? describe_end(result, limit_s) : why.substr(0, kLongestFrame)));
 }
 
 }  // namespace
@@ -147,7 +145,7 @@ std::vector<LookThread> parse_gdb(const std::string& text) {
 }
 
 std::vector<LookThread> python_stacks(const std::string& py_spy, std::int64_t pid) {
-  constexpr double kLimit = 4;
+  constexpr double kLimit = 8;
   const ChildResult result =
       output_of({py_spy, "dump", "--nonblocking", "--json", "--pid", std::to_string(pid)}, kLimit);
   if (!result.good()) fail(py_spy, result, kLimit);

@@ -53,7 +53,9 @@ bool is_launcher(const LookProcess& p) {
   return is_one_of(kLaunchers, p.program) || has_one_of(kLauncherModules, p.command);
 }
 bool is_wrapper(const LookProcess& p) { return is_one_of(kWrappers, p.program); }
-bool is_ours(const LookProcess& p) { return p.program.starts_with("busbar") && !p.program.starts_with("busbar-ranks"); }
+bool is_ours(const LookProcess& p) {
+  return p.program == "busbar" || p.program.find("busbar-look") != std::string::npos;  // a copy has more around it
+}
 
 bool communicates(const LookProcess& p) {
   return std::ranges::any_of(std::array{"nccl", "rccl", "mpi", "torch", "jax"},

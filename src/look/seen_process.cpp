@@ -48,12 +48,6 @@ std::string wchan_of(const Probe& probe, const std::string& folder) {
   return wchan == "0" ? "" : wchan;
 }
 
-std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind) {
-  const std::string text = probe.link_text(fmt::format("{}/ns/{}", folder, kind)).value_or("");
-  const std::size_t open = text.find('[');
-  return open == std::string::npos ? 0 : leading_number<std::uint64_t>(text.substr(open + 1)).value_or(0);
-}
-
 using Variables = std::map<std::string_view, std::string_view>;
 
 /// What a launcher calls the rank, the number of ranks and the rank on the host, the best source first: under Slurm
@@ -302,6 +296,12 @@ void read_vitals(const Probe& probe, const std::string& folder, LookProcess& loo
 }
 
 }  // namespace
+
+std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind) {
+  const std::string text = probe.link_text(fmt::format("{}/ns/{}", folder, kind)).value_or("");
+  const std::size_t open = text.find('[');
+  return open == std::string::npos ? 0 : leading_number<std::uint64_t>(text.substr(open + 1)).value_or(0);
+}
 
 std::vector<std::int64_t> process_ids(const Probe& probe) {
   std::vector<std::int64_t> pids;

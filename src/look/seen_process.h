@@ -49,6 +49,9 @@ struct ProcessFilter {
 /// The process `pid` of this machine; `pid` 0 if there is none. If it can belong to a job, all of it.
 SeenProcess read_process(const Probe& probe, std::int64_t pid, const ProcessFilter& filter);
 
+/// The inode of a process's namespace, such as "pid" or "net"; 0 if not readable. `folder`: "/proc/PID".
+std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind);
+
 /// The pids in /proc.
 std::vector<std::int64_t> process_ids(const Probe& probe);
 

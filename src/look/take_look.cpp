@@ -124,6 +124,8 @@ class Look {
     look_.host = std::string_view(name).substr(0, std::string_view(name).find('.', 1));
     utsname system{};
     if (uname(&system) == 0) look_.kernel = fmt::format("{} {}", system.release, system.machine);
+    look_.boot_id = probe_.read("/proc/sys/kernel/random/boot_id").value_or("");
+    look_.net_namespace = namespace_of(probe_, "/proc/self", "net");
     timespec since_boot{};
     clock_gettime(CLOCK_BOOTTIME, &since_boot);
     look_.time_s = now_s();
@@ -262,13 +264,14 @@ class Look {
     const std::vector<SeenProcess*> wanted = with_stacks();
     if (wanted.empty()) return note("python stacks", Came::absent, "no Python process of the job here");
     const std::string trusted = trusted_program("py-spy", own_folder_);
-    const auto results = gather("python stacks", wanted.size(), {5, 20, 2}, kAllowStacks, [&](std::size_t i) {
+    const auto results = gather("python stacks", wanted.size(), {9, 20, 2}, kAllowStacks, [&](std::size_t i) {
       const std::string py_spy = py_spy_for(wanted[i]->look, wanted[i]->uid, trusted);
       if (py_spy.empty()) throw_not_possible("no py-spy that may be run");
       return python_stacks(py_spy, wanted[i]->look.pid);
     });
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      wanted[i]->look.stacks_missing = masked(without_controls(results[i].why));
+      if (!before_.stacks.contains(wanted[i]->look.pid))
+        wanted[i]->look.stacks_missing = masked(without_controls(results[i].why));
       if (results[i].value) s.stacks[wanted[i]->look.pid] = *results[i].value;
     }
   }
@@ -336,7 +339,7 @@ class Look {
         later.state = 'X';
       } else {
         later = std::move(found->second.look);
-        add_stacks(later, after_.stacks);
+        add_stacks(later, (after_.stacks.contains(later.pid) ? after_ : before_).stacks);
         copy_role(p.look, later);
         if (later.tracer > 0)
           later.tracer_program = probe_.read(fmt::format("/proc/{}/comm", later.tracer)).value_or("");

@@ -26,6 +26,11 @@ TEST_CASE("torchrun's workers are ranks, the agent launches, and forks of a rank
             .command = {"python3", "-c", "from multiprocessing.resource_tracker import main"},
             .environment = torch_variables(0, 2)});
   host.add({.pid = 270, .parent = 200, .name = "cc1plus", .command = {"cc1plus", "x.cpp"}, .rss_kb = 90000});
+  host.add({.pid = 800,
+            .name = ".busbar-look-77",
+            .command = {"/dev/shm/.busbar-look-77"},
+            .environment = torch_variables(1, 2),
+            .rss_kb = 9000});
   host.add({.pid = 900, .name = "firefox", .command = {"firefox"}, .rss_kb = 900000});
 
   const auto found = host.jobs();

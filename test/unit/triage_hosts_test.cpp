@@ -79,6 +79,25 @@ TEST_CASE("Hosts with two addresses of a master are one job if their ranks compl
   CHECK_THROWS_AS(only_job(looks, ""), Error);
 }
 
+TEST_CASE("A process that two looks at one machine saw stays with the host of its network", "[triage][jobs]") {
+  JobLook looks;
+  looks.hosts = {host_with("a", "run x", {0, 1}, 2), host_with("b", "run x", {0, 1}, 2)};
+  for (std::uint64_t i = 0; i < 2; ++i) {
+    looks.hosts[i].boot_id = "same";
+    looks.hosts[i].net_namespace = 10 + i;
+    for (LookProcess& p : looks.hosts[i].processes) {
+      p.inner_pid = p.pid;
+      p.pid_namespace = 5;
+      p.net_namespace = p.rank == 0 ? 10 : 11;
+    }
+  }
+  drop_seen_twice(looks);
+  REQUIRE(looks.hosts[0].processes.size() == 1);
+  REQUIRE(looks.hosts[1].processes.size() == 1);
+  CHECK(looks.hosts[0].processes[0].rank == 0);
+  CHECK(looks.hosts[1].processes[0].rank == 1);
+}
+
 TEST_CASE("scontrol's words about a job", "[triage][slurm]") {
   const SlurmState state = parse_scontrol(
       "JobId=77 JobName=train\n   JobState=COMPLETED Reason=None\n   EndTime=2026-11-26T01:02:03\n   "

@@ -174,10 +174,12 @@ struct LookCollector {
 
 struct HostLook {
   std::string host;
-  std::string kernel;  ///< with the machine: "6.8.0-40 aarch64"
-  double time_s = 0;   ///< of the first look, since the epoch
-  double look_s = 0;   ///< between the looks
-  double boot_s = 0;   ///< since the epoch
+  std::string kernel;               ///< with the machine: "6.8.0-40 aarch64"
+  std::string boot_id;              ///< of its kernel: containers and virtual hosts of one machine have the same
+  std::uint64_t net_namespace = 0;  ///< in which busbar-look ran
+  double time_s = 0;                ///< of the first look, since the epoch
+  double look_s = 0;                ///< between the looks
+  double boot_s = 0;                ///< since the epoch
   std::vector<LookProcess> processes;
   std::vector<LookLog> logs;
   std::vector<LookDump> dumps;
@@ -244,8 +246,8 @@ void visit_fields(auto&& visit, LookBlocked& b) { BUSBAR_ALL_FIELDS(visit, b, pi
 void visit_fields(auto&& visit, LookRas& r) { BUSBAR_ALL_FIELDS(visit, r, why_not, first, second); }
 void visit_fields(auto&& visit, LookCollector& c) { BUSBAR_ALL_FIELDS(visit, c, name, outcome, why, allow); }
 void visit_fields(auto&& visit, HostLook& h) {
-  BUSBAR_ALL_FIELDS(visit, h, host, kernel, time_s, look_s, boot_s, processes, logs, dumps, gpus, ports, counters,
-                    groups, oom_kills, kernel_log, blocked, ras, collectors);
+  BUSBAR_ALL_FIELDS(visit, h, host, kernel, boot_id, net_namespace, time_s, look_s, boot_s, processes, logs, dumps,
+                    gpus, ports, counters, groups, oom_kills, kernel_log, blocked, ras, collectors);
 }
 void visit_fields(auto&& visit, LookSilence& s) { BUSBAR_ALL_FIELDS(visit, s, host, kind, why); }
 void visit_fields(auto&& visit, JobLook& j) {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace busbar {
@@ -71,6 +72,25 @@ std::map<std::string, std::string> names_of_parts(const JobLook& looks) {
 }
 
 }  // namespace
+
+void drop_seen_twice(JobLook& looks) {
+  using Identity = std::tuple<std::string, std::uint64_t, std::int64_t>;
+  std::map<Identity, const HostLook*> owners;
+  const auto identity = [](const HostLook& host, const LookProcess& p) {
+    return Identity(host.boot_id, p.pid_namespace, p.inner_pid);
+  };
+  for (const HostLook& host : looks.hosts) {
+    for (const LookProcess& p : host.processes) {
+      const HostLook*& owner = owners[identity(host, p)];
+      if (owner == nullptr || (p.net_namespace == host.net_namespace && p.net_namespace != 0)) owner = &host;
+    }
+  }
+  for (HostLook& host : looks.hosts) {
+    std::erase_if(host.processes, [&](const LookProcess& p) {
+      return !host.boot_id.empty() && p.pid_namespace != 0 && owners[identity(host, p)] != &host;
+    });
+  }
+}
 
 std::vector<std::string> job_names(const JobLook& looks) {
   std::vector<std::string> names;

@@ -7,6 +7,10 @@
 
 namespace busbar {
 
+/// Removes processes that several looks at one machine saw, as in containers that share its pids: each stays with the
+/// host whose network it uses, else with the first.
+void drop_seen_twice(JobLook& looks);
+
 /// The names of the jobs that these looks saw, as --job takes them. Hosts name a job alike if a scheduler, a run's id
 /// or a master's address does; otherwise its name has the host's. Ranks that ran to different addresses of one job,
 /// because a setting is wrong, are one job if no rank is there twice.

@@ -258,6 +258,7 @@ void number_by_ras(JobLook& looks) {
 }
 
 JobLook chosen(JobLook looks, const TriageOptions& options) {
+  drop_seen_twice(looks);
   require_job(looks, options);
   for (const LookSilence& silent : looks.silent) {
     if (silent.kind != LookSilence::Kind::unresolved) continue;
