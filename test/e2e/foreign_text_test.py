@@ -86,7 +86,7 @@ class ForeignText(Case):
         evil = os.fsdecode(RAW)
         for words in (["report", evil], ["merge", evil, evil], ["diagnose", evil], ["accept", evil],
                       ["doctor", "--merge", evil], ["history", "list", "--history", evil], [evil], ["report", "--" + evil],
-                      ["compare", evil], ["accept", "acceptance", "--backend", evil, "--dry-run"]):
+                      ["workload", evil], ["workload", "import", evil], ["workload", "show", evil], ["compare", evil], ["accept", "acceptance", "--backend", evil, "--dry-run"]):
             with self.subTest(words=words):
                 self.harmless([BUSBAR, *words])
         for words in (["--config", evil], ["-b", evil], ["-J", "/nowhere/" + evil], ["--" + evil]):

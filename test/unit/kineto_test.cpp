@@ -54,6 +54,10 @@ TEST_CASE("an old trace has the output in the operation around the call, in eith
     CHECK(key.out_bytes == 512);
     CHECK(rank.groups[key.group].size == 8);
   }
+  // One that begins later is not around it.
+  const std::string later = kineto_event("cpu_op", "c10d::_allgather_base_", 12, 20,
+                                         R"("Input Dims": [[32, 8]], "Input type": ["c10::Half"])");
+  CHECK(kineto_rank(kineto_trace(0, later + "," + call)).operations[0].out_bytes == kUnknownBytes);
   // Of another thread: not around it.
   const TraceRank rank =
       kineto_rank(kineto_trace(0, around + "," +

@@ -28,6 +28,7 @@ TEST_CASE("the smallest period that explains the tail", "[workload]") {
   const RepeatedTail steps = tail_of("xyzxllllllgllllllgllllllgllllllg");
   CHECK(steps.period == 7);
   CHECK(steps.repeats == 4);
+  CHECK(tail_of("gllllllgllllllgllllllgllllll").period == 7);  // the layers end the job
   CHECK(tail_of("aaaaaaaa").period == 1);
   // The end is what counts: a job that stops within a step.
   CHECK(tail_of("abcabcabcab").period == 3);
