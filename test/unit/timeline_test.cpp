@@ -15,7 +15,7 @@ using namespace busbar;
 namespace {
 
 struct Interval4 {
-  Activity activity;
+  SpanKind activity;
   std::int64_t begin_ns, time_ns;
 };
 
@@ -27,7 +27,7 @@ StateTimes states(const std::vector<Interval4>& intervals) {
   return timeline.states()[0];
 }
 
-constexpr Activity kComputes = Activity::computing, kTalks = Activity::communicating, kCopies = Activity::copying;
+constexpr SpanKind kComputes = SpanKind::computing, kTalks = SpanKind::communicating, kCopies = SpanKind::copying;
 
 }  // namespace
 
@@ -64,7 +64,7 @@ TEST_CASE("each state of a GPU, by hand", "[workload][timeline]") {
     CHECK(s.busy == 40);
   }
   SECTION("waiting for input counts only while nothing runs") {
-    const StateTimes s = states({{Activity::input, 0, 50}, {kComputes, 20, 10}, {kCopies, 45, 10}});
+    const StateTimes s = states({{SpanKind::input, 0, 50}, {kComputes, 20, 10}, {kCopies, 45, 10}});
     CHECK(s.input_idle == 35);
     CHECK(s.busy == 20);
   }
@@ -120,7 +120,7 @@ TEST_CASE("sums do not depend on when intervals are forgotten", "[workload][time
     // Nearly in order, as kernels are written.
     const auto begin = static_cast<std::int64_t>(i * 5 + random() % 20),
                time = static_cast<std::int64_t>(random() % 12);
-    const auto activity = static_cast<Activity>(random() % 4);
+    const auto activity = static_cast<SpanKind>(random() % 4);
     for (std::int64_t at = begin; at < begin + time && at < 10000; ++at)
       moments[at][static_cast<std::size_t>(activity)] = true;
     whole.add(activity, begin, time);
