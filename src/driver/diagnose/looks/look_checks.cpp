@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -23,6 +24,14 @@ std::string dead_address(const RankFacts& rank) {
   const auto& sockets = rank.process->sockets;
   const auto dead = std::ranges::find(sockets, "SYN_SENT", &LookSocket::state);
   return dead == sockets.end() ? "" : dead->remote;
+}
+
+/// Where most of these ranks are to meet; empty if that is the same for all, or nobody's majority.
+std::string usual_master(const Looked& ranks) {
+  std::map<std::string, std::size_t> masters;
+  for (const RankFacts* one : ranks) ++masters[one->process->master];
+  const auto most = std::ranges::max_element(masters, {}, [](const auto& one) { return one.second; });
+  return masters.size() > 1 && 2 * most->second > ranks.size() ? most->first : "";
 }
 
 void blame_gone(const LookedJob& job, Symptom& symptom) {
@@ -121,14 +130,19 @@ std::optional<Symptom> find_old_generation(const LookedJob& job) {
 std::optional<Symptom> find_unjoined(const LookedJob& job) {
   // Ranks wait to join a group at any time; only at the start nobody is further.
   if (job.joining.empty() || !job.waiting.empty() || !job.leaving.empty()) return std::nullopt;
-  const auto is_lost = [](const RankFacts& one) { return !dead_address(one).empty(); };
+  const std::string usual = usual_master(job.joining);
+  const auto is_lost = [&](const RankFacts& one) {
+    return !dead_address(one).empty() || (!usual.empty() && one.process->master != usual);
+  };
   const Looked lost = those_of(job.joining, is_lost);
   const Looked& absent = lost.empty() ? job.elsewhere : lost;
   if (absent.empty() && job.gone.empty()) return std::nullopt;
   Symptom symptom = about(Verdict::init_not_joined, absent);
   if (!lost.empty()) {
-    symptom.sentence += fmt::format("; it tries to reach {}, where nobody answers (CONFIG: MASTER_ADDR, or a firewall)",
-                                    dead_address(*lost.front()));
+    const std::string dead = dead_address(*lost.front());
+    symptom.sentence += fmt::format("; it tries to meet at {}, {} (CONFIG: MASTER_ADDR or MASTER_PORT, or a firewall)",
+                                    dead.empty() ? lost.front()->process->master : dead,
+                                    dead.empty() ? "the others elsewhere" : "where nobody answers");
     for (const RankFacts* one : job.joining) {
       if (!one->process->master.empty())
         add_once(symptom.evidence, fmt::format("{}: ranks are to meet at {}", one->host->host, one->process->master));
