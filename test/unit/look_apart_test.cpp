@@ -36,6 +36,7 @@ TEST_CASE("All items together have a limit, too", "[apart]") {
   const auto begin = std::chrono::steady_clock::now();
   const auto results = run_apart(100, {0.2, 0.5, 1}, [](std::size_t) -> std::string {
     for (int i = 0; i < 600; ++i) usleep(100000);
+    return "";
   });
   CHECK(results.back().timed_out);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));

@@ -44,14 +44,14 @@ std::map<std::string, Job> jobs_of(const JobLook& looks) {
   return jobs;
 }
 
-/// Whether two weakly named ones are parts of one job: its ranks, each once, none of both on one host.
+/// Whether two weakly named ones are parts of one job: its ranks, each once; on one host only if they are all its ranks.
 bool belong_together(const Job& a, const Job& b) {
   if (!a.weak || !b.weak || a.nranks != b.nranks || a.nranks <= 0) return false;
   std::multiset<int> ranks = a.ranks;
   ranks.insert(b.ranks.begin(), b.ranks.end());
   Job both{{}, std::move(ranks)};
   const bool share_host = std::ranges::any_of(a.hosts, [&](const std::string& host) { return b.hosts.contains(host); });
-  return !both.has_twins() && !share_host && std::ssize(both.ranks) <= a.nranks;
+  return !both.has_twins() && (share_host ? std::ssize(both.ranks) == a.nranks : std::ssize(both.ranks) <= a.nranks);
 }
 
 /// The name of each job's parts: the first part's.
