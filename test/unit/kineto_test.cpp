@@ -107,6 +107,7 @@ TEST_CASE("bad traces are a sentence, or a remark if something was read", "[work
   fails(whole.substr(0, 40), "ends too early");
   fails("{\"traceEvents\": [}", "is not JSON");
   fails("[1, 2]", "no list of traceEvents");
+  fails("{\"a\": \"" + std::string(std::size_t{20} << 20, 'a'), "trace.json: it has too long a text");
   // Deep nesting and numbers beyond all limits are passed over.
   const std::string odd = kineto_event("cpu_op", "record_param_comms", 1e300, 5,
                                        "\"x\": " + std::string(5000, '[') + std::string(5000, ']')) +

@@ -11,11 +11,11 @@ namespace busbar {
 
 /// The rank of a Kineto trace in a text.
 inline TraceRank kineto_rank(std::string_view text, const std::string& name = "trace.json") {
-  bool begun = false;
+  std::string_view rest = text;
   TraceRank rank = read_kineto(
       [&] {
-        const std::string_view block = begun ? std::string_view() : text;
-        begun = true;
+        const std::string_view block = rest.substr(0, std::size_t{1} << 20);
+        rest.remove_prefix(block.size());
         return block;
       },
       name);

@@ -1,6 +1,5 @@
 #include "common/record/json_events.h"
 
-#include "common/base/error.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/record/json_values.h"
@@ -20,10 +19,12 @@ struct Source {
   const NextBytes& next;
   std::uint64_t nbytes = 0;
   std::uint64_t last_event = 0;  ///< of nbytes, as of the block in which it was
+  bool too_long = false;
 
   std::string_view block() {
     // Between two events there is one token at most.
-    if (nbytes - last_event > kMostJsonText) throw_bad_config("has too long a text");
+    too_long = nbytes - last_event > kMostJsonText;
+    if (too_long) return {};
     const std::string_view bytes = next();
     nbytes += bytes.size();
     return bytes;
@@ -107,6 +108,7 @@ JsonReading read_json_events(const NextBytes& next, JsonEvents& events) {
   Source source{next};
   Forwarding forwarding{events, source};
   Json::sax_parse(ByteIterator{&source}, ByteIterator{}, &forwarding);
+  if (source.too_long) forwarding.trouble = "has too long a text";
   return {forwarding.trouble.empty() ? source.nbytes : forwarding.end, forwarding.trouble};
 }
 

@@ -226,7 +226,7 @@ NextBytes blocks_of(const InputFile& file, std::string& trouble) {
   const std::shared_ptr<std::FILE> in(readable ? std::fopen(path.c_str(), "rbe") : nullptr, [](std::FILE* opened_file) {
     return opened_file ? std::fclose(opened_file) : 0;
   });
-  if (!in) trouble = readable ? std::strerror(errno) : "no regular file (give pipes as '-')";
+  if (!in) trouble = readable ? std::strerror(errno) : "no regular file";
   return [in, &trouble, buffer = std::make_shared<std::string>(in ? kBlock : 0, '\0')]() -> std::string_view {
     if (!in) return {};
     const std::size_t got = std::fread(buffer->data(), 1, buffer->size(), in.get());
