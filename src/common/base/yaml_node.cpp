@@ -14,8 +14,6 @@
 namespace busbar {
 namespace {
 
-using Kind = YamlTree::Kind;
-
 /// The option that a file may set under this key.
 const Option* find_key(std::string_view key) {
   for (const Option& option : all_options()) {
@@ -37,13 +35,13 @@ void YamlValue::fail_unknown(std::string_view what, std::string_view word,
 }
 
 std::string YamlValue::text() const {
-  if (is(Kind::scalar)) return node.scalar;
-  const char* kind = is(Kind::map) ? "a map" : is(Kind::list) ? "a list" : "empty";
+  if (is(YamlTree::Kind::scalar)) return node.scalar;
+  const char* kind = is(YamlTree::Kind::map) ? "a map" : is(YamlTree::Kind::list) ? "a list" : "empty";
   fail(fmt::format("{}: the value is {}, not a single value", key, kind));
 }
 
 std::vector<std::string> YamlValue::texts() const {
-  if (!is(Kind::list)) return {text()};
+  if (!is(YamlTree::Kind::list)) return {text()};
   return mapped(node.items, [&](const YamlTree& item) { return YamlValue{file, line, item, key}.text(); });
 }
 
@@ -56,12 +54,12 @@ void YamlValue::checked(const std::function<void()>& set) const {
 }
 
 void YamlValue::each(const std::function<void(const YamlValue&)>& visit) const {
-  if (!is(Kind::map)) fail(fmt::format("{}: the value is not a map of keys and values", key));
+  if (!is(YamlTree::Kind::map)) fail(fmt::format("{}: the value is not a map of keys and values", key));
   std::set<std::string> seen;
   for (std::size_t i = 0; i + 1 < node.items.size(); i += 2) {
     const YamlTree& name = node.items[i];
     const YamlValue value{file, name.line, node.items[i + 1], name.scalar};
-    if (name.kind != Kind::scalar) value.fail("a key is not a plain word");
+    if (name.kind != YamlTree::Kind::scalar) value.fail("a key is not a plain word");
     if (!seen.insert(canonical_key(name.scalar)).second) {
       value.fail(fmt::format("key {} is given twice", in_quotes(name.scalar)));
     }
@@ -91,7 +89,7 @@ YamlKey key_of(std::string_view name, std::vector<std::string>& into) {
 }
 
 void YamlValue::each_list(const std::function<void(const std::string&, const std::vector<std::string>&)>& visit) const {
-  if (!is(Kind::map)) fail(fmt::format("{}: the value is not a map of names and their values", key));
+  if (!is(YamlTree::Kind::map)) fail(fmt::format("{}: the value is not a map of names and their values", key));
   for (std::size_t i = 0; i + 1 < node.items.size(); i += 2) {
     const int here = node.items[i].line;
     const std::string name = YamlValue{file, here, node.items[i], key}.text();
@@ -101,7 +99,7 @@ void YamlValue::each_list(const std::function<void(const std::string&, const std
 }
 
 void YamlValue::each_item(const std::function<void(const YamlValue&)>& visit) const {
-  if (!is(Kind::list)) fail(fmt::format("{}: write a list", key));
+  if (!is(YamlTree::Kind::list)) fail(fmt::format("{}: write a list", key));
   for (const YamlTree& item : node.items) visit({file, item.line, item, key});
 }
 
@@ -172,8 +170,8 @@ std::vector<std::string> apply_yaml(Config& config, std::string_view text, const
                                     std::span<const YamlKey> own) {
   std::vector<std::string> names;
   with_yaml(file_name, text, [&](const YamlValue& root) {
-    if (root.is(Kind::null)) return;
-    if (!root.is(Kind::map)) root.fail("not a map of options: write lines such as 'minbytes: 8'");
+    if (root.is(YamlTree::Kind::null)) return;
+    if (!root.is(YamlTree::Kind::map)) root.fail("not a map of options: write lines such as 'minbytes: 8'");
     names = apply_map(config, root, own);
     try {
       check_size_conflict(names);

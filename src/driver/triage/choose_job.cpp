@@ -44,7 +44,8 @@ std::map<std::string, Job> jobs_of(const JobLook& looks) {
   return jobs;
 }
 
-/// Whether two weakly named ones are parts of one job: its ranks, each once; on one host only if they are all its ranks.
+/// Whether two weakly named ones are parts of one job: its ranks, each once; on one host only if they are all its
+/// ranks.
 bool belong_together(const Job& a, const Job& b) {
   if (!a.weak || !b.weak || a.nranks != b.nranks || a.nranks <= 0) return false;
   std::multiset<int> ranks = a.ranks;

@@ -36,8 +36,11 @@ std::uint64_t TraceCallKey::nbytes() const {
 std::uint32_t TraceRank::group(TraceGroup group) {
   const auto [place, is_new] = group_places_.try_emplace(
       fmt::format("{}\n{}\n{}", group.name, group.size, fmt::join(group.ranks, ",")), groups.size());
-  if (is_new) groups.push_back(std::move(group));
-  if (groups[place->second].description.empty() && !is_new) groups[place->second].description = group.description;
+  if (is_new) {
+    groups.push_back(std::move(group));
+  } else if (groups[place->second].description.empty()) {
+    groups[place->second].description = std::move(group.description);
+  }
   return place->second;
 }
 

@@ -22,22 +22,27 @@ namespace {
 
 /// All checks, in the order of Verdict: the watchdog's of hosts and processes, and those that looks need.
 std::vector<Check> checks_of(const LookedJob& job) {
-  const auto look = [&job](LookCheck* find) { return [&job, find](const JobSnapshot&) { return find(job); }; };
-  return {{find_hardware_fault},
-          {find_unreachable},
-          {look(find_gone_ranks)},  // those that were gone before the first look made others go
-          {find_dead},
-          {find_stopped},
-          {look(find_in_logs_of_looks)},
-          {look(find_old_generation), Verdict::config},
-          {look(find_unjoined)},
-          {look(find_unseen_hosts), Verdict::rank_lagging},
-          {look(find_stuck_start)},
-          {look(find_recorded_calls)},
-          {look(find_parted_calls)},
-          {look(find_working)},
-          {look(find_late)},
-          {look(find_all_inside)}};
+  std::vector<Check> checks;
+  const auto watched = [&](std::optional<Symptom> (*find)(const JobSnapshot&)) { checks.push_back(Check{find}); };
+  const auto looked = [&](LookCheck* find, std::optional<Verdict> after = {}) {
+    checks.push_back(Check{[&job, find](const JobSnapshot&) { return find(job); }, after});
+  };
+  watched(find_hardware_fault);
+  watched(find_unreachable);
+  looked(find_gone_ranks);
+  watched(find_dead);
+  watched(find_stopped);
+  looked(find_in_logs_of_looks);
+  looked(find_old_generation, Verdict::config);
+  looked(find_unjoined);
+  looked(find_unseen_hosts, Verdict::rank_lagging);
+  looked(find_stuck_start);
+  looked(find_recorded_calls);
+  looked(find_parted_calls);
+  looked(find_working);
+  looked(find_late);
+  looked(find_all_inside);
+  return checks;
 }
 
 /// What stopped a collector, and what would allow it; the same of many hosts once.
