@@ -28,7 +28,7 @@ std::vector<Check> checks_of(const LookedJob& job) {
     checks.push_back(Check{[&job, find](const JobSnapshot&) { return find(job); }, after});
   };
   watched(find_hardware_fault);
-  watched(find_unreachable);
+  watched(busbar::find_unreachable);  // a check of logs has that name, too
   looked(find_gone_ranks);
   watched(find_dead);
   watched(find_stopped);
