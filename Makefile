@@ -55,7 +55,7 @@ run: deps configure  ## Install what is missing, build all_reduce_perf, and run 
 	@$(with_launcher) scripts/run-example.sh '$(BUILDDIR)/all_reduce_perf$(NAME_SUFFIX)'
 
 test: test-deps build-all  ## Install what is missing, build, and run every test that this machine can run
-	@ctest --test-dir '$(BUILDDIR)' -j 2 --output-on-failure --no-tests=error $(ARGS)
+	@ctest --test-dir '$(BUILDDIR)' -j 3 --output-on-failure --no-tests=error $(ARGS)
 
 test-asan:  ## The unit, kernel and MPI tests under the address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory test PRESET=asan BUILDDIR=build-asan ARGS="$(or $(ARGS),-R '^(asan_|unit|kernels_simt|mpi_)')"

@@ -240,4 +240,4 @@ class TriageTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    suite.main()
