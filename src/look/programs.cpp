@@ -91,8 +91,8 @@ std::string py_spy_for(const LookProcess& process, unsigned uid, const std::stri
   std::error_code unknown;
   const fs::path first = process.command.substr(0, process.command.find(' '));
   for (const fs::path& python : {first, fs::read_symlink(fmt::format("/proc/{}/exe", process.pid), unknown)}) {
-    const std::string beside = (python.parent_path() / "py-spy").string();
-    if (python.is_absolute() && is_program(beside) && is_safe(beside, true)) return beside;
+    const std::string neighbor = (python.parent_path() / "py-spy").string();
+    if (python.is_absolute() && is_program(neighbor) && is_safe(neighbor, true)) return neighbor;
   }
   return {};
 }

@@ -6,6 +6,7 @@
 // and their ratio.
 
 #include "driver/readers/log_files.h"
+#include "thread_time.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -89,20 +90,6 @@ class MemoryFile {
  private:
   int fd_;
 };
-
-/// Of this thread on its core: the file is in memory, so nothing is waited for but other programs' turns.
-double cpu_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <class Work>
-double seconds(Work work) {
-  const double start = cpu_seconds();
-  work();
-  return cpu_seconds() - start;
-}
 
 void read_beside_splitting(benchmark::State& state, const std::string& piece) {
   const MemoryFile memory(piece);

@@ -6,6 +6,7 @@
 // iteration), and their ratio.
 
 #include "driver/workload/kineto.h"
+#include "thread_time.h"
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
@@ -107,19 +108,6 @@ struct Nothing : nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return true; }
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
 };
-
-double cpu_seconds() {
-  timespec now{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <class Work>
-double seconds(Work work) {
-  const double start = cpu_seconds();
-  work();
-  return cpu_seconds() - start;
-}
 
 void read_beside_splitting(benchmark::State& state, const std::string& trace) {
   std::vector<double> read_s, split_s, whole_s;

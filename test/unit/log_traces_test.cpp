@@ -108,7 +108,7 @@ TEST_CASE("lines of the Inspector, by hand", "[workload]") {
   CHECK(ranks[0].operations.at(1).in_bytes == 65536);
 }
 
-TEST_CASE("traces are told apart by their beginning", "[workload]") {
+TEST_CASE("the beginning of a trace shows its kind", "[workload]") {
   using namespace std::string_literals;
   const auto kind = [](std::string_view head) { return recognize_trace(head).kind; };
   CHECK(kind(R"({"schemaVersion": 1, "distributedInfo": {"pg_config": [{"ranks": [0]}]}, "traceEvents": []})") ==

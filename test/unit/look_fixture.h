@@ -1,6 +1,6 @@
 #pragma once
 
-// A host's /proc as a tree of files, so that the jobs of others can be told without them.
+// A host's /proc as a tree of files, so that the jobs of others need not run here.
 
 #include "fake_root.h"
 #include "look/roles.h"

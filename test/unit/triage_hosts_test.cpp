@@ -53,7 +53,7 @@ HostLook host_with(const std::string& name, const std::string& job, const std::v
 
 }  // namespace
 
-TEST_CASE("Jobs are told apart by their names", "[triage][jobs]") {
+TEST_CASE("Jobs have names of their own", "[triage][jobs]") {
   JobLook looks;
   looks.hosts = {host_with("a", "run x", {0, 1}, 4), host_with("b", "run x", {2, 3}, 4)};
   CHECK(job_names(looks) == std::vector<std::string>{"run x"});
@@ -109,7 +109,7 @@ TEST_CASE("scontrol's words about a job", "[triage][slurm]") {
   CHECK_THROWS_AS(slurm_targets("; rm -rf"), Error);
 }
 
-TEST_CASE("Pods that do not run are evidence, and restarts are told", "[triage][kube]") {
+TEST_CASE("Pods that do not run are evidence, and restarts are remarks", "[triage][kube]") {
   const ScheduledJob job = parse_pods(R"({"items": [
     {"metadata": {"name": "llm-0"}, "status": {"phase": "Running", "containerStatuses": [
       {"name": "train", "restartCount": 2, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]}},
