@@ -276,7 +276,9 @@ DiagnoseInputs sort_inputs(std::span<const InputFile> files) {
       inputs.others.push_back({file.path, what, head.size, is_evidence});
     };
     const auto is = [&](std::string_view list) { return builtin_line_rules().has(list, head.text); };
-    if (looks_like_torch_dump(head.text)) {
+    if (is("profiles")) {
+      other("a trace of PyTorch's profiler, which `busbar workload import` reads", false);
+    } else if (looks_like_torch_dump(head.text)) {
       inputs.logs.push_back(given);
     } else if (is("hang-reports") && head.size <= kMostFileBytes) {
       const std::string wrong = read_hang(file.opens, inputs);

@@ -53,12 +53,7 @@ RecognizedTrace recognize_trace(std::string_view head) {
   const bool is_json = text.starts_with('{') || text.starts_with('[');
   const auto has = [&](std::string_view words) { return mentions(head, words); };
   if (is_json && has("\"coll_perf\"")) return {TraceKind::log, "a log of NCCL's Inspector", ""};
-  // Before dumps, which list groups of processes too.
-  if (text.starts_with('{') &&
-      (has("\"traceEvents\"") ||
-       (has("\"schemaVersion\"") && (has("\"distributedInfo\"") || has("\"deviceProperties\""))))) {
-    return {TraceKind::kineto, "a trace of PyTorch's profiler", ""};
-  }
+  if (builtin_line_rules().has("profiles", text)) return {TraceKind::kineto, "a trace of PyTorch's profiler", ""};
   if (looks_like_torch_dump(head)) return {TraceKind::flight_dump, "a dump of PyTorch's Flight Recorder", ""};
   if (has("NCCL INFO") || has("NCCL WARN")) return {TraceKind::log, "a log of NCCL", ""};
   for (const OtherTrace& other : kOthers) {
@@ -68,7 +63,7 @@ RecognizedTrace recognize_trace(std::string_view head) {
   if (has("schema: 1") && has("operations:"))
     return {TraceKind::workload, "a file of `busbar workload import`", "`busbar workload show` reads it"};
   if (is_json) return {TraceKind::refused, "JSON of another kind", kProfile};
-  return {TraceKind::none, "no trace that is known", ""};
+  return {};
 }
 
 }  // namespace busbar

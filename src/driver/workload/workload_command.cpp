@@ -54,6 +54,9 @@ WorkloadOptions read_options(int argc, char** argv) {
   return options;
 }
 
+constexpr std::string_view kReadable =
+    "a trace of PyTorch's profiler, a dump of its Flight Recorder, a log of NCCL's COLL lines or of its Inspector";
+
 /// Compressed files that are read as a whole are unpacked into memory first.
 InputFile plain(const InputFile& file) {
   const std::vector<fs::path> paths{file.opens};
@@ -73,8 +76,10 @@ std::vector<TraceRank> read_trace(const InputFile& file) {
   if (found.kind == TraceKind::refused || found.kind == TraceKind::workload || found.kind == TraceKind::none) {
     const std::string why = !trouble.empty() ? trouble
                             : first.empty()  ? "it is empty"
-                                             : fmt::format("it is {}, which workload import does not read{}{}",
-                                                           found.what, found.instead.empty() ? "" : "; ", found.instead);
+                            : found.kind == TraceKind::none
+                                ? fmt::format("it is none of these: {}", kReadable)
+                                : fmt::format("it is {}, which workload import does not read{}{}", found.what,
+                                              found.instead.empty() ? "" : "; ", found.instead);
     throw_bad_config(fmt::format("{}: {}", name, why));
   }
   std::vector<TraceRank> ranks;

@@ -140,6 +140,15 @@ ReportTable late_table(const Workload& job) {
   return table;
 }
 
+/// A paragraph as `# ...` lines.
+std::string comment(std::string_view paragraph) {
+  std::string text = wrapped(without_controls(paragraph), 0, 0, kColumns - 4), lines;
+  text.pop_back();
+  for (const std::string_view line : split_text(text, '\n'))
+    lines += fmt::format("{}{}\n", lines.empty() ? "# " : "#   ", line);
+  return lines;
+}
+
 /// The table for a terminal: columns as wide as they need to be, those without any text left out.
 std::string table_text(const ReportTable& table, std::size_t most) {
   constexpr std::size_t kWidest = 46;
@@ -153,7 +162,7 @@ std::string table_text(const ReportTable& table, std::size_t most) {
     for (std::size_t c = 0; c < widths.size(); ++c)
       widths[c] = std::max(widths[c], cell(table.rows[r].cells[c]).size());
   }
-  std::string text = wrapped(fmt::format("# {}. {}", table.title, table.caption), 0, 2), line;
+  std::string text = comment(fmt::format("{}. {}", table.title, table.caption)), line;
   const auto add = [&](std::size_t c, const std::string& word) {
     if (widths[c] > 0) line += fmt::format(" {:>{}}", word, std::max(widths[c], table.columns[c].size()));
   };
@@ -204,12 +213,12 @@ std::string workload_text(const Workload& job, std::size_t most) {
   const auto add = [&](const std::string& paragraph) { text += wrapped(without_controls(paragraph), 0, 2); };
   const std::size_t n = job.sources.size();
   const std::string first = job.sources.empty() ? "" : job.sources.front().kind;
-  add(fmt::format("# {} of {}{}{}", counted(n, "rank"), n == 1 ? "one " : "", first, n == 1 ? "" : "s") +
-      (job.nranks ? fmt::format("; the job has {}", counted(*job.nranks, "rank")) : ""));
+  text += comment(fmt::format("{} of {}{}{}", counted(n, "rank"), n == 1 ? "one " : "", first, n == 1 ? "" : "s") +
+                  (job.nranks ? fmt::format("; the job has {}", counted(*job.nranks, "rank")) : ""));
   std::map<std::string, std::size_t> how;
   for (const WorkloadSource& source : job.sources) ++how[source.steps.empty() ? "none found" : source.steps];
   for (const auto& [words, count] : how)
-    add(fmt::format("# steps: {}{}", words, n > 1 ? fmt::format(" ({})", counted(count, "rank")) : ""));
+    text += comment(fmt::format("steps: {}{}", words, n > 1 ? fmt::format(" ({})", counted(count, "rank")) : ""));
   text += "\n";
   add(job.verdict.sentence);
   if (!job.verdict.next.empty()) add("Next: " + job.verdict.next);
@@ -217,7 +226,7 @@ std::string workload_text(const Workload& job, std::size_t most) {
   text += "\n";
   for (const ReportTable& table : workload_tables(job)) text += table_text(table, most);
   text += sums_text(job);
-  for (const std::string& remark : workload_remarks(job)) add("# " + remark);
+  for (const std::string& remark : workload_remarks(job)) text += comment(remark);
   return text;
 }
 
