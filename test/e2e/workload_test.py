@@ -78,6 +78,22 @@ class Workload(suite.Case):
         self.fails(workload("show", bad), 255, f"bad.yaml:{line + 1}: ", "did you mean all_reduce")
         self.fails(workload("import", job), 255, "workload show")
 
+    def test_what_is_written_before_the_events(self):
+        with open(TWO[0], encoding="utf-8") as file:
+            trace = json.load(file)
+        said, _ = self.imported(self.write("plain.json", json.dumps(trace)))
+        wrapped = {"metadata": {"model": ["layer"] * 5000}, **trace}
+        self.assertEqual(self.imported(self.write("wrapped.json", json.dumps(wrapped)))[0].out, said.out)
+
+    def test_half_of_a_size_is_no_size(self):
+        with open(os.path.join(TRACES, "kineto_old.json"), encoding="utf-8") as file:
+            trace = json.load(file)
+        trace["traceEvents"] = [e for e in trace["traceEvents"] if not e["name"].startswith("c10d::")]
+        result, job = self.imported(self.write("old.json", json.dumps(trace)))
+        self.assertEqual([(o["call"], o.get("out_bytes"), o["nbytes"]) for o in job["operations"]
+                          if o["call"] == "alltoallv"], [("alltoallv", None, 0)])
+        self.assertIn("3 calls (100.0 % of all) have no known size", result.out)
+
     def test_compressed_and_in_archives(self):
         plain, _ = self.imported(*TWO)
         packed = []
@@ -95,9 +111,10 @@ class Workload(suite.Case):
                 ("et.json", '{"schema": "1.1.0-chakra.0.0.4", "nodes": []}', "an execution trace of PyTorch"),
                 ("param.json", '[{"comms": "wait", "req": 1}]', "trace of PARAM"),
                 ("x.et", "\x07\n\x050.0.4H\x12", "a Chakra trace"),
-                ("none.txt", "hello", "no trace that is known"),
+                ("none.txt", "hello", "none of these: a trace of PyTorch's profiler"),
                 ("empty.json", "", "it is empty"),
                 ("quiet.log", "h:1:1 [0] NCCL INFO cudaDriverVersion 13000\n", "no lines of calls"),
+                ("other.json", '{"metadata": [1, 2]}', "no list of traceEvents"),
                 ("no.json", '{"schemaVersion": 1, "traceEvents": []}', "holds no communication call")):
             self.fails(workload("import", self.write(name, text)), 255, name, words)
         self.fails(workload("import", TWO[0], TWO[0][:-6] + "1.json", os.path.join(TRACES, "dump_rank_0.json")), 255,
@@ -108,6 +125,7 @@ class Workload(suite.Case):
         self.fails(workload("impot", TWO[0]), 255, "did you mean import")
         self.fails(workload(), 255, "workload import")
         self.fails(workload("import", "/no/such/file"), 255, "no such file")
+        self.fails(suite.execute([BUSBAR, "diagnose", TWO[0]]), 255, "`busbar workload import`")
 
     def test_cut_and_hostile_traces(self):
         with open(TWO[0], encoding="utf-8") as file:

@@ -389,7 +389,8 @@ class KinetoReader {
         fmt::format("{} of communication ({:.3g} ms) belong to no recorded call: {}", counted(left.size(), "kernel"),
                     1e-6 * static_cast<double>(time_ns),
                     is_old_ ? "before 2.2 PyTorch records no number that both have, so calls have no times"
-                            : "replays of CUDA graphs, or libraries that do not pass through c10d"));
+                            : "calls made before the trace begins, replays of CUDA graphs, or libraries that do not "
+                              "pass through c10d"));
   }
 
   void fill_steps(TraceRank& rank) {

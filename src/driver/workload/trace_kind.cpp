@@ -62,6 +62,7 @@ RecognizedTrace recognize_trace(std::string_view head) {
   if (is_chakra(head)) return {TraceKind::refused, "a Chakra trace", kProfile};
   if (has("schema: 1") && has("operations:"))
     return {TraceKind::workload, "a file of `busbar workload import`", "`busbar workload show` reads it"};
+  if (text.starts_with('{')) return {TraceKind::kineto, "JSON, perhaps of PyTorch's profiler", ""};
   if (is_json) return {TraceKind::refused, "JSON of another kind", kProfile};
   return {};
 }

@@ -29,8 +29,7 @@ std::vector<std::size_t> equal_beginnings(const std::vector<std::uint32_t>& item
 }  // namespace
 
 std::uint64_t TraceCallKey::nbytes() const {
-  const std::uint64_t in = in_bytes == kUnknownBytes ? 0 : in_bytes, out = out_bytes == kUnknownBytes ? 0 : out_bytes;
-  return std::max(in, out);
+  return in_bytes == kUnknownBytes || out_bytes == kUnknownBytes ? 0 : std::max(in_bytes, out_bytes);
 }
 
 std::uint32_t TraceRank::group(TraceGroup group) {
