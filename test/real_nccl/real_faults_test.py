@@ -53,11 +53,11 @@ class Refusals(RealCase):
     def test_gpus_that_cannot_be_used(self):
         for settings, options, code, words in (
                 ({"FAKE_NO_IMAGE": "1"}, (), 3, "no kernel image is available for execution on the device"),
-                ({"FAKE_GPU_BYTES": "30000000"}, (), 5, "not enough memory for the first size"),
+                ({"FAKE_GPU_BYTES": "60000000"}, (), 5, "not enough memory for the first size"),
                 ({"FAKE_GPUS": "0"}, ("--backend", "nccl"), 5, "there is no NVIDIA GPU"),
                 ({"CUDA_VISIBLE_DEVICES": "0"}, (), 5, "2 ranks but 1 usable GPU"),
-                ({"CUDA_VISIBLE_DEVICES": "0", "FAKE_EXCLUSIVE": self.folder.name}, ("--ranks-per-gpu", "2"), 2,
-                 "CUDA-capable device(s) is/are busy or unavailable")):
+                ({"CUDA_VISIBLE_DEVICES": "0", "FAKE_EXCLUSIVE": self.folder.name}, ("--ranks-per-gpu", "2"), 5,
+                 "GPU 0 takes no further process")):
             with self.subTest(settings):
                 result = self.library.ranks(2, "all_reduce", *ONE, *options, **settings, **suite.AT_ONCE)
                 self.assertEqual(result.code, code, str(result))

@@ -4,6 +4,7 @@ BUSBAR_REAL_NCCL names a libnccl.so.2 that is linked to the shared CUDA runtime 
 build/test/fake_cudart in that runtime's place. A front (front.py) moves the data.
 """
 
+import functools
 import os
 import re
 import socket
@@ -70,6 +71,18 @@ class Library:
     def ranks(self, nranks, *words, **more):
         """A benchmark by that many processes."""
         return suite.mpirun(nranks, [PERF, *words], self.settings(**more))
+
+
+def from_version(*oldest):
+    """A test of what older versions of NCCL do not have."""
+    def newer_only(test):
+        @functools.wraps(test)
+        def run(case):
+            if case.version < oldest:
+                case.skipTest(f"NCCL {case.version} is older than {oldest}")
+            test(case)
+        return run
+    return newer_only
 
 
 class RealCase(suite.Case):

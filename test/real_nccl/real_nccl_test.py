@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import real_library  # noqa: E402
 import suite  # noqa: E402
-from real_library import RealCase  # noqa: E402
+from real_library import RealCase, from_version  # noqa: E402
 
 SIZES = ("-b", "64", "-e", "16K", "-f", "16", "-n", "2", "-w", "1", "-T", "60")
 
@@ -65,22 +65,31 @@ class Told(RealCase):
         result = self.right(self.library.ranks(4, collective, *SIZES, "--show-algo", *options, **settings))
         return [row[13:] for row in result.rows()]
 
+    def test_a_version_without_the_profiler_interface_is_named(self):
+        if self.version >= (2, 27):
+            self.skipTest("this one has it")
+        result = self.right(self.library.ranks(2, "all_reduce", *SIZES, "--show-algo", "--show-prediction"))
+        self.assertEqual({row[13] for row in result.rows()}, {"unknown"})
+        self.assertIn("# --show-algo: NCCL 2.%d.%d does not report what it runs" % self.version[1:], result.out)
+
+    @from_version(2, 27)
     def test_what_ran_is_what_the_real_profiler_interface_says(self):
         for algorithm, protocol, nch in self.show("all_reduce"):
             self.assertIn((algorithm, protocol), [(a, p) for a in ("RING", "TREE") for p in ("LL", "LL128", "SIMPLE")])
             self.assertIn(nch, "12")
-        if self.version >= (2, 27):
-            # Without NVLinks 2.30 takes rings.
-            self.assertLessEqual({row[1] for row in self.show("all_reduce", "-R", "2")}, {"sym", "LL"})
-            self.assertEqual({row[0] for row in self.show("alltoall")}, {"p2p"})
-            switched = self.show("all_reduce", "-R", "2", **real_library.NVSWITCH)
-            self.assertTrue(all("MC" in row[0] for row in switched), switched)  # by multicast
+        # Without NVLinks 2.30 takes rings.
+        self.assertLessEqual({row[1] for row in self.show("all_reduce", "-R", "2")}, {"sym", "LL"})
+        self.assertEqual({row[0] for row in self.show("alltoall")}, {"p2p"})
+        switched = self.show("all_reduce", "-R", "2", **real_library.NVSWITCH)
+        self.assertTrue(all("MC" in row[0] for row in switched), switched)  # by multicast
 
+    @from_version(2, 27)
     def test_predictions_are_the_librarys_own(self):
         result = self.right(self.library.ranks(2, "all_reduce", *SIZES, "--show-algo", "--show-prediction"))
         for row in result.rows():
             self.assertGreater(float(row[16]), 0, str(result))  # [us]
 
+    @from_version(2, 27)
     def test_a_table_of_our_tuner_decides(self):
         table = self.write("table.csv", "allreduce,0,8192,tree,simple,-1,-1,-1\n")
         shown = self.show("all_reduce", NCCL_TUNER_PLUGIN=os.path.join(suite.BUILD, "libbusbar_tuner.so"),

@@ -62,6 +62,10 @@ OpenedBackend open_nccl(const OpenRequest& request) {
   OpenedBackend opened;
   opened.remarks = observation.remarks;
   opened.backend = make_nccl_backend(request, has_own_gpus(request.host, request.gpus), observation, opened.remarks);
+  if (const int version = opened.backend->library_version_code(); config.show_algo && version < kNcclWithProfiler) {
+    add_once(opened.remarks, fmt::format("--show-algo: NCCL {} does not report what it runs; {} and newer do",
+                                         nccl_version_text(version), nccl_version_text(kNcclWithProfiler)));
+  }
   add_once(opened.remarks, ranks_per_gpu_remark(config.ranks_per_gpu));
   add_once(opened.remarks, binding_remark(world, config.nthreads));
   if (config.device_implementation > 0) opened.remarks.push_back(device_kernels_remark(*request.collective, config));

@@ -55,6 +55,8 @@ struct NcclFields {
 inline constexpr int kMinNcclVersion = 21900;
 /// The first with windows (-R 2), and with types of 8-bit floating point.
 inline constexpr int kNcclWithWindows = 22700;
+/// The first whose profiler interface (version 4) is one of busbar's plugin (--show-algo, --show-prediction).
+inline constexpr int kNcclWithProfiler = 22700;
 inline constexpr int kNcclWithFp8 = 22400;
 /// The first that runs the broadcasts of several roots in one group as one AllGatherV.
 inline constexpr int kNcclWithAllGatherV = 22902;
