@@ -3,7 +3,6 @@
 #include "common/base/units.h"
 #include "common/evidence/hang_evidence.h"
 #include "common/evidence/job_snapshot.h"
-#include "common/evidence/weighing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,7 +2,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/evidence/job_snapshot.h"
-#include "common/evidence/weighing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

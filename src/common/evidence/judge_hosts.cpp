@@ -103,14 +103,21 @@ bool is_failure(const JobSnapshot& snapshot, const std::map<Pair, PeerProbe>& al
   return back == all.end() || back->second.result != Result::ok;
 }
 
-/// The host that is in all failing pairs, if there is one.
-std::optional<std::string> common_host(const std::vector<Pair>& failing) {
-  std::map<std::string, std::set<std::string>> others;
+using CutFrom = std::map<std::string, std::set<std::string>>;
+
+/// From which others each host is cut off.
+CutFrom cut_from(const std::vector<Pair>& failing) {
+  CutFrom others;
   for (const auto& [from, to] : failing) {
     others[from].insert(to);
     others[to].insert(from);
   }
-  for (const auto& [host, partners] : others) {
+  return others;
+}
+
+/// The host that is in all failing pairs, if there is one.
+std::optional<std::string> common_host(const std::vector<Pair>& failing) {
+  for (const auto& [host, partners] : cut_from(failing)) {
     const std::string& name = host;  // a structured binding cannot be captured in C++20's lambdas of g++ 12
     const bool in_all =
         std::ranges::all_of(failing, [&](const Pair& pair) { return pair.first == name || pair.second == name; });
@@ -122,14 +129,10 @@ std::optional<std::string> common_host(const std::vector<Pair>& failing) {
 /// The two sides of a network that is parted: no host of one reaches any of the other. Empty if the pairs are no such
 /// thing, or one side is a single host.
 std::pair<std::vector<std::string>, std::vector<std::string>> sides_of(const std::vector<Pair>& failing) {
-  std::map<std::string, std::set<std::string>> cut_from;
-  for (const auto& [from, to] : failing) {
-    cut_from[from].insert(to);
-    cut_from[to].insert(from);
-  }
-  const std::set<std::string>& other = cut_from.begin()->second;
-  const std::set<std::string>& one = cut_from.at(*other.begin());
-  const bool all_cut = std::ranges::all_of(cut_from, [&](const auto& host) {
+  const CutFrom cut = cut_from(failing);
+  const std::set<std::string>& other = cut.begin()->second;
+  const std::set<std::string>& one = cut.at(*other.begin());
+  const bool all_cut = std::ranges::all_of(cut, [&](const auto& host) {
     return host.second == (one.contains(host.first) ? other : one) &&
            one.contains(host.first) != other.contains(host.first);
   });

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/observer.h"
-#include "common/evidence/flight_state.h"
+#include "common/evidence/hang_evidence.h"
 
 #include <atomic>
 #include <cstddef>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/evidence/weighing.h"
+#include "common/evidence/job_snapshot.h"
 #include "driver/diagnose/rank_map.h"
 
 #include <cstdint>

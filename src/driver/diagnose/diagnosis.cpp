@@ -2,7 +2,7 @@
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/evidence/weighing.h"
+#include "common/evidence/job_snapshot.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/watch/ras.h"
 #include "driver/diagnose/job_book.h"

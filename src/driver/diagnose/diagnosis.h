@@ -3,7 +3,6 @@
 #include "common/base/compress_list.h"
 #include "common/evidence/hang_evidence.h"
 #include "common/record/finding.h"
-#include "driver/readers/log_fact.h"
 #include "driver/readers/log_files.h"
 
 #include <cstdint>

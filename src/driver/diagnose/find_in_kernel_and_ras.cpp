@@ -8,8 +8,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 // What the kernel and NCCL's RAS service report, in addition to the ranks' own lines.
 
 namespace busbar {

@@ -5,7 +5,6 @@
 #include "common/watch/ras_answer.h"
 #include "driver/diagnose/program_lines.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace busbar {

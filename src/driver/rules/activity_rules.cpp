@@ -1,7 +1,6 @@
 #include "driver/rules/activity_rules.h"
 
 #include "common/base/embedded_file.h"
-#include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"

@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <utility>
 
 namespace busbar {
 namespace {

@@ -1,8 +1,12 @@
 #pragma once
 
 #include "common/evidence/job_snapshot.h"
-#include "driver/diagnose/looks/look_evidence.h"
+#include "common/record/host_look.h"
+#include "driver/diagnose/diagnosis.h"
+#include "driver/rules/activity_rules.h"
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +14,52 @@
 namespace busbar {
 
 // What looks show besides what the watchdog's checks find: shared by judge_looks.cpp and look_*.cpp.
+
+/// What the GPUs of a rank do. "Busy" only means that some kernel was resident: one that waits for others spins.
+enum class GpuState : std::uint8_t { unknown, idle, spins, works };
+
+/// A rank in a look, and what follows for it alone.
+struct RankFacts {
+  const HostLook* host = nullptr;
+  const LookProcess* process = nullptr;
+  mutable const SeenRank* seen = nullptr;  ///< as the judge sees it
+  std::vector<const LookProcess*> workers, helpers;
+  GpuState gpu = GpuState::unknown;
+  double cpu = 0;                      ///< of the main thread, as a share of one core
+  const ActivityRule* rule = nullptr;  ///< null: its frames fit none
+  std::string site;                    ///< "train_step (train.py:77)"
+  Activity activity;
+  bool steps = false, changed = false;  ///< it went on between the looks; its stack shows that
+  bool spins = false;                   ///< all of a core, in calls that leave no frame: it computes, or waits in MPI
+};
+
+/// The ranks of a host's look, in its order.
+std::vector<RankFacts> rank_facts(const HostLook& look, ActivityFinder& finder);
+
+/// The Python stack of a process's main thread; empty: not known.
+const std::vector<std::string>& main_stack(const LookProcess& process);
+
+/// What looks at a job hold, as a judge needs it. Refers to the looks.
+struct LookEvidence {
+  const JobLook* looks = nullptr;
+  HangEvidence evidence;
+  std::map<int, RankFacts> ranks;  ///< by rank; those that are not known have numbers
+  bool whole = true;               ///< all hosts of the job were reached
+  bool fits = false;               ///< they have room for all its ranks
+  bool counts_moved = false;       ///< NCCL's RAS counted more launches in the second look
+  bool logs_grow = false;
+  std::optional<Diagnosis> recorded;  ///< what PyTorch's Flight Recorder shows, by the judge of logs
+  std::optional<Diagnosis> logged;    ///< what the logs' ends show
+};
+
+LookEvidence evidence_of_looks(const JobLook& looks);
+
+/// The records that busbar's own programs keep of their ranks.
+std::map<int, FlightState> flights_in(const JobLook& looks);
+
+/// What `busbar diagnose` finds in the dumps or the logs of looks.
+std::optional<Diagnosis> diagnose_dumps(const JobLook& looks);
+std::optional<Diagnosis> diagnose_logs(const JobLook& looks);
 
 using Looked = std::vector<const RankFacts*>;
 

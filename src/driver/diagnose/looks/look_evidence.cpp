@@ -1,11 +1,10 @@
-#include "driver/diagnose/looks/look_evidence.h"
-
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/kernel_log.h"
 #include "common/watch/ras.h"
 #include "common/watch/ras_answer.h"
+#include "driver/diagnose/looks/look_checks.h"
 #include "driver/rules/remedies.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "common/base/lists.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
-#include "common/evidence/weighing.h"
 #include "driver/diagnose/looks/look_checks.h"
 
 #include <fmt/format.h>
@@ -10,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <utility>
 
 namespace busbar {
 namespace {

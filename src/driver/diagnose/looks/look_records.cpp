@@ -2,7 +2,7 @@
 #include "common/base/text.h"
 #include "common/watch/flight_record.h"
 #include "driver/diagnose/diagnose_inputs.h"
-#include "driver/diagnose/looks/look_evidence.h"
+#include "driver/diagnose/looks/look_checks.h"
 #include "driver/readers/call_records.h"
 
 #include <algorithm>

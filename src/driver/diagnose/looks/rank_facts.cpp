@@ -1,15 +1,13 @@
-#include "driver/diagnose/looks/rank_facts.h"
-
 #include "common/base/lists.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "driver/diagnose/looks/look_checks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 namespace busbar {
