@@ -276,7 +276,7 @@ Diagnosis one_behind_the_other(int nranks, Told told, Begins begins) {
   for (int rank = 0; rank < nranks; ++rank) {
     if (told(rank) == -2) continue;
     if (begins(rank)) {
-      job.say(log, rank, NetworkInUse{"IB"});
+      job.say(log, rank, LineShape{"network", {{"network", "IB"}}});
       job.start(log, rank);
     }
     if (begins(rank) && told(rank) >= 0) job.complete(log, rank);

@@ -171,7 +171,7 @@ TEST_CASE("A missing rank is claimed only where the files allow it", "[job_log]"
   MadeUpJob job(4);
   SECTION("all spoke, one not of the communicator") {
     JobBook log;
-    for (int rank = 0; rank < 4; ++rank) job.say(log, rank, NetworkInUse{"IB"});
+    for (int rank = 0; rank < 4; ++rank) job.say(log, rank, LineShape{"network", {{"network", "IB"}}});
     for (int rank : {0, 1, 3}) job.start(log, rank);
     const Diagnosis told = job.conclude(log);
     CHECK(told.verdict == Verdict::init_not_joined);

@@ -2,6 +2,8 @@
 
 #include "driver/diagnose/job_book.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -80,7 +82,8 @@ class MadeUpJob {
   }
 
   void end(JobBook& log, int rank, bool abort = false, int comm = 0) {
-    say(log, rank, CommEnd{.comm = pointer(rank, comm), .rank = rank, .abort = abort});
+    const std::string handle = fmt::format("{:#x}", pointer(rank, comm)), number = std::to_string(rank);
+    say(log, rank, LineShape{"comm-end", {{"comm", handle}, {"rank", number}, {"end", abort ? "Abort" : "Destroy"}}});
   }
 
   void warn(JobBook& log, int rank, std::string_view text, std::string_view file = "transport/net.cc:1") {

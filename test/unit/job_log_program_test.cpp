@@ -420,15 +420,15 @@ TEST_CASE("Settings that are hardly what was meant are told under an OK", "[job_
   MadeUpJob job(2);
   JobBook log;
   job.init(log);
-  job.say(log, 0, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,,NVLS"});
-  job.say(log, 1, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,,NVLS"});
+  job.say(log, 0, LineShape{"setting", {{"name", "NCCL_ALGO"}, {"value", "Tree,Ring,,NVLS"}}});
+  job.say(log, 1, LineShape{"setting", {{"name", "NCCL_ALGO"}, {"value", "Tree,Ring,,NVLS"}}});
   job.say(log, 0, OtherLine{.nccl = true, .text = "2 coll channels, 0 nvls channels"});
   const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::ok);
   CHECK(says(told.evidence, "NCCL_ALGO=Tree,Ring,,NVLS has an empty element"));
   CHECK(says(told.evidence, "requests NVLS, but there are 0 nvls channels"));
   // It must be the same on all ranks.
-  job.say(log, 1, EnvSetting{.name = "NCCL_ALGO", .value = "Tree,Ring,NVLS"});
+  job.say(log, 1, LineShape{"setting", {{"name", "NCCL_ALGO"}, {"value", "Tree,Ring,NVLS"}}});
   CHECK(job.conclude(log).verdict == Verdict::config);
 }
 

@@ -21,8 +21,7 @@ struct Job : MadeUpJob {
   Job() : MadeUpJob(4) {
     init(log);
     for (int rank = 0; rank < 4; ++rank) {
-      say(log, rank,
-          NetDevices{.network = "Bootstrap", .devices = {}, .oob = rank < 2 ? "e:10.0.0.1<0>" : "e:10.0.0.2<0>"});
+      say(log, rank, LineShape{"devices", {{"oob", rank < 2 ? "e:10.0.0.1<0>" : "e:10.0.0.2<0>"}}});
       call(log, rank, {.count = 5});
     }
   }
@@ -167,7 +166,7 @@ TEST_CASE("The job's nodes are those of a communicator of all its ranks, or not 
   JobBook log;
   excerpt.start(log, 1);
   CHECK(nnodes(excerpt.conclude(log)).empty());
-  excerpt.say(log, 1, CommShape{.comm = MadeUpJob::pointer(1, 0), .rank = 1, .nranks = 64, .nnodes = 8});
+  excerpt.say(log, 1, LineShape{"comm-shape", {{"comm", "0x1001"}, {"rank", "1"}, {"nranks", "64"}, {"nnodes", "8"}}});
   CHECK(nnodes(excerpt.conclude(log)) == "8");
 }
 
@@ -220,7 +219,7 @@ namespace {
 void try_network(MadeUpJob& job, JobBook& log, int rank, std::string_view name, bool attention) {
   const std::string said = "Failed to initialize NET plugin " + std::string(name);
   job.say(log, rank, OtherLine{.nccl = true, .text = "NET/Plugin: Could not find: libnccl-net.so", .chatter = true});
-  job.say(log, rank, ReturnCode{.code = 3, .thread = {}});
+  job.say(log, rank, LineShape{"return-code", {{"code", "3"}}});
   if (attention) {
     job.warn(log, rank, said, "plugin/net.cc:229");
   } else {
@@ -241,13 +240,13 @@ TEST_CASE("What NCCL tries and does without is no failure once it got through", 
     }
     // Whether it got through is not told yet.
     CHECK(job.conclude(log).verdict == Verdict::unknown);
-    for (int rank = 0; rank < 2; ++rank) job.say(log, rank, NetworkInUse{.network = "Socket"});
+    for (int rank = 0; rank < 2; ++rank) job.say(log, rank, LineShape{"network", {{"network", "Socket"}}});
     job.init(log);
     CHECK(job.conclude(log).verdict == Verdict::ok);
     // What comes after is not of the start.
-    job.say(log, 1, ReturnCode{.code = 1, .thread = {}});
+    job.say(log, 1, LineShape{"return-code", {{"code", "1"}}});
     CHECK(job.conclude(log).verdict == Verdict::unknown);
-    job.say(log, 1, NetworkInUse{.network = "Socket"});
+    job.say(log, 1, LineShape{"network", {{"network", "Socket"}}});
     CHECK(job.conclude(log).verdict == Verdict::unknown);
   }
 }
@@ -266,10 +265,10 @@ TEST_CASE("A network or plugin that is asked for and not there is wrong, whateve
     MadeUpJob job(2);
     JobBook log;
     for (int rank = 0; rank < 2; ++rank) {
-      job.say(log, rank, EnvSetting{setting, value});
+      job.say(log, rank, LineShape{"setting", {{"name", setting}, {"value", value}}});
       try_network(job, log, rank, "IB", rank == 1);
       job.say(log, rank, OtherLine{.nccl = true, .text = said, .chatter = true});
-      job.say(log, rank, NetworkInUse{.network = "Socket"});
+      job.say(log, rank, LineShape{"network", {{"network", "Socket"}}});
     }
     job.init(log);
     return job.conclude(log);
@@ -308,7 +307,7 @@ TEST_CASE("libibverbs is missing only where InfiniBand may be used, and the rank
     JobBook log;
     MadeUpJob job(4);
     for (int rank = 0; rank < 4; ++rank) {
-      if (disabled) job.say(log, rank, EnvSetting{"NCCL_IB_DISABLE", "1"});
+      if (disabled) job.say(log, rank, LineShape{"setting", {{"name", "NCCL_IB_DISABLE"}, {"value", "1"}}});
       job.warn(log, rank, "Failed to open libibverbs.so[.1]", "misc/ibvwrap.cc:63");
       job.start(log, rank);
     }
@@ -323,13 +322,13 @@ TEST_CASE("A peer that refuses after all have met has gone", "[job_log]") {
     MadeUpJob job(2);
     JobBook log;
     for (int rank = 0; rank < (with_peer ? 2 : 1); ++rank) {
-      job.say(log, rank, NetDevices{.network = "Bootstrap", .devices = {}, .oob = "e:10.0.0.1<0>"});
+      job.say(log, rank, LineShape{"devices", {{"oob", "e:10.0.0.1<0>"}}});
       job.start(log, rank);
       job.complete(log, rank);
     }
     job.warn(log, 0,
              "socketPollConnect: connect to " + address + "<4001> returned Connection refused, retrying (1/34)");
-    job.say(log, 0, ReturnCode{.code = 6, .thread = {}});
+    job.say(log, 0, LineShape{"return-code", {{"code", "6"}}});
     job.end(log, 0);
     return job.conclude(log);
   };
@@ -388,11 +387,14 @@ TEST_CASE("Sizes that differ on the wire are the settings' fault where the calls
 TEST_CASE("What must be the same everywhere and is not is named with ranks", "[job_log]") {
   Job job;
   for (int rank = 0; rank < 4; ++rank) {
-    job.say(job.log, rank, EnvSetting{"NCCL_SOCKET_IFNAME", rank == 0 ? "eth0" : "eth1"});  // may differ
+    job.say(
+        job.log, rank,
+        LineShape{"setting", {{"name", "NCCL_SOCKET_IFNAME"}, {"value", rank == 0 ? "eth0" : "eth1"}}});  // may differ
   }
   CHECK(job.told().verdict == Verdict::ok);
   CHECK(says(job.told().skews, "NCCL_SOCKET_IFNAME"));
-  for (int rank = 0; rank < 4; ++rank) job.say(job.log, rank, EnvSetting{"NCCL_ALGO", rank == 3 ? "Tree" : "Ring"});
+  for (int rank = 0; rank < 4; ++rank)
+    job.say(job.log, rank, LineShape{"setting", {{"name", "NCCL_ALGO"}, {"value", rank == 3 ? "Tree" : "Ring"}}});
   CHECK(job.told().verdict == Verdict::config);
   CHECK(says(job.told().sentence, "Tree on rank 3"));
   Job versions;
@@ -494,13 +496,9 @@ TEST_CASE("Facts are told once per thing", "[job_log]") {
   Job job;
   for (int rank = 0; rank < 4; ++rank) {
     job.say(job.log, rank, VersionLine{"2.28.9", "13.0"});
+    const std::string from = std::to_string(rank), to = std::to_string((rank + 1) % 4);
     job.say(job.log, rank,
-            Connection{.src = rank,
-                       .dst = (rank + 1) % 4,
-                       .transport = "NET",
-                       .detail = "IB/0/GDRDMA",
-                       .network = "IB",
-                       .gdr = true});
+            LineShape{"connection", {{"src", from}, {"dst", to}, {"transport", "NET"}, {"detail", "IB/0/GDRDMA"}}});
   }
   const Diagnosis told = job.told();
   const auto count = [&](const std::string& key, const std::string& value) {

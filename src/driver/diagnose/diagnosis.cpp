@@ -99,7 +99,7 @@ void note_slowness(const LogView& view, Finding& finding) {
   constexpr double kSlowBootstrap = 5;  // [s]
   double slowest_s = 0, total_s = 0;
   for (const LogSource& source : view.book.sources) {
-    const double bootstrap_s = std::max(source.bootstrap.total, source.timings.bootstrap);
+    const double bootstrap_s = std::max(source.bootstrap_s, source.timings.bootstrap);
     if (bootstrap_s <= slowest_s) continue;
     slowest_s = bootstrap_s;
     total_s = source.timings.total;

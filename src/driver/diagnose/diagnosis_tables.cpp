@@ -219,7 +219,7 @@ void fill_times(const LogView& view, Diagnosis& diagnosis) {
   double total = -1, bootstrap = -1;
   for (const LogSource& source : view.book.sources) {
     total = std::max(total, source.timings.total);
-    bootstrap = std::max({bootstrap, source.timings.bootstrap, source.bootstrap.total});
+    bootstrap = std::max({bootstrap, source.timings.bootstrap, source.bootstrap_s});
   }
   if (total >= 0) diagnosis.facts.emplace_back("timings_total", fmt::format("{:.2f}", total));
   if (bootstrap >= 0) diagnosis.facts.emplace_back("bootstrap_seconds", fmt::format("{:.2f}", bootstrap));

@@ -96,7 +96,7 @@ void merge_source(LogSource& ours, const LogSource& later) {
     ours.last_call_line = later.last_call_line;
   }
   if (later.timings.total > ours.timings.total) ours.timings = later.timings;
-  if (later.bootstrap.total > ours.bootstrap.total) ours.bootstrap = later.bootstrap;
+  ours.bootstrap_s = std::max(ours.bootstrap_s, later.bootstrap_s);
   ours.cut = later.cut;
   if (later.got_through) ours.forgive_tries();
   ours.warnings += later.warnings;

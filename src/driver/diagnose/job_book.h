@@ -77,8 +77,8 @@ struct LogSource {
   std::size_t last_call_file = 0;
   std::uint64_t last_call_line = 0;  ///< 0: no call
   InitTimings timings;
-  BootstrapTimings bootstrap;
-  bool cut = false;  ///< its log ends in the middle of a line
+  double bootstrap_s = -1;  ///< -1: not logged
+  bool cut = false;         ///< its log ends in the middle of a line
   std::uint64_t warnings = 0, victim_warnings = 0,
                 failures = 0;  ///< failures: unwinding and aborts
   /// Of the failures those on the way to its first communicator: of things that NCCL tries and can do without.
@@ -255,18 +255,19 @@ struct JobBook {
   void ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number);
   void ingest(const CollCall& call, const Place& from);
   void ingest(const InitEvent& event, const Place& from);
-  void ingest(const CommShape& shape, const Place& from);
-  void ingest(const Connection& connection, const Place& from);
-  void ingest(const Connected& connected, const Place& from);
   void ingest(const InitTimings& timings, const Place& from);
-  void ingest(const BootstrapTimings& timings, const Place& from);
   void ingest(const TuningChoice& choice, const Place& from);
   void ingest(const VersionLine& version, const Place& from);
-  void ingest(const EnvSetting& setting, const Place& from);
-  void ingest(const NetworkInUse& network, const Place& from);
-  void ingest(const NetDevices& devices, const Place& from);
-  void ingest(const ReturnCode& code, const Place& from);
-  void ingest(const CommEnd& end, const Place& from);
+  void ingest(const LineShape& of, const Place& from);
+  void note_connection(const LineShape& of, const Place& from);
+  void note_connected(const LineShape& of, const Place& from);
+  void note_shape(const LineShape& of, const Place& from);
+  void note_end(const LineShape& of, const Place& from);
+  void note_bootstrap(const LineShape& of, const Place& from);
+  void note_setting(const LineShape& of, const Place& from);
+  void note_network(const LineShape& of, const Place& from);
+  void note_devices(const LineShape& of, const Place& from);
+  void note_return(const LineShape& of, const Place& from);
   void ingest(const OtherLine& other, const Place& from);
 };
 

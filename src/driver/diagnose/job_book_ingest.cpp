@@ -5,19 +5,27 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 #include <string>
 
 namespace busbar {
 namespace {
 
-/// "NET/IB/GDRDMA", "P2P/CUMEM/read": without numbers of devices.
-std::string transport_name(const Connection& connection) {
-  const bool net = connection.transport == "NET";
-  const std::string_view what = net ? connection.network : connection.detail;
-  return fmt::format("{}{}{}{}", connection.transport.substr(0, 32), net || !what.empty() ? "/" : "",
-                     what.substr(0, 64), net && connection.gdr ? "/GDRDMA" : "");
+/// "IB/0(8)/GDRDMA/Shared": the network's name ends before "/DEVICE", and may hold spaces and '/'.
+std::string_view network_of(std::string_view detail) {
+  for (std::size_t at = detail.find('/'); at != kNotFound; at = detail.find('/', at + 1)) {
+    if (at + 1 < detail.size() && is_digit(detail[at + 1])) return detail.substr(0, at);
+  }
+  return detail.substr(0, detail.find('/'));
+}
+
+/// Of a connection: "NET/IB/GDRDMA", "P2P/CUMEM/read", without numbers of devices.
+std::string transport_name(const LineShape& of) {
+  const std::string_view transport = of.text("transport"), detail = of.text("detail"), old = of.text("shm");
+  if (!old.empty()) return fmt::format("SHM/{}", old);  // up to 2.12
+  if (transport == "NET")
+    return fmt::format("NET/{}{}", network_of(detail).substr(0, 64), mentions(detail, "/GDRDMA") ? "/GDRDMA" : "");
+  return fmt::format("{}{}{}", transport.substr(0, 32), detail.empty() ? "" : "/", detail.substr(0, 64));
 }
 
 bool has_root(std::string_view op) {
@@ -103,41 +111,55 @@ void JobBook::ingest(const InitEvent& event, const Place& from) {
   }
 }
 
-void JobBook::ingest(const CommShape& shape, const Place& from) {
-  const std::uint32_t index = find_instance(from.process, from.source, shape.comm);
+void JobBook::ingest(const LineShape& of, const Place& from) {
+  // By the keys of `messages` in configs/rules/lines/general.yaml.
+  static constexpr std::pair<std::string_view, void (JobBook::*)(const LineShape&, const Place&)> kReaders[] = {
+      {"connection", &JobBook::note_connection},
+      {"connected", &JobBook::note_connected},
+      {"comm-shape", &JobBook::note_shape},
+      {"comm-end", &JobBook::note_end},
+      {"bootstrap-timings", &JobBook::note_bootstrap},
+      {"setting", &JobBook::note_setting},
+      {"network", &JobBook::note_network},
+      {"devices", &JobBook::note_devices},
+      {"return-code", &JobBook::note_return}};
+  for (const auto& [key, read] : kReaders) {
+    if (key == of.key) (this->*read)(of, from);
+  }
+}
+
+void JobBook::note_shape(const LineShape& of, const Place& from) {
+  const std::uint32_t index = find_instance(from.process, from.source, pointer_in(of, "comm"));
   CommInstance& instance = instances[index];
   if (instance.calls.size() == 0) instance.announced = true;
-  if (shape.rank >= 0) instance.rank = shape.rank;
-  if (shape.nranks >= 0) instance.nranks = shape.nranks;
-  if (shape.nnodes >= 0) instance.nnodes = shape.nnodes;
+  instance.rank = of.number("rank");
+  instance.nranks = of.number("nranks");
+  instance.nnodes = of.number("nnodes");
   instance.reach(InitStage::bootstrap);
   sources[from.source].instance = index;
 }
 
-void JobBook::ingest(const Connection& connection, const Place& from) {
+void JobBook::note_connection(const LineShape& of, const Place& from) {
   LogSource& source = sources[from.source];
-  const std::string via = transport_name(connection);
+  const std::string via = transport_name(of);
+  const int src = of.number("src"), dst = of.number("dst");
   note("transport", via);
   if (source.instance != kNoIndex) {
-    CommInstance& instance = instances[source.instance];
-    instance.reach(InitStage::connect);
-    instance.last_connection = std::to_string(connection.src) + " -> " + std::to_string(connection.dst) + " via " + via;
+    instances[source.instance].reach(InitStage::connect);
+    instances[source.instance].last_connection = fmt::format("{} -> {} via {}", src, dst, via);
   }
-  const std::tuple key{source.instance, connection.src, connection.dst, via};
-  add_count(source.connections, key, 1, kMaxConnections);
+  add_count(source.connections, std::tuple(source.instance, src, dst, via), 1, kMaxConnections);
 }
 
-void JobBook::ingest(const Connected& connected, const Place& from) {
-  const LogSource& source = sources[from.source];
-  if (source.instance != kNoIndex) {
-    const bool rings = connected.what == Connected::What::rings;
-    instances[source.instance].reach(rings ? InitStage::rings : InitStage::trees);
-  }
-  static constexpr std::string_view kWords[] = {"rings", "trees", "nvls"};
-  note("connected", kWords[static_cast<std::size_t>(connected.what)]);
-  if (connected.what == Connected::What::nvls) note("nvls", "on");
-  if (connected.pxn >= 0) note("ring_pxn", std::to_string(connected.pxn));
-  if (connected.gdr >= 0) note("ring_gdr", std::to_string(connected.gdr));
+void JobBook::note_connected(const LineShape& of, const Place& from) {
+  const std::string_view what = of.text("what");
+  const std::string_view kind = what.starts_with("NVLS") ? "nvls" : what.ends_with("rings") ? "rings" : "trees";
+  const std::uint32_t instance = sources[from.source].instance;
+  if (instance != kNoIndex) instances[instance].reach(kind == "rings" ? InitStage::rings : InitStage::trees);
+  note("connected", kind);
+  if (kind == "nvls") note("nvls", "on");
+  note("ring_pxn", of.text("pxn"));
+  note("ring_gdr", of.text("gdr"));
 }
 
 void JobBook::ingest(const InitTimings& timings, const Place& from) {
@@ -149,9 +171,9 @@ void JobBook::ingest(const InitTimings& timings, const Place& from) {
   if (timings.total > source.timings.total) source.timings = timings;
 }
 
-void JobBook::ingest(const BootstrapTimings& timings, const Place& from) {
+void JobBook::note_bootstrap(const LineShape& of, const Place& from) {
   LogSource& source = sources[from.source];
-  if (timings.total > source.bootstrap.total) source.bootstrap = timings;
+  source.bootstrap_s = std::max(source.bootstrap_s, of.number<double>("total"));
   if (source.instance != kNoIndex) instances[source.instance].reach(InitStage::bootstrap);
 }
 
@@ -294,22 +316,23 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
   }
 }
 
-void JobBook::ingest(const ReturnCode& code, const Place& from) {
+void JobBook::note_return(const LineShape& of, const Place& from) {
   LogSource& source = sources[from.source];
   ++source.failures;
   if (source.instance == kNoIndex || !instances[source.instance].completed) ++source.tries;
-  if (return_codes.size() < kMaxFacts) ++return_codes[{code.code, std::string(code.thread.substr(0, 64))}];
+  if (return_codes.size() < kMaxFacts)
+    ++return_codes[{of.number("code"), std::string(of.text("thread").substr(0, 64))}];
 }
 
-void JobBook::ingest(const CommEnd& end, const Place& from) {
-  const std::uint32_t index = find_instance(from.process, from.source, end.comm);
-  CommInstance& instance = instances[index];
-  if (instance.rank < 0) instance.rank = end.rank;
-  instance.used = instance.used || !end.abort;
+void JobBook::note_end(const LineShape& of, const Place& from) {
+  const bool aborted = of.text("end") == "Abort";
+  CommInstance& instance = instances[find_instance(from.process, from.source, pointer_in(of, "comm"))];
+  if (instance.rank < 0) instance.rank = of.number("rank");
+  instance.used = instance.used || !aborted;
   instance.ended = true;
-  instance.aborted = end.abort;
-  if (end.abort) ++sources[instance.source].failures;
-  note("communicators_ended", end.abort ? "abort" : "destroy");
+  instance.aborted = aborted;
+  if (aborted) ++sources[instance.source].failures;
+  note("communicators_ended", aborted ? "abort" : "destroy");
 }
 
 // Versions, settings, devices and choices: facts for people and for the comparison of ranks.
@@ -340,47 +363,47 @@ void JobBook::ingest(const VersionLine& version, const Place& from) {
   note("cuda_version", version.cuda);
 }
 
-void JobBook::ingest(const EnvSetting& setting, const Place& from) {
+void JobBook::note_setting(const LineShape& of, const Place& from) {
   Process& process = processes[from.process];
-  std::string_view value = without_blanks(setting.value);
+  std::string_view value = without_blanks(of.text("value"));
   if (value.ends_with('.')) value.remove_suffix(1);
-  std::string name(setting.name.substr(0, 100));
+  std::string name(of.text("name").substr(0, 100));
   note("env." + name, value.empty() ? "(empty)" : value);
   if (process.env.contains(name) || process.env.size() < kMaxSettings)
     process.env[std::move(name)] = std::string(value.substr(0, 300));
 }
 
-void JobBook::ingest(const NetworkInUse& network, const Place& from) {
+void JobBook::note_network(const LineShape& of, const Place& from) {
   sources[from.source].forgive_tries();
-  processes[from.process].network = without_blanks(network.network).substr(0, 64);
+  processes[from.process].network = without_blanks(of.text("network")).substr(0, 64);
   note("network", processes[from.process].network);
 }
 
-void JobBook::ingest(const NetDevices& devices, const Place& from) {
+void JobBook::note_devices(const LineShape& of, const Place& from) {
   Process& process = processes[from.process];
-  for (const std::string& address : addresses_in(devices.oob)) process.addresses.insert(address);
-  if (devices.network != "IB") {
-    for (const std::string& address : addresses_in(devices.devices)) process.addresses.insert(address);
+  const std::string_view network = of.text("network").empty() ? "Bootstrap" : of.text("network");
+  const std::string_view list = of.text("devices"), oob = of.text("oob");
+  for (const std::string& address : addresses_in(oob)) process.addresses.insert(address);
+  if (network != "IB") {
+    for (const std::string& address : addresses_in(list)) process.addresses.insert(address);
   }
-  if (devices.network == "OFI") {
-    note("provider", devices.devices.substr(0, devices.devices.find(' ')));
+  if (network == "OFI") {
+    note("provider", list.substr(0, list.find(' ')));
     constexpr std::string_view kFound = "(found ";
-    const std::size_t at = devices.devices.find(kFound);
-    if (at != kNotFound) note("nics", LogScan{devices.devices.substr(at + kFound.size())}.word());
+    if (const std::size_t at = list.find(kFound); at != kNotFound)
+      note("nics", LogScan{list.substr(at + kFound.size())}.word());
     return;
   }
-  if (devices.network == "IB" && without_blanks(devices.devices).empty()) note("ib_device", "none");
-  if (devices.relaxed_ordering) note("relaxed_ordering", "on");
-  if (process.devices.size() < kMaxSettings) {
-    process.devices[std::string(devices.network.substr(0, 64))] = without_blanks(devices.devices).substr(0, 4096);
-  }
-  for (const NetDevice& device : net_devices(devices.devices)) {
-    note(devices.network == "IB" ? "hca" : "interface", device.name);
+  if (network == "IB" && without_blanks(list).empty()) note("ib_device", "none");
+  if (!of.text("order").empty()) note("relaxed_ordering", "on");
+  if (process.devices.size() < kMaxSettings)
+    process.devices[std::string(network.substr(0, 64))] = without_blanks(list).substr(0, 4096);
+  for (const NetDevice& device : net_devices(list)) {
+    note(network == "IB" ? "hca" : "interface", device.name);
     if (!device.link.empty()) note("link_layer", device.link);
   }
-  for (const NetDevice& device : net_devices(devices.oob)) {
-    note(devices.network == "Bootstrap" ? "bootstrap_interface" : "oob_interface", device.name);
-  }
+  for (const NetDevice& device : net_devices(oob))
+    note(network == "Bootstrap" ? "bootstrap_interface" : "oob_interface", device.name);
 }
 
 void JobBook::ingest(const OtherLine& other, const Place& from) {

@@ -53,10 +53,9 @@ void JobBook::add(const TorchDump& dump, std::size_t file) {
     instance.sends = group.sends;
     instance.receives = group.receives;
     instance.open = group.open;
-    for (std::size_t i = 0; i < group.calls.size(); ++i) {
-      const TorchDump::Call& call = group.calls[i];
+    for (const TorchDump::Call& call : group.calls) {
       if (call.ended || instance.ended_to < 0) instance.ended_to = call.seq + (call.ended ? 1 : 0);
-      add_call(instance, words, call.seq, call.count, group.order[i], call.op, call.dtype);
+      add_call(instance, words, call.seq, call.count, call.when, call.op, call.dtype);
     }
     understood += group.calls.size() + 1;
   }

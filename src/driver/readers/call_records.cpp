@@ -77,10 +77,10 @@ std::uint64_t elements(const Json& shapes) {
 }
 
 /// The count that is equal on all ranks, because their parts may differ.
-std::uint64_t common_count(const Json& entry, const std::string& op) {
-  if (mentions(op, "all_to_all") || mentions(op, "alltoall")) return 0;
-  const bool output = mentions(op, "all_gather") || mentions(op, "allgather") || op == "scatter";
-  return elements(member_of(entry, output ? "output_sizes" : "input_sizes"));
+std::uint64_t common_count(const TorchDump::Entry& entry) {
+  if (mentions(entry.op, "all_to_all") || mentions(entry.op, "alltoall")) return 0;
+  const bool output = mentions(entry.op, "all_gather") || mentions(entry.op, "allgather") || entry.op == "scatter";
+  return output ? entry.out_elements : entry.in_elements;
 }
 
 /// The innermost frame that is not PyTorch's own.
@@ -150,9 +150,8 @@ class DumpReader {
     const std::string name = text_in(named.is_array() && !named.empty() ? named.front() : named);
     TorchDump::Group& its = group(name);
     if (its.description.empty() && named.is_array() && named.size() > 1) its.description = text_in(named[1]);
-    std::string op = text_in(member_of(entry, "profiling_name"));
-    op.erase(0, op.find(':') == std::string::npos ? 0 : op.find(':') + 1);
-    add_record(entry, places_[name], op);
+    const TorchDump::Entry& record = add_record(entry, places_[name]);
+    const std::string& op = record.op;
     const Json& p2p = member_of(entry, "is_p2p");
     if ((p2p.is_boolean() && p2p.get<bool>()) || op.starts_with("send") || op.starts_with("recv")) {
       const bool receives = op.starts_with("recv");
@@ -161,49 +160,38 @@ class DumpReader {
       if (transfer && !is_ended(entry) && its.open.size() < kMostOpen) its.open.push_back(*transfer);
       return;
     }
-    const auto seq = seq_of(entry);
-    if (!seq || *seq < 0 || *seq > UINT32_MAX) return;
-    TorchDump::Call call;
-    call.seq = *seq;
-    call.count = common_count(entry, op);
-    const Json& dtypes = member_of(entry, "input_dtypes");
-    if (dtypes.is_array() && !dtypes.empty()) call.dtype = text_in(dtypes.front());
-    call.ended = is_ended(entry);
-    call.op = std::move(op);
+    if (record.seq < 0 || record.seq > UINT32_MAX) return;
     its.site = site_of(member_of(entry, "frames"));
-    ++entries_;
+    ++ncalls_;
+    const TorchDump::Call call{record.seq, op, common_count(record), record.in_dtype, is_ended(entry), ncalls_};
     // The operations of a coalesced group, and the group, have one number.
-    if (!its.calls.empty() && its.calls.back().seq == call.seq) {
+    if (its.calls.empty() || its.calls.back().seq != call.seq) {
+      its.calls.push_back(call);
+    } else {
       its.calls.back().ended = its.calls.back().ended && call.ended;
-      if (call.op != "coalesced") its.calls.back().count += call.count;
-      return;
+      if (op != "coalesced") its.calls.back().count += call.count;
     }
-    its.calls.push_back(std::move(call));
-    its.order.push_back(entries_);
   }
 
-  static std::optional<std::int64_t> seq_of(const Json& entry) {
-    const Json& seq = member_of(entry, "collective_seq_id");
-    return whole(seq.is_null() ? member_of(entry, "seq_id") : seq);
-  }
-
-  void add_record(const Json& entry, std::size_t group, const std::string& op) {
+  const TorchDump::Entry& add_record(const Json& entry, std::size_t group) {
     const auto first_text = [&](const char* key) {
       const Json& list = member_of(entry, key);
       return list.is_array() && !list.empty() ? text_in(list.front()) : std::string();
     };
-    TorchDump::Entry record{group,
-                            op,
-                            elements(member_of(entry, "input_sizes")),
-                            elements(member_of(entry, "output_sizes")),
-                            first_text("input_dtypes"),
-                            first_text("output_dtypes"),
-                            text_in(member_of(entry, "state")) == "completed",
-                            seq_of(entry).value_or(-1),
-                            -1};
+    TorchDump::Entry& record = dump_.entries.emplace_back();
+    record.group = group;
+    record.op = text_in(member_of(entry, "profiling_name"));
+    record.op.erase(0, record.op.find(':') + 1);  // nothing if there is none
+    record.in_elements = elements(member_of(entry, "input_sizes"));
+    record.out_elements = elements(member_of(entry, "output_sizes"));
+    record.in_dtype = first_text("input_dtypes");
+    record.out_dtype = first_text("output_dtypes");
+    record.ended = text_in(member_of(entry, "state")) == "completed";
+    const Json& seq = member_of(entry, "collective_seq_id");
+    record.seq = whole(seq.is_null() ? member_of(entry, "seq_id") : seq).value_or(-1);
     const Json& time_ms = member_of(entry, "duration_ms");
     if (time_ms.is_number() && time_ms.get<double>() > 0) record.time_s = 1e-3 * time_ms.get<double>();
-    dump_.entries.push_back(std::move(record));
+    return record;
   }
 
   /// Without entries, what the status says of the first group; it cannot identify others, because its ids are the
@@ -211,12 +199,11 @@ class DumpReader {
   void read_status() {
     const Json& status = member_of(member_of(json_, "pg_status"), "0");
     const auto enqueued = whole(member_of(status, "last_enqueued_collective"));
-    if (entries_ > 0 || !enqueued || *enqueued < 0 || *enqueued > UINT32_MAX) return;
+    if (ncalls_ > 0 || !enqueued || *enqueued < 0 || *enqueued > UINT32_MAX) return;
     for (TorchDump::Group& its : dump_.groups) {
       if (its.description != "default_pg") continue;
       const auto completed = whole(member_of(status, "last_completed_collective"));
-      its.calls.push_back({*enqueued, "collective", 0, "", completed.value_or(-1) >= *enqueued});
-      its.order.push_back(1);
+      its.calls.push_back({*enqueued, "collective", 0, "", completed.value_or(-1) >= *enqueued, 1});
       return;
     }
   }
@@ -224,7 +211,7 @@ class DumpReader {
   const Json& json_;
   TorchDump dump_;
   std::map<std::string, std::size_t> places_;
-  std::uint32_t entries_ = 0;
+  std::uint32_t ncalls_ = 0;
 };
 
 bool is_dump(const Json& json) {

@@ -19,6 +19,7 @@ struct TorchDump {
     std::uint64_t count = 0;
     std::string dtype;
     bool ended = false;
+    std::uint32_t when = 0;  ///< its place among all of the rank
   };
   /// A send or a receive.
   struct Transfer {
@@ -29,9 +30,8 @@ struct TorchDump {
   struct Group {
     std::string name, description;  ///< "0", "default_pg"
     std::vector<int> ranks;
-    std::vector<Call> calls;           ///< collectives, in their order
-    std::vector<std::uint32_t> order;  ///< of each call among all of the rank
-    std::string site;                  ///< where the program made the last: "step, train.py:77"; empty: unknown
+    std::vector<Call> calls;  ///< collectives, in their order
+    std::string site;         ///< where the program made the last: "step, train.py:77"; empty: unknown
     std::uint64_t sends = 0, receives = 0;
     std::vector<Transfer> open;  ///< that have not ended, the first ones
   };

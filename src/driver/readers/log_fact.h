@@ -2,6 +2,7 @@
 
 #include "common/backends/init_timings.h"
 #include "common/machine/kernel_log.h"
+#include "driver/rules/line_rules.h"
 
 #include <cstdint>
 #include <string_view>
@@ -38,37 +39,6 @@ struct InitEvent {
   bool complete = false;
 };
 
-/// "comm 0x... rank 0 nRanks 16 nNodes 2 localRanks 8 localRank 0 MNNVL 0".
-struct CommShape {
-  std::uint64_t comm = 0;
-  int rank = -1;
-  int nranks = -1;
-  int nnodes = -1;
-};
-
-/// "Channel 00/0 : 3[0] -> 4[1] [send] via NET/IB/0/GDRDMA" and its older forms.
-struct Connection {
-  int src = -1;
-  int dst = -1;
-  std::string_view transport;  ///< "P2P", "SHM", "NET"
-  std::string_view detail;     ///< "CUMEM/read", "IB/0/GDRDMA"
-  std::string_view network;    ///< of NET: "IB", "Socket", a plugin's name
-  bool gdr = false;
-};
-
-/// "Connected all rings" and the like.
-struct Connected {
-  enum class What : std::uint8_t { rings, trees, nvls };
-  What what = What::rings;
-  int pxn = -1;
-  int gdr = -1;
-};
-
-/// "Bootstrap timings total 0.212081 (create 0.000030, ...)".
-struct BootstrapTimings {
-  double total = -1;  ///< [s]
-};
-
 /// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}" and its older forms.
 struct TuningChoice {
   std::string_view op;  ///< empty before 2.23
@@ -82,45 +52,18 @@ struct VersionLine {
   std::string_view cuda;  ///< "13.0"; empty if unknown
 };
 
-/// "NCCL_IB_TC set by environment to 128."
-struct EnvSetting {
-  std::string_view name;
-  std::string_view value;
-};
-
-/// "Using network IB".
-struct NetworkInUse {
-  std::string_view network;
-};
-
-/// "NET/IB : Using [0]mlx5_0:1/RoCE [1]... ; OOB eth0:10.0.0.1<0>", "NET/Socket : Using [0]eth0:...", "NET/IB : No
-/// device found." (no devices), "NET/OFI Selected Provider is efa (found 16 nics)", and "Bootstrap : Using eth0:...",
-/// whose network is "Bootstrap" and which has an oob only.
-struct NetDevices {
-  std::string_view network;  ///< "IB", "Socket", "OFI", "Bootstrap"
-  std::string_view devices;  ///< "[0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE", "efa (found 16 nics)"
-  std::string_view oob;      ///< "eth0:10.0.0.1<0>"; empty if unknown
-  bool relaxed_ordering = false;
-};
+/// A pointer or an id; 0 if the shape has none of that name.
+inline std::uint64_t pointer_in(const LineShape& of, std::string_view name) {
+  std::uint64_t value = 0;
+  pointer_of(of.text(name), value);
+  return value;
+}
 
 /// NCCL WARN, and what says as much at INFO: "Call to connect returned Connection refused, retrying", port events.
 struct Warning {
   std::string_view file;      ///< "transport/net_ib.cc:123"; empty if unknown
   std::string_view function;  ///< 2.30.7 on
   std::string_view text;
-};
-
-/// "enqueue.cc:123 -> 3 [Async thread]".
-struct ReturnCode {
-  int code = 0;
-  std::string_view thread;
-};
-
-/// "comm 0x... rank 0 nranks 2 ... - Destroy COMPLETE | Abort COMPLETE".
-struct CommEnd {
-  std::uint64_t comm = 0;
-  int rank = -1;
-  bool abort = false;
 };
 
 /// PyTorch's ProcessGroupNCCL watchdog: "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42,
@@ -149,9 +92,9 @@ struct OtherLine {
   bool chatter = false;  ///< known, and of no use: not to be counted as unknown
 };
 
-using LogFact = std::variant<OtherLine, CollCall, InitEvent, CommShape, Connection, Connected, InitTimings,
-                             BootstrapTimings, TuningChoice, VersionLine, EnvSetting, NetworkInUse, NetDevices, Warning,
-                             ReturnCode, CommEnd, TorchWork, KernelEvent>;
+/// A LineShape is any other of `messages` in configs/rules/lines/general.yaml, which names its parts.
+using LogFact = std::variant<OtherLine, CollCall, InitEvent, InitTimings, TuningChoice, VersionLine, Warning, TorchWork,
+                             KernelEvent, LineShape>;
 
 /// The writer of a line, as far as the line says.
 struct LogOrigin {

@@ -13,45 +13,6 @@
 namespace busbar {
 namespace {
 
-std::uint64_t pointer_in(const LineShape& of, std::string_view name) {
-  std::uint64_t value = 0;
-  pointer_of(of.text(name), value);
-  return value;
-}
-
-/// "IB/0(8)/GDRDMA/Shared": the network's name ends before "/DEVICE", and may hold spaces and '/'.
-std::string_view network_of(std::string_view detail) {
-  for (std::size_t at = detail.find('/'); at != std::string_view::npos; at = detail.find('/', at + 1)) {
-    if (at + 1 < detail.size() && is_digit(detail[at + 1])) return detail.substr(0, at);
-  }
-  return detail.substr(0, detail.find('/'));
-}
-
-LogFact connection_of(const LineShape& of) {
-  Connection connection;
-  connection.src = of.number("src");
-  connection.dst = of.number("dst");
-  connection.transport = of.text("transport");
-  connection.detail = of.text("detail");
-  if (const std::string_view old = of.text("shm"); !old.empty()) {  // up to 2.12
-    connection.transport = "SHM";
-    connection.detail = old;
-  } else if (connection.transport == "NET" || connection.transport == "COLLNET") {
-    connection.network = network_of(connection.detail);
-    connection.gdr = mentions(connection.detail, "/GDRDMA");
-  }
-  return connection;
-}
-
-LogFact connected_of(const LineShape& of) {
-  const std::string_view what = of.text("what");
-  return Connected{.what = what.starts_with("NVLS")  ? Connected::What::nvls
-                           : what.ends_with("rings") ? Connected::What::rings
-                                                     : Connected::What::trees,
-                   .pxn = of.number("pxn"),
-                   .gdr = of.number("gdr")};
-}
-
 LogFact init_of(const LineShape& of) {
   return InitEvent{.function = of.text("function"),
                    .comm = pointer_in(of, "comm"),
@@ -65,66 +26,95 @@ LogFact init_of(const LineShape& of) {
                    .complete = of.text("end") == "COMPLETE"};
 }
 
-LogFact init_timings_of(const LineShape& of) {
-  InitTimings timings;
-  return read_init_timings(LogScan{of.text("rest")}, timings) ? LogFact(timings) : LogFact();
-}
-
-LogFact devices_of(const LineShape& of) {
-  return NetDevices{.network = of.text("network").empty() ? "Bootstrap" : of.text("network"),
-                    .devices = of.text("devices"),
-                    .oob = of.text("oob"),
-                    .relaxed_ordering = !of.text("order").empty()};
-}
-
-LogFact shape_of(const LineShape& of) {
-  return CommShape{.comm = pointer_in(of, "comm"),
-                   .rank = of.number("rank"),
-                   .nranks = of.number("nranks"),
-                   .nnodes = of.number("nnodes")};
-}
-
-LogFact end_of(const LineShape& of) {
-  return CommEnd{.comm = pointer_in(of, "comm"), .rank = of.number("rank"), .abort = of.text("end") == "Abort"};
-}
-
-/// By the keys of `messages` in configs/rules/lines/general.yaml.
-constexpr std::pair<std::string_view, LogFact (*)(const LineShape&)> kReaders[] = {
-    {"connection", connection_of},
-    {"connected", connected_of},
-    {"comm-shape", shape_of},
-    {"comm-end", end_of},
-    {"init", init_of},
-    {"init-timings", init_timings_of},
-    {"bootstrap-timings", [](const LineShape& of) -> LogFact { return BootstrapTimings{of.number<double>("total")}; }},
-    {"version",
-     [](const LineShape& of) -> LogFact {
-       return VersionLine{of.text("nccl"), of.text("cuda")};
-     }},
-    {"setting",
-     [](const LineShape& of) -> LogFact {
-       return EnvSetting{of.text("name"), of.text("value")};
-     }},
-    {"network", [](const LineShape& of) -> LogFact { return NetworkInUse{of.text("network")}; }},
-    {"devices", devices_of},
-    {"return-code",
-     [](const LineShape& of) -> LogFact {
-       return ReturnCode{of.number("code"), of.text("thread")};
-     }},
-};
-
 constexpr std::size_t kMaxDevices = 256;
 
+/// Words and their values in any order and number: 2.3.5 has "size" among them, people cut columns out. A whole line of
+/// NCCL has buffers and a communicator; one that has buffers only is cut.
+bool read_values(LogScan scan, CollCall& call) {
+  bool has_count = false, has_comm = false, has_buffers = false;
+  while (!scan.rest.empty()) {
+    if (scan.take("[nranks=")) {
+      if (!scan.number(call.nranks) || !scan.take("]")) call.nranks = -1;
+      scan.skip_blanks();
+      continue;
+    }
+    if (has_comm) break;  // NCCL writes nothing of use after it
+    const std::string_view key = scan.word();
+    const std::string_view value = scan.word();
+    if (key == "count") {
+      has_count = whole_number(value, call.count);
+    } else if (key == "sendbuff" || key == "recvbuff") {
+      has_buffers = has_buffers || !value.empty();
+    } else if (key == "datatype") {
+      call.dtype = value;
+    } else if (key == "op") {
+      call.redop = value;
+    } else if (key == "root") {
+      whole_number(value, call.root);
+    } else if (key == "comm") {
+      has_comm = !scan.rest.empty() && pointer_of(value, call.comm);
+    }
+  }
+  return has_count && (has_comm || !has_buffers);
+}
+
 }  // namespace
+
+bool parse_call(std::string_view text, LogFact& fact) {
+  LogScan scan{text};
+  const std::string_view op = scan.name();
+  std::uint64_t op_count = 0;
+  if (op.empty() || !scan.take(": opCount ") || !scan.hexadecimal(op_count) || !scan.take(" ")) return false;
+  CollCall& call = fact.emplace<CollCall>();
+  if (!read_values(scan, call)) {
+    fact.emplace<OtherLine>();
+    return false;
+  }
+  call.op = op;
+  call.op_count = op_count;
+  return true;
+}
+
+bool parse_tuning(std::string_view text, LogFact& fact) {
+  TuningChoice choice;
+  LogScan scan{text};
+  if (!text.empty() && !is_digit(text.front())) {
+    choice.op = scan.name();
+    scan.take(" [Symmetric]");
+    if (choice.op.empty() || !scan.take(": ")) return false;
+  }
+  if (!scan.number(choice.bytes) || !scan.take(" Bytes -> ")) return false;
+  if (scan.take("Kernel ")) {  // "[Symmetric]: 1024 Bytes -> Kernel AllReduce_AGxLL_R nchannels 4 ..."
+    choice.algo = scan.word();
+    if (choice.algo.empty()) return false;
+  } else {
+    if (!scan.take("Algo ")) return false;
+    choice.algo = scan.word();
+    if (!scan.take("proto ")) return false;
+    choice.proto = scan.word();
+    if (choice.proto.empty()) return false;
+    // "channel{Lo..Hi}={0..15}": without its end the line is cut.
+    if (scan.rest.starts_with("channel{Lo..Hi}={") && scan.rest.find('}', 17) == kNotFound) return false;
+  }
+  fact = choice;
+  return true;
+}
 
 bool parse_message(std::string_view text, LogFact& fact) {
   const LineRules& rules = builtin_line_rules();
   const LineShape shape = rules.shape_in("messages", text);
-  const auto reader = std::ranges::find(kReaders, shape.key, [](const auto& one) { return one.first; });
-  if (reader != std::end(kReaders)) {
-    fact = reader->second(shape);
-    return !std::holds_alternative<OtherLine>(fact);
+  InitTimings timings;
+  if (shape.key == "init") {
+    fact = init_of(shape);
+  } else if (shape.key == "version") {
+    fact = VersionLine{shape.text("nccl"), shape.text("cuda")};
+  } else if (shape.key == "init-timings") {
+    if (!read_init_timings(LogScan{shape.text("rest")}, timings)) return false;
+    fact = timings;
+  } else if (!shape.key.empty()) {
+    fact = shape;
   }
+  if (!shape.key.empty()) return true;
   if (!rules.has("quiet-warnings", text)) return false;
   fact = Warning{.file = {}, .function = {}, .text = text};
   return true;
