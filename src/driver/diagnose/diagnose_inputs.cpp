@@ -32,8 +32,6 @@
 #include <csignal>
 #include <cstdint>
 #include <ctime>
-#include <exception>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <iterator>
@@ -87,11 +85,6 @@ std::string read_hang(const fs::path& path, DiagnoseInputs& inputs) {
   }
 }
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::milliseconds kLookApart{2000};  ///< RAS's counters are compared over this time
-constexpr std::chrono::milliseconds kRasLimit{3000};
-
 bool is_alive(const RankEvidence& rank) { return rank.process.life == ProcessState::Life::alive; }
 
 /// How to ask NCCL's RAS about the job's processes on this host; empty if they run without NCCL.
@@ -106,41 +99,23 @@ std::optional<RasQuestion> ras_question(const HostEvidence& host, const RasHazar
   return safe_ras_question(*version, hazards);
 }
 
-/// Asks twice to learn what has moved in between, and examines the host itself in the pause.
-RasEvidence ask_ras_twice(const RasQuestion& question, const std::function<void()>& pause) {
-  RasEvidence evidence;
-  evidence.why_not = question.why_not;
-  const auto ask = [&] {
-    if (question.format == RasFormat::none) return std::string();
-    try {
-      return ask_ras(kRasLimit, question.format);
-    } catch (const std::exception& e) {
-      evidence.why_not = e.what();
-      return std::string();
-    }
-  };
-  const std::string first = ask();
-  pause();
-  if (first.empty()) return evidence;
-  const std::string second = ask();
-  return read_ras(second.empty() ? first : second, second.empty() ? std::string() : first);
-}
-
-/// Watches for a moment what runs on this host now.
+/// Watches for a moment what runs on this host now, and asks RAS before and after it.
 void look_here(HostEvidence& host, const RasHazards& hazards, std::vector<RasEvidence>& ras) {
+  constexpr std::chrono::duration<double> kApart(2);  // [s]
+  const std::optional<RasQuestion> question = ras_question(host, hazards);
+  const bool asks = question && question->format != RasFormat::none;
+  RasObserver observer;
+  if (asks) observer.observe_early(question->format);
   const auto before = error_counters();
   const std::uint64_t bytes = network_bytes();
-  const auto begun = Clock::now();
-  const auto pause = [&] {
-    std::this_thread::sleep_for(kLookApart);
-    const std::chrono::duration<double> time = Clock::now() - begun;
-    host.net_bytes_per_s = static_cast<double>(network_bytes() - bytes) / time.count();
-    host.troubles = host_troubles(before);
-  };
-  const std::optional<RasQuestion> question = ras_question(host, hazards);
-  if (!question) return pause();
-  ras.push_back(ask_ras_twice(*question, pause));
-  ras.back().host = host.host;
+  std::this_thread::sleep_for(kApart);
+  host.net_bytes_per_s = static_cast<double>(network_bytes() - bytes) / kApart.count();
+  host.troubles = host_troubles(before);
+  if (!question) return;
+  RasEvidence& answer = ras.emplace_back();
+  answer.why_not = question->why_not;
+  if (asks) answer = observer.look_again(question->format);
+  answer.host = host.host;
 }
 
 HostEvidence host_of(std::string name, std::vector<FlightState> flights) {

@@ -42,7 +42,7 @@ std::vector<FlightState> flights_of_job(std::vector<FlightState> flights, std::s
 std::string jobs_text(const std::vector<FlightState>& flights);
 
 /// What the records of one job say, and what this host knows of its own ranks: processes, troubles and,
-/// if they still run, what moves and NCCL's RAS service (3 s then).
+/// if they still run, what moves and NCCL's RAS service (2 s then, 11 s if that does not answer).
 HangEvidence evidence_of_flights(std::vector<FlightState> flights);
 
 /// What the logs of a job hold.

@@ -1,4 +1,5 @@
 #include "common/base/enum_words.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/watch/ras.h"
 #include "driver/diagnose/log_findings.h"
@@ -37,35 +38,21 @@ Finding divergence_finding(const LogView& view, const AlignedComm& comm) {
   const Divergence& divergence = *comm.divergence;
   const CallAlignment& alignment = comm.alignment;
   const std::string who = list_streams(view, alignment, divergence.deviating);
-  const std::string others = list_streams(view, alignment, divergence.majority);
-  const std::string number = call_number(alignment, divergence.key);
-  Finding finding;
-  finding.verdict = divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch;
-  if (divergence.not_before) {
-    finding.sentence = fmt::format("{} called differently from {} between calls {} and {} of {}", who, others,
-                                   call_number(alignment, *divergence.not_before), number, comm.name);
-    finding.missing.emplace_back("the calls in full: an excerpt of the logs around that place");
-  } else if (divergence.order) {
-    finding.sentence =
-        fmt::format("{} made the same calls as {} in another order from call {} of {} on: {} first, others {}", who,
-                    others, number, comm.name, divergence.deviating_call, divergence.majority_call);
-  } else if (divergence.tie) {
-    finding.sentence = fmt::format("{} and {} differ in call {} of {}, and neither is the majority: {}", who, others,
-                                   number, comm.name, divergence.differs);
-  } else {
-    finding.sentence = fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, comm.name);
-  }
+  Finding finding = make_finding(divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch,
+                                 describe_divergence(view, comm), {});
   blame_ranks(view, sources_of(alignment, divergence.deviating), finding);
   if (divergence.tie) blame_ranks(view, sources_of(alignment, divergence.majority), finding);
-  if (!divergence.not_before) {
-    finding.evidence.push_back(fmt::format("{}: {}", who, divergence.deviating_call));
-    finding.evidence.push_back(fmt::format("{}: {}", others, divergence.majority_call));
+  if (divergence.not_before) {
+    finding.missing.emplace_back("the calls in full: an excerpt of the logs around that place");
+  } else {
+    finding.evidence = {
+        fmt::format("{}: {}", who, divergence.deviating_call),
+        fmt::format("{}: {}", list_streams(view, alignment, divergence.majority), divergence.majority_call)};
   }
   if (divergence.shift != 0) {
-    finding.evidence.push_back(fmt::format("the sequence of {} is shifted by {}: it {} {}", who,
-                                           counted(std::abs(divergence.shift), "call"),
-                                           divergence.shift > 0 ? "skipped" : "made",
-                                           divergence.shift > 0 ? "what the others called" : "calls of its own"));
+    finding.evidence.push_back(
+        fmt::format("the sequence of {} is shifted by {}: it {}", who, counted(std::abs(divergence.shift), "call"),
+                    divergence.shift > 0 ? "skipped what the others called" : "made calls of its own"));
   }
   finding.evidence.emplace_back(alignment_note(alignment));
   finding.next.push_back(fmt::format(
@@ -203,18 +190,13 @@ void find_open_call(const LogView& view, const AlignedComm& comm, Findings& find
   findings.push_back(std::move(finding));
 }
 
-struct TorchRank {
-  int rank = -1;
-  const TorchState* state = nullptr;
-};
-
-using TorchGroup = std::vector<TorchRank>;
+/// What PyTorch's watchdog reported of the ranks of one process group.
+using TorchGroup = std::map<int, TorchState>;
 
 /// The group with the most members.
 template <typename Groups>
 auto largest(const Groups& groups) {
-  return std::ranges::max_element(groups,
-                                  [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  return std::ranges::max_element(groups, {}, [](const auto& group) { return group.second.size(); });
 }
 
 std::string call_of(const TorchState& state) {
@@ -222,12 +204,12 @@ std::string call_of(const TorchState& state) {
 }
 
 /// Whether a rank continued after its watchdog's message.
-bool went_on(const LogView& view, const TorchRank& one) {
-  if (one.state->last_completed >= one.state->timed_out_seq) return true;
-  const auto source = view.rank_map.source_of.find(one.rank);
+bool went_on(const LogView& view, int rank, const TorchState& state) {
+  if (state.last_completed >= state.timed_out_seq) return true;
+  const auto source = view.rank_map.source_of.find(rank);
   if (source == view.rank_map.source_of.end()) return false;
   const LogSource& known = view.book.sources[source->second];
-  return known.last_call_file == one.state->file && known.last_call_line > one.state->line;
+  return known.last_call_file == state.file && known.last_call_line > state.line;
 }
 
 /// Operations in which all ranks have the same number of elements.
@@ -237,36 +219,33 @@ bool uniform(const std::string& op) {
 }
 
 /// Ranks that called something else at the same SeqNum.
-bool find_mismatch(const TorchGroup& timed, Findings& findings) {
+std::optional<Finding> find_mismatch(const TorchGroup& timed) {
   std::map<std::int64_t, std::map<std::pair<std::string, std::int64_t>, std::vector<int>>> calls;
-  for (const TorchRank& one : timed) {
+  for (const auto& [rank, state] : timed) {
     // A cut line has no size.
-    if (one.state->op.empty() || (uniform(one.state->op) && one.state->numel_in < 0)) continue;
-    const std::int64_t numel = uniform(one.state->op) ? one.state->numel_in : -1;
-    calls[one.state->timed_out_seq][{one.state->op, numel}].push_back(one.rank);
+    if (state.op.empty() || (uniform(state.op) && state.numel_in < 0)) continue;
+    calls[state.timed_out_seq][{state.op, uniform(state.op) ? state.numel_in : -1}].push_back(rank);
   }
   for (const auto& [seq, kinds] : calls) {
     if (kinds.size() < 2) continue;
-    const auto usual = largest(kinds);
-    for (const auto& [call, ranks] : kinds) {
-      if (call == usual->first) continue;
-      const std::string differs =
-          call.first != usual->first.first
-              ? fmt::format("{} instead of {}", call.first, usual->first.first)
-              : fmt::format("count {} instead of {} in {}", call.second, usual->first.second, call.first);
-      Finding finding = make_finding(
-          Verdict::arg_mismatch, fmt::format("{} called {} at SeqNum {}", list_ranks(ranks), differs, seq),
-          {fmt::format("PyTorch's watchdog: {} {} (NumelIn {}); {} {} (NumelIn {})", list_ranks(ranks), call.first,
-                       call.second, list_ranks(usual->second), usual->first.first, usual->first.second)},
-          {remedy("compare-stacks")});
-      finding.ranks = ranks;
-      findings.emplace_back(std::move(finding));
-      return true;
-    }
+    const auto most = largest(kinds);
+    const auto& [usual, others] = *most;
+    const auto& [call, ranks] = most == kinds.begin() ? *std::next(most) : *kinds.begin();
+    const std::string differs =
+        call.first != usual.first ? fmt::format("{} instead of {}", call.first, usual.first)
+                                  : fmt::format("count {} instead of {} in {}", call.second, usual.second, call.first);
+    Finding finding =
+        make_finding(Verdict::arg_mismatch, fmt::format("{} called {} at SeqNum {}", list_ranks(ranks), differs, seq),
+                     {fmt::format("PyTorch's watchdog: {} {} (NumelIn {}); {} {} (NumelIn {})", list_ranks(ranks),
+                                  call.first, call.second, list_ranks(others), usual.first, usual.second)},
+                     {remedy("compare-stacks")});
+    finding.ranks = ranks;
+    return finding;
   }
-  return false;
+  return std::nullopt;
 }
 
+/// `waiting` timed out in a call to which others did not come.
 Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting, const TorchState& waits,
                 std::string evidence) {
   Finding finding = make_finding(Verdict::rank_lagging,
@@ -278,170 +257,147 @@ Finding lagging(const std::vector<int>& behind, const std::vector<int>& waiting,
   return finding;
 }
 
-/// All that timed out continued afterwards.
-Finding slow(const TorchGroup& timed) {
-  std::vector<int> ranks;
-  for (const TorchRank& one : timed) ranks.push_back(one.rank);
-  return make_finding(
-      Verdict::slow_not_hung,
-      fmt::format("{} timed out in {} and continued afterwards: slow, not hung", list_ranks(ranks),
-                  call_of(*timed.front().state)),
-      {"after the watchdog's message there are further calls, or it says that the collective completed"},
-      {remedy("longer-timeout")});
-}
-
-/// A timeout whose cause the watchdog's lines do not show.
-Finding timed_out(const std::vector<int>& waiting, const TorchState& waits) {
-  Finding finding;
+/// A timeout for which the watchdog's lines name nobody.
+Finding timed_out(const std::vector<int>& waiting, const TorchState& waits, Verdict verdict, std::string sentence,
+                  std::vector<std::string> next, std::vector<std::string> missing = {}) {
   std::string state;
   if (waits.last_enqueued >= 0) state += fmt::format("; last enqueued {}", waits.last_enqueued);
   if (waits.last_completed >= 0) state += fmt::format(", last completed {}", waits.last_completed);
-  finding.evidence.push_back(
-      fmt::format("PyTorch's watchdog: {} timed out in {}{}", list_ranks(waiting), call_of(waits), state));
+  Finding finding = make_finding(
+      verdict, std::move(sentence),
+      {fmt::format("PyTorch's watchdog: {} timed out in {}{}", list_ranks(waiting), call_of(waits), state)},
+      std::move(next), std::move(missing));
   if (!waits.example.empty()) finding.evidence.push_back("\"" + waits.example + "\"");
   return finding;
 }
 
-/// `group`: its size, or -1; `absent`: its ranks that are known to be missing.
+/// `absent`: ranks of the group that are known to be missing.
 Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting, const TorchState& waits,
                            const RankList& absent) {
-  const int group = group_size(waits);
-  const std::string others =
-      !absent.empty()                                 ? list_ranks(absent)
-      : group == static_cast<int>(waiting.size()) + 1 ? fmt::format("the other rank of the group of {}", group)
-      : group > 1 ? fmt::format("the other {} of the group's {} ranks", group - static_cast<int>(waiting.size()), group)
-                  : std::string("the other ranks");
-  Finding finding = timed_out(waiting, waits);
-  finding.sentence = fmt::format("{} timed out in {}; nothing of {} is in {}", list_ranks(waiting), call_of(waits),
-                                 others, name_files(view.files));
-  finding.missing.push_back("the logs of " + others + ": whether they came to that collective");
+  const int group = group_size(waits), unheard = group - static_cast<int>(waiting.size());
+  const std::string others = !absent.empty() ? list_ranks(absent)
+                             : unheard == 1  ? fmt::format("the other rank of the group of {}", group)
+                             : group > 1     ? fmt::format("the other {} of the group's {} ranks", unheard, group)
+                                             : std::string("the other ranks");
+  Finding finding = timed_out(
+      waiting, waits, Verdict::unknown,
+      fmt::format("{} timed out in {}; nothing of {} is in {}", list_ranks(waiting), call_of(waits), others,
+                  name_files(view.files)),
+      {fmt::format("read the output of {}: one that does not time out at that SeqNum is late or gone (py-spy dump "
+                   "--pid, dmesg there); if all do, it is the network",
+                   others),
+       remedy("trace-buffer")},
+      {"the logs of " + others + ": whether they came to that collective"});
   if (view.book.facts.contains({"ray_dedup", "lines of other ranks left out"})) {
     finding.missing.emplace_back("the lines that Ray left out (\"[repeated 15x across cluster]\"): RAY_DEDUP_LOGS=0");
   }
-  finding.next.push_back(
-      fmt::format("read the output of {}: one that does not time out at that SeqNum is late or gone (py-spy "
-                  "dump --pid, dmesg there); if all do, it is the network",
-                  others));
-  finding.next.push_back(remedy("trace-buffer"));
-  return finding;
-}
-
-/// Some ranks of a group of unknown size: others may be late, or all may be inside.
-Finding of_unknown_size(const LogView& view, const std::vector<int>& waiting, const TorchState& waits) {
-  Finding finding = timed_out(waiting, waits);
-  finding.sentence = fmt::format("{} timed out in {}; how many ranks that group has is not in {}", list_ranks(waiting),
-                                 call_of(waits), name_files(view.files));
-  finding.missing.emplace_back("the output of all ranks: one that does not time out at that SeqNum is late or gone");
-  finding.next = {remedy("trace-buffer"), remedy("test-network")};
-  return finding;
-}
-
-Finding stuck_inside(const LogView& view, const std::vector<int>& ranks, const TorchState& waits) {
-  Finding finding = timed_out(ranks, waits);
-  finding.verdict = Verdict::stuck_inside;
-  finding.next = {remedy("test-network"), ras_advice(nccl_version_of(view))};
-  finding.sentence = fmt::format("all ranks ({}) entered {} and none came out", list_ranks(ranks), call_of(waits));
   return finding;
 }
 
 /// No line says what timed out, but ranks got the signal that something did: idle ranks are not in it.
-void judge_signalled(const LogView& view, const TorchGroup& all, Findings& findings) {
+std::optional<Finding> judge_signalled(const LogView& view, const TorchGroup& all) {
   std::vector<int> idle, busy;
   std::int64_t idle_at = -1, busy_at = -1;
   const TorchState* example = nullptr;
-  for (const TorchRank& one : all) {
-    const TorchState& state = *one.state;
+  for (const auto& [rank, state] : all) {
     if (!state.signalled && state.last_enqueued < 0) continue;
     example = &state;
     const bool done = state.last_enqueued == state.last_completed;
-    (done ? idle : busy).push_back(one.rank);
+    (done ? idle : busy).push_back(rank);
     std::int64_t& at = done ? idle_at : busy_at;
     at = std::max(at, state.last_enqueued);
   }
-  if (example == nullptr) return;
-  Finding finding;
-  finding.evidence.push_back("\"" + example->example + "\"");
+  if (example == nullptr) return std::nullopt;
+  Finding finding = make_finding(Verdict::unknown, "", {"\"" + example->example + "\""});
   if (!idle.empty() && !busy.empty() && idle_at < busy_at) {
     finding.verdict = Verdict::rank_lagging;
     finding.ranks = idle;
     finding.sentence = fmt::format("{} enqueued nothing after work {}, while {} wait{} in work {}", list_ranks(idle),
                                    idle_at, list_ranks(busy), busy.size() == 1 ? "s" : "", busy_at);
     finding.next.push_back(remedy("what-keeps-them"));
-  } else {
-    finding.sentence = fmt::format(
-        "a collective timed out, {}; which one, and which rank is late, is not in {}",
-        idle.empty() ? list_ranks(busy) + " had work that did not end" : list_ranks(idle) + " had nothing left to do",
-        name_files(view.files));
-    finding.missing.emplace_back(
-        "the watchdog's lines of all ranks (\"Watchdog caught collective operation timeout\")");
-    finding.next.push_back(remedy("all-outputs"));
+    return finding;
   }
-  findings.push_back(std::move(finding));
+  finding.sentence = fmt::format(
+      "a collective timed out, {}; which one, and which rank is late, is not in {}",
+      idle.empty() ? list_ranks(busy) + " had work that did not end" : list_ranks(idle) + " had nothing left to do",
+      name_files(view.files));
+  finding.missing.emplace_back("the watchdog's lines of all ranks (\"Watchdog caught collective operation timeout\")");
+  finding.next.push_back(remedy("all-outputs"));
+  return finding;
 }
 
-bool is_default_group(const std::string& name) { return name.empty() || name == "0" || mentions(name, "default_pg"); }
+/// Ranks of the group that the watchdog reported nothing of.
+struct Unheard {
+  std::vector<int> silent;  ///< there are other lines of them
+  RankList absent;          ///< or not
+  bool some_absent = false;
+  bool all_spoke = false;
+};
 
-void judge_group(const LogView& view, const std::string& name, const TorchGroup& all, Findings& findings) {
-  TorchGroup timed;
-  std::map<std::int64_t, std::vector<int>> by_seq;
-  for (const TorchRank& one : all) {
-    if (one.state->timed_out_seq < 0) continue;
-    timed.push_back(one);
-    by_seq[one.state->timed_out_seq].push_back(one.rank);
-  }
-  if (timed.empty()) {
-    judge_signalled(view, all, findings);
-    return;
-  }
-  if (std::ranges::all_of(timed, [&](const TorchRank& one) { return went_on(view, one); })) {
-    findings.push_back(slow(timed));
-    return;
-  }
-  if (find_mismatch(timed, findings)) return;
-  const auto usual = largest(by_seq);
-  const auto waits =
-      std::ranges::find_if(timed, [&](const TorchRank& one) { return one.state->timed_out_seq == usual->first; });
-  std::vector<int> behind;
-  std::set<int> spoke;
-  std::int64_t least = usual->first;
-  for (const TorchRank& one : all) {
-    spoke.insert(one.rank);
-    const std::int64_t reached = one.state->timed_out_seq >= 0 ? one.state->timed_out_seq : one.state->last_enqueued;
-    if (reached < 0 || reached >= usual->first) continue;
-    behind.push_back(one.rank);
-    least = std::min(least, reached);
-  }
-  if (!behind.empty()) {
-    findings.push_back(
-        lagging(behind, usual->second, *waits->state,
-                fmt::format("PyTorch's watchdog: {} came only to SeqNum {}", list_ranks(behind), least)));
-    return;
-  }
-  std::set<int> silent;
-  RankList absent;
-  const bool of_all = is_default_group(name);
-  const int size = group_size(*waits->state);
-  const int most_told = spoke.empty() ? 0 : std::min(*spoke.rbegin(), INT_MAX - 1) + 1;
+Unheard unheard_of(const LogView& view, const std::string& name, const TorchGroup& all, int size) {
+  const bool of_all = name.empty() || name == "0" || mentions(name, "default_pg");
+  const int spoke = static_cast<int>(all.size()), most_told = std::min(all.rbegin()->first, INT_MAX - 1) + 1;
   const int nranks = std::max({view.rank_map.nranks, most_told, of_all ? size : -1});
   // A group smaller than the job need not have all ranks.
-  const bool all_of_group = size > 0 && static_cast<int>(spoke.size()) >= size;
-  if (!all_of_group && (static_cast<int>(spoke.size()) * 2 > nranks || (of_all && !name.empty()))) {
+  const bool all_of_group = size > 0 && spoke >= size;
+  Unheard unheard;
+  if (!all_of_group && (spoke * 2 > nranks || (of_all && !name.empty()))) {
     for (const auto& [rank, source] : view.rank_map.source_of) {
-      if (rank < nranks && !spoke.contains(rank) && !view.lost.may_lack_end(source)) silent.insert(rank);
+      if (rank < nranks && !all.contains(rank) && !view.lost.may_lack_end(source)) unheard.silent.push_back(rank);
     }
-    absent = missing_ranks(std::vector<int>(spoke.begin(), spoke.end()), nranks);
+    unheard.absent = missing_ranks(mapped(all, &TorchGroup::value_type::first), nranks);
   }
-  if (!silent.empty()) {
-    findings.push_back(
-        lagging({silent.begin(), silent.end()}, usual->second, *waits->state,
-                fmt::format("PyTorch's watchdog reported on {}, not on {}", list_ranks(spoke), list_ranks(silent))));
-    return;
+  unheard.some_absent = !unheard.absent.empty() || spoke < 2 || (size > 0 && spoke < size);
+  unheard.all_spoke = all_of_group || spoke >= nranks;
+  return unheard;
+}
+
+std::optional<Finding> judge_group(const LogView& view, const std::string& name, const TorchGroup& all) {
+  TorchGroup timed;
+  std::map<std::int64_t, std::vector<int>> by_seq;
+  for (const auto& [rank, state] : all) {
+    if (state.timed_out_seq < 0) continue;
+    timed.emplace(rank, state);
+    by_seq[state.timed_out_seq].push_back(rank);
   }
-  const bool some_absent = !absent.empty() || spoke.size() < 2 || (size > 0 && static_cast<int>(spoke.size()) < size);
-  const bool complete = all_of_group || static_cast<int>(spoke.size()) >= nranks;
-  findings.push_back(some_absent ? waiting_for_absent(view, usual->second, *waits->state, absent)
-                     : complete  ? stuck_inside(view, usual->second, *waits->state)
-                                 : of_unknown_size(view, usual->second, *waits->state));
+  if (timed.empty()) return judge_signalled(view, all);
+  if (std::ranges::all_of(timed, [&](const auto& one) { return went_on(view, one.first, one.second); })) {
+    return make_finding(
+        Verdict::slow_not_hung,
+        fmt::format("{} timed out in {} and continued afterwards: slow, not hung",
+                    list_ranks(mapped(timed, &TorchGroup::value_type::first)), call_of(timed.begin()->second)),
+        {"after the watchdog's message there are further calls, or it says that the collective completed"},
+        {remedy("longer-timeout")});
+  }
+  if (auto mismatch = find_mismatch(timed)) return mismatch;
+  const auto& [usual, waiting] = *largest(by_seq);
+  const TorchState& waits = timed.at(waiting.front());
+  std::vector<int> behind;
+  std::int64_t least = usual;
+  for (const auto& [rank, state] : all) {
+    const std::int64_t reached = state.timed_out_seq >= 0 ? state.timed_out_seq : state.last_enqueued;
+    if (reached < 0 || reached >= usual) continue;
+    behind.push_back(rank);
+    least = std::min(least, reached);
+  }
+  if (!behind.empty())
+    return lagging(behind, waiting, waits,
+                   fmt::format("PyTorch's watchdog: {} came only to SeqNum {}", list_ranks(behind), least));
+  const Unheard unheard = unheard_of(view, name, all, group_size(waits));
+  if (!unheard.silent.empty())
+    return lagging(unheard.silent, waiting, waits,
+                   fmt::format("PyTorch's watchdog reported on {}, not on {}",
+                               list_ranks(mapped(all, &TorchGroup::value_type::first)), list_ranks(unheard.silent)));
+  if (unheard.some_absent) return waiting_for_absent(view, waiting, waits, unheard.absent);
+  if (unheard.all_spoke)
+    return timed_out(waiting, waits, Verdict::stuck_inside,
+                     fmt::format("all ranks ({}) entered {} and none came out", list_ranks(waiting), call_of(waits)),
+                     {remedy("test-network"), ras_advice(nccl_version_of(view))});
+  return timed_out(waiting, waits, Verdict::unknown,
+                   fmt::format("{} timed out in {}; how many ranks that group has is not in {}", list_ranks(waiting),
+                               call_of(waits), name_files(view.files)),
+                   {remedy("trace-buffer"), remedy("test-network")},
+                   {"the output of all ranks: one that does not time out at that SeqNum is late or gone"});
 }
 
 }  // namespace
@@ -449,17 +405,19 @@ void judge_group(const LogView& view, const std::string& name, const TorchGroup&
 std::string describe_divergence(const LogView& view, const AlignedComm& comm) {
   const Divergence& divergence = *comm.divergence;
   const CallAlignment& alignment = comm.alignment;
-  const std::string deviating = list_streams(view, alignment, divergence.deviating);
-  const std::string majority = list_streams(view, alignment, divergence.majority);
-  if (divergence.not_before) {
-    return fmt::format("{}: between calls {} and {} {} called differently from {}", comm.name,
-                       call_number(alignment, *divergence.not_before), call_number(alignment, divergence.key),
-                       deviating, majority);
-  }
-  std::string text = fmt::format("{}: call {} of {} is {}, of {} {}", comm.name, call_number(alignment, divergence.key),
-                                 deviating, divergence.deviating_call, majority, divergence.majority_call);
-  if (divergence.tie) text += " (no majority)";
-  return text;
+  const std::string who = list_streams(view, alignment, divergence.deviating);
+  const std::string others = list_streams(view, alignment, divergence.majority);
+  const std::string number = call_number(alignment, divergence.key);
+  if (divergence.not_before)
+    return fmt::format("{} called differently from {} between calls {} and {} of {}", who, others,
+                       call_number(alignment, *divergence.not_before), number, comm.name);
+  if (divergence.order)
+    return fmt::format("{} made the same calls as {} in another order from call {} of {} on: {} first, others {}", who,
+                       others, number, comm.name, divergence.deviating_call, divergence.majority_call);
+  if (divergence.tie)
+    return fmt::format("{} and {} differ in call {} of {}, and neither is the majority: {}", who, others, number,
+                       comm.name, divergence.differs);
+  return fmt::format("{} called with {} in call {} of {}", who, divergence.differs, number, comm.name);
 }
 
 void find_in_calls(const LogView& view, Findings& findings) {
@@ -490,20 +448,17 @@ void find_in_torch(const LogView& view, Findings& findings) {
   std::map<std::string, TorchGroup> groups;
   for (const auto& [key, state] : view.book.torch.states) {
     // A line that was cut in front has no rank.
-    if (key.second >= 0) groups[key.first].push_back({key.second, &state});
+    if (key.second >= 0) groups[key.first].emplace(key.second, state);
   }
   // Some lines do not name the group: if there is only one, they are about that.
-  if (groups.size() == 2 && groups.count("") == 1) {
-    std::map<int, TorchState> merged;
-    TorchGroup whole;
-    for (const auto& [name, ranks] : groups) {
-      for (const TorchRank& one : ranks) merge_torch_state(merged[one.rank], *one.state);
-    }
-    for (const auto& [rank, state] : merged) whole.push_back({rank, &state});
-    judge_group(view, groups.rbegin()->first, whole, findings);
-    return;
+  if (const auto nameless = groups.find(""); groups.size() == 2 && nameless != groups.end()) {
+    for (const auto& [rank, state] : groups.rbegin()->second) merge_torch_state(nameless->second[rank], state);
+    groups.rbegin()->second = std::move(nameless->second);
+    groups.erase(nameless);
   }
-  for (const auto& [name, ranks] : groups) judge_group(view, name, ranks, findings);
+  for (const auto& [name, ranks] : groups) {
+    if (auto finding = judge_group(view, name, ranks)) findings.emplace_back(std::move(*finding));
+  }
 }
 
 }  // namespace busbar

@@ -1,4 +1,5 @@
 #include "common/base/log_scan.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/readers/log_line.h"
@@ -72,28 +73,12 @@ void add_presence_skew(const LogView& view, const ProcessRanks& processes, const
                    must_agree(name), true});
 }
 
-/// Hosts whose lists of devices differ in number.
-void add_device_skews(const LogView& view, std::vector<SettingSkew>& skews) {
-  std::map<std::string, std::map<std::string, std::set<std::string>>> hosts;  // network, devices, hosts
-  for (const Process& process : view.book.processes) {
-    for (const auto& [network, list] : process.devices) {
-      if (network == "Bootstrap") continue;
-      std::string names;
-      for (const NetDevice& device : net_devices(list)) names += (names.empty() ? "" : " ") + device.name;
-      hosts[network][names].insert(process.host);
-    }
-  }
-  for (const auto& [network, lists] : hosts) {
-    if (lists.size() < 2) continue;
-    std::string text = fmt::format("devices of {}:", network);
-    std::size_t told = 0;
-    for (const auto& [names, where] : lists) {
-      if (++told > kMaxValues) break;
-      text += fmt::format("{} {} on {}{}", told == 1 ? "" : ";", names.empty() ? "none" : names, *where.begin(),
-                          where.size() > 1 ? fmt::format(" and {} more hosts", where.size() - 1) : "");
-    }
-    skews.push_back({text, false, false});
-  }
+/// The names of a process's devices of a network; empty: it lists none of that network.
+std::string device_names(const Process& process, const std::string& network) {
+  const auto list = process.devices.find(network);
+  if (list == process.devices.end()) return {};
+  const std::vector<std::string> names = mapped(net_devices(list->second), &NetDevice::name);
+  return names.empty() ? "none" : joined_words(names);
 }
 
 void find_ranges(const LogView& view, Findings& findings) {
@@ -117,9 +102,7 @@ void find_prefixes(const LogView& view, Findings& findings) {
   for (const Process& process : view.book.processes) {
     if (const auto hca = process.env.find("NCCL_IB_HCA"); hca != process.env.end()) setting[process.host] = hca->second;
     if (const auto used = process.devices.find("IB"); used != process.devices.end()) {
-      std::vector<std::string>& names = devices[process.host];
-      names.clear();
-      for (const NetDevice& device : net_devices(used->second)) names.push_back(device.name);
+      devices[process.host] = mapped(net_devices(used->second), &NetDevice::name);
     }
   }
   for (const auto& [host, value] : setting) {
@@ -180,9 +163,12 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) 
   add_skew("CUDA version of NCCL", gather(processes, &Process::cuda), false);
   add_skew("network", gather(processes, &Process::network), true);
   std::set<std::string> names;
+  std::set<std::string> networks;
   for (const auto& [process, sources] : processes) {
     for (const auto& [name, value] : process->env) names.insert(name);
+    for (const auto& [network, list] : process->devices) networks.insert(network);
   }
+  networks.erase("Bootstrap");
   for (const std::string& name : names) {
     static const std::string kUnset;
     const Values values = gather(processes, [&](const Process& process) -> const std::string& {
@@ -192,7 +178,10 @@ std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) 
     add_skew(name, values, must_agree(name));
     if (values.size() < 2) add_presence_skew(view, processes, name, skews);
   }
-  add_device_skews(view, skews);
+  for (const std::string& network : networks) {
+    const auto names_of = [&](const Process& process) { return device_names(process, network); };
+    add_skew("devices of " + network, gather(processes, names_of), false);
+  }
   if (decisive_only) std::erase_if(skews, [](const SettingSkew& skew) { return !skew.decisive; });
   return skews;
 }

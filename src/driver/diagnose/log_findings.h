@@ -105,7 +105,7 @@ void find_doubts_of_ras(const LogView& view, Findings& findings);
 /// The process that warned; empty if unknown.
 std::string writer_of(const LogView& view, const WarningRecord& record);
 
-/// "communicator 1: call #4 of rank 3 is ..., of ranks 0-2 ...". Only if there is a divergence.
+/// "rank 3 called with count 53 instead of 64 in call #4 of communicator 1". Only if there is a divergence.
 std::string describe_divergence(const LogView& view, const AlignedComm& comm);
 
 /// Communicators, lags, divergences, skews, transports, algorithms and warnings of a diagnosis.
