@@ -126,16 +126,13 @@ bool inside(std::string_view text, std::string_view line) {
 struct Texts {
   std::vector<std::string_view> operator()(const OtherLine& f) const { return {f.text}; }
   std::vector<std::string_view> operator()(const CollCall& f) const { return {f.op, f.dtype, f.redop}; }
-  std::vector<std::string_view> operator()(const InitEvent& f) const { return {f.function, f.bus_id}; }
-  std::vector<std::string_view> operator()(const TuningChoice& f) const { return {f.op, f.algo, f.proto}; }
-  std::vector<std::string_view> operator()(const VersionLine& f) const { return {f.nccl, f.cuda}; }
   std::vector<std::string_view> operator()(const Warning& f) const { return {f.file, f.function, f.text}; }
   std::vector<std::string_view> operator()(const LineShape& f) const {
     std::vector<std::string_view> parts;
     for (const auto& [name, part] : f.parts) parts.push_back(part);
     return parts;
   }
-  std::vector<std::string_view> operator()(const TorchWork& f) const { return {f.group, f.op}; }
+  std::vector<std::string_view> operator()(const TorchWork& f) const { return (*this)(f.said); }
   std::vector<std::string_view> operator()(const KernelEvent& f) const { return {f.device, f.text}; }
   template <class Fact>
   std::vector<std::string_view> operator()(const Fact&) const {

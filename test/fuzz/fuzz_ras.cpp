@@ -4,7 +4,7 @@
 
 #include "common/base/text.h"
 #include "common/watch/ras.h"
-#include "driver/diagnose/ras_blocks.h"
+#include "driver/diagnose/line_blocks.h"
 #include "fuzz_main.h"
 
 using namespace busbar;

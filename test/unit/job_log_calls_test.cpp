@@ -128,7 +128,7 @@ TEST_CASE("A log that begins in the middle of a host's name has no further proce
     line.origin.host = host;
     line.origin.pid = pid;
     line.origin.dev = 0;
-    line.fact = VersionLine{.nccl = "2.28.9", .cuda = {}};
+    line.fact = LineShape{"version", {{"nccl", "2.28.9"}}};
     log.add(line, 2, 1);
     job.init(log);
     for (const auto& [key, value] : job.conclude(log).facts) {
@@ -177,7 +177,7 @@ TEST_CASE("Calls that opCount passes over on some ranks only are lines that were
     MadeUpJob job(4);
     job.one_file = true;
     JobBook log;
-    for (int rank = 0; rank < 4; ++rank) job.say(log, rank, VersionLine{.nccl = version, .cuda = {}});
+    for (int rank = 0; rank < 4; ++rank) job.say(log, rank, LineShape{"version", {{"nccl", version}}});
     job.init(log);
     for (int rank = 0; rank < 4; ++rank) {
       for (std::uint64_t i = 0; i < 9; ++i) {
@@ -206,7 +206,7 @@ TEST_CASE("Calls that opCount passes over on some ranks only are lines that were
 TEST_CASE("What opCount passes over on all ranks alike are replays of CUDA graphs", "[job_log]") {
   MadeUpJob job(3);
   JobBook log;
-  for (int rank = 0; rank < 3; ++rank) job.say(log, rank, VersionLine{.nccl = "2.21.5", .cuda = {}});
+  for (int rank = 0; rank < 3; ++rank) job.say(log, rank, LineShape{"version", {{"nccl", "2.21.5"}}});
   job.init(log);
   for (int rank = 0; rank < 3; ++rank) {
     for (std::uint64_t i = 0; i < 6; ++i) {
@@ -222,7 +222,7 @@ TEST_CASE("What opCount passes over on all ranks alike are replays of CUDA graph
 TEST_CASE("Where each rank lacks a call, but not the same one, lines were lost", "[job_log]") {
   MadeUpJob job(4);
   JobBook log;
-  for (int rank = 0; rank < 4; ++rank) job.say(log, rank, VersionLine{.nccl = "2.21.5", .cuda = {}});
+  for (int rank = 0; rank < 4; ++rank) job.say(log, rank, LineShape{"version", {{"nccl", "2.21.5"}}});
   job.init(log);
   for (int rank = 0; rank < 4; ++rank) {
     for (std::uint64_t i = 0; i < 4; ++i) {
@@ -238,7 +238,7 @@ TEST_CASE("From 2.27 on an opCount of 0 does not show that a log begins with the
   MadeUpJob job(4);
   JobBook log;
   for (int rank : {0, 1, 3}) {
-    job.say(log, rank, VersionLine{.nccl = "2.28.9", .cuda = {}});
+    job.say(log, rank, LineShape{"version", {{"nccl", "2.28.9"}}});
     job.start(log, rank);
     job.complete(log, rank);
   }
@@ -328,7 +328,7 @@ TEST_CASE("From 2.27 on logs that begin in the middle are matched where they agr
   MadeUpJob job(3);
   JobBook log;
   for (int rank = 0; rank < 3; ++rank) {
-    job.say(log, rank, VersionLine{.nccl = "2.28.9", .cuda = "13.0"});
+    job.say(log, rank, LineShape{"version", {{"nccl", "2.28.9"}, {"cuda", "13.0"}}});
     // Ranks begin at different calls and all print the same meaningless opCount.
     for (int i = rank; i < 40; ++i)
       job.call(log, rank, {.count = 100 + static_cast<std::uint64_t>(i * i), .op_count = 5});
@@ -346,7 +346,7 @@ TEST_CASE("Where logs begin in the middle a call has its number in the one that 
   MadeUpJob job(3);
   JobBook log;
   for (int rank = 0; rank < 3; ++rank) {
-    job.say(log, rank, VersionLine{.nccl = "2.28.9", .cuda = "13.0"});
+    job.say(log, rank, LineShape{"version", {{"nccl", "2.28.9"}, {"cuda", "13.0"}}});
     // The longest logs, those of ranks 0 and 1, begin later than rank 2's.
     for (int i = rank == 2 ? 0 : 5; i < (rank == 2 ? 50 : 60); ++i) {
       const auto count = 100 + static_cast<std::uint64_t>(i * i);

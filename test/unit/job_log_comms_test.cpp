@@ -10,16 +10,14 @@ using namespace busbar;
 
 namespace {
 
-InitEvent split_of(int rank, int color, bool complete) {
-  InitEvent event;
-  event.function = "ncclCommSplit";
-  event.comm = 0x9000u + static_cast<unsigned>(rank);
-  event.rank = rank / 2;
-  event.nranks = 2;
-  event.parent = MadeUpJob::pointer(rank, 0);
-  event.color = color;
-  event.complete = complete;
-  return event;
+InitMessage split_of(int rank, int color, bool complete) {
+  return {.function = "ncclCommSplit",
+          .comm = 0x9000u + static_cast<unsigned>(rank),
+          .rank = rank / 2,
+          .nranks = 2,
+          .parent = MadeUpJob::pointer(rank, 0),
+          .color = color,
+          .complete = complete};
 }
 
 }  // namespace
@@ -99,7 +97,7 @@ namespace {
 
 /// The initialisation of a rank's part in a communicator of some of the ranks.
 void join_part(MadeUpJob& job, JobBook& log, int rank, int part_rank, int part_size, std::uint64_t id) {
-  InitEvent event;
+  InitMessage event;
   event.function = "ncclCommSplit";
   event.comm = MadeUpJob::pointer(rank, 1);
   event.rank = part_rank;
@@ -245,13 +243,14 @@ TEST_CASE("Threads of one process are ranks of their own", "[job_log]") {
     line.origin.host = "node0";
     line.origin.pid = 7;
     line.origin.dev = dev;
-    InitEvent event;
+    InitMessage event;
     event.comm = 0x10u + static_cast<unsigned>(dev);
     event.rank = dev + 4;
     event.nranks = 16;
     event.comm_id = 9;
     event.complete = true;
-    line.fact = event;
+    const std::string text = event.line();
+    line.fact = parse_log_line(text).fact;
     log.add(line, 0, static_cast<std::uint64_t>(dev) + 1);
   }
   const Diagnosis told = log.conclude({}, {});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "driver/diagnose/job_book.h"
+#include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +12,24 @@
 #include <vector>
 
 namespace busbar {
+
+/// A message about the initialization of a communicator.
+struct InitMessage {
+  std::string function = "ncclCommInitRank";
+  std::uint64_t comm = 0;
+  int rank = -1, nranks = -1, cuda_dev = 0;
+  std::uint64_t comm_id = 0, parent = 0;
+  int color = -1;
+  bool complete = false;
+
+  std::string line() const {
+    std::string text = fmt::format("NCCL INFO {} comm {:#x} rank {} nranks {} cudaDev {} busId 1000", function, comm,
+                                   rank, nranks, cuda_dev);
+    if (comm_id != 0) text += fmt::format(" commId {:#x}", comm_id);
+    if (parent != 0) text += fmt::format(" parent {:#x} color {}", parent, color);
+    return text + (complete ? " - Init COMPLETE" : " - Init START");
+  }
+};
 
 /// Logs of a made-up job, told as facts: rank r is process 1000 + r on node r/2, with its own pointers.
 class MadeUpJob {
@@ -35,6 +54,11 @@ class MadeUpJob {
     log.add(line, file, ++lines_[one_file ? 0 : rank]);
   }
 
+  void say(JobBook& log, int rank, const InitMessage& message) {
+    const std::string line = message.line();
+    say(log, rank, parse_log_line(line).fact);
+  }
+
   /// A line without NCCL's prefix.
   void say_bare(JobBook& log, int rank, std::string_view text) {
     LogLine line;
@@ -48,7 +72,7 @@ class MadeUpJob {
   }
 
   void complete(JobBook& log, int rank, int comm = 0, std::uint64_t comm_id = 77) {
-    InitEvent done = event(rank, comm, comm_id);
+    InitMessage done = event(rank, comm, comm_id);
     done.complete = true;
     say(log, rank, done);
   }
@@ -108,16 +132,8 @@ class MadeUpJob {
   bool one_file = false;
 
  private:
-  InitEvent event(int rank, int comm, std::uint64_t comm_id) const {
-    InitEvent event;
-    event.function = "ncclCommInitRank";
-    event.comm = pointer(rank, comm);
-    event.rank = rank;
-    event.nranks = nranks_;
-    event.cuda_dev = rank % 2;
-    event.bus_id = "1000";
-    event.comm_id = comm_id;
-    return event;
+  InitMessage event(int rank, int comm, std::uint64_t comm_id) const {
+    return {.comm = pointer(rank, comm), .rank = rank, .nranks = nranks_, .cuda_dev = rank % 2, .comm_id = comm_id};
   }
 
   int nranks_;

@@ -29,28 +29,23 @@ struct Job : MadeUpJob {
   JobBook log;
 };
 
-TorchWork timed_out(int rank, std::int64_t seq, std::string_view op, std::int64_t numel) {
-  TorchWork work;
-  work.rank = rank;
-  work.seq = seq;
-  work.op = op;
-  work.numel_in = work.numel_out = numel;
-  return work;
+/// `numel` below 0: the line is cut before it.
+std::string timed_out(int rank, std::int64_t seq, std::string_view op, std::int64_t numel) {
+  return fmt::format("[rank{}]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, {}", rank,
+                     seq, op, numel < 0 ? "" : fmt::format("NumelIn={0}, NumelOut={0})", numel));
 }
 
-TorchWork state_of(int rank, std::int64_t enqueued, std::int64_t completed) {
-  TorchWork work;
-  work.what = TorchWork::What::last_state;
-  work.rank = rank;
-  work.last_enqueued = enqueued;
-  work.last_completed = completed;
-  return work;
+std::string state_of(int rank, std::int64_t enqueued, std::int64_t completed) {
+  return fmt::format(
+      "[rank{}]:[E813 12:25:30.9 ProcessGroupNCCL.cpp:2271] PG status: last enqueued work: {}, last "
+      "completed work: {}",
+      rank, enqueued, completed);
 }
 
-Diagnosis torch_only(const std::vector<TorchWork>& words) {
+Diagnosis torch_only(const std::vector<std::string>& lines) {
   JobBook log;
-  std::uint64_t line = 0;
-  for (const TorchWork& work : words) log.add(LogLine{{}, work}, static_cast<std::size_t>(work.rank), ++line);
+  std::uint64_t number = 0;
+  for (const std::string& line : lines) log.add(parse_log_line(line), 0, ++number);
   return log.conclude({}, {});
 }
 
@@ -399,7 +394,8 @@ TEST_CASE("What must be the same everywhere and is not is named with ranks", "[j
   CHECK(says(job.told().sentence, "Tree on rank 3"));
   Job versions;
   for (int rank = 0; rank < 4; ++rank)
-    versions.say(versions.log, rank, VersionLine{rank < 2 ? "2.28.9" : "2.26.2", "13.0"});
+    versions.say(versions.log, rank,
+                 LineShape{"version", {{"nccl", rank < 2 ? "2.28.9" : "2.26.2"}, {"cuda", "13.0"}}});
   CHECK(versions.told().verdict == Verdict::config);
   CHECK(says(versions.told().sentence, "2.26.2 on ranks 2,3"));
 }
@@ -459,7 +455,7 @@ TEST_CASE("What RAS and the launcher say of processes that are gone", "[job_log]
 }
 
 TEST_CASE("PyTorch's watchdog: who lags, what differs, and that all are inside", "[job_log]") {
-  std::vector<TorchWork> inside, lag, mismatch;
+  std::vector<std::string> inside, lag, mismatch;
   for (int rank = 0; rank < 4; ++rank) {
     inside.push_back(timed_out(rank, 42, "ALLREDUCE", 1024));
     inside.push_back(state_of(rank, 42, 41));
@@ -475,7 +471,7 @@ TEST_CASE("PyTorch's watchdog: who lags, what differs, and that all are inside",
   CHECK(torch_only(mismatch).verdict == Verdict::arg_mismatch);
   CHECK(says(torch_only(mismatch).sentence, "rank 1 called count 512 instead of 1024"));
   // A line that was cut before the size.
-  inside[2].numel_in = -1;
+  inside[2] = timed_out(1, 42, "ALLREDUCE", -1);
   CHECK(torch_only(inside).verdict == Verdict::stuck_inside);
   // Of rank 3 nothing was given.
   lag.pop_back();
@@ -486,7 +482,8 @@ TEST_CASE("PyTorch's watchdog: who lags, what differs, and that all are inside",
 
 TEST_CASE("A rank that goes on after its timeout is slow, not hung", "[job_log]") {
   Job job;
-  job.say(job.log, 1, timed_out(1, 1, "ALLREDUCE", 5));
+  const std::string timeout = timed_out(1, 1, "ALLREDUCE", 5);
+  job.say(job.log, 1, parse_log_line(timeout).fact);
   CHECK(job.told().verdict != Verdict::slow_not_hung);
   for (int rank = 0; rank < 4; ++rank) job.call(job.log, rank, {.count = 6});
   CHECK(job.told().verdict == Verdict::slow_not_hung);
@@ -495,7 +492,7 @@ TEST_CASE("A rank that goes on after its timeout is slow, not hung", "[job_log]"
 TEST_CASE("Facts are told once per thing", "[job_log]") {
   Job job;
   for (int rank = 0; rank < 4; ++rank) {
-    job.say(job.log, rank, VersionLine{"2.28.9", "13.0"});
+    job.say(job.log, rank, LineShape{"version", {{"nccl", "2.28.9"}, {"cuda", "13.0"}}});
     const std::string from = std::to_string(rank), to = std::to_string((rank + 1) % 4);
     job.say(job.log, rank,
             LineShape{"connection", {{"src", from}, {"dst", to}, {"transport", "NET"}, {"detail", "IB/0/GDRDMA"}}});

@@ -3,7 +3,7 @@
 // stacks say nothing of, the many blamed for one that came early, members with equal stacks in two groups, and a stack
 // that is the beginning of another taken for it.
 
-#include "driver/diagnose/stack_dumps.h"
+#include "driver/diagnose/line_blocks.h"
 
 #include "common/base/text.h"
 #include "driver/diagnose/job_book.h"

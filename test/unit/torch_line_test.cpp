@@ -13,8 +13,14 @@ using namespace busbar;
 
 namespace {
 
+struct Work {
+  int rank;
+  std::string_view group, key, op;
+  std::int64_t seq, numel_in, numel_out, timeout_ms, ran_ms, last_enqueued, last_completed;
+};
+
 struct Seen {
-  TorchWork work;
+  Work work;
   LogOrigin origin;
 };
 
@@ -22,7 +28,11 @@ Seen read(std::string_view line) {
   LogLine out;
   INFO(line);
   REQUIRE(parse_torch_line(line, out));
-  return {std::get<TorchWork>(out.fact), out.origin};
+  const auto& [rank, group, said, whole] = std::get<TorchWork>(out.fact);
+  const auto number = [&of = said](std::string_view name) { return of.number<std::int64_t>(name); };
+  return {{rank, group, said.key, said.text("op"), number("seq"), number("in"), number("out"), number("limit"),
+           number("ran"), number("enqueued"), number("completed")},
+          out.origin};
 }
 
 }  // namespace
@@ -41,7 +51,7 @@ TEST_CASE("a timeout is read in every version's words", "[diagnose][torch]") {
         "[E ProcessGroupNCCL.cpp:566] [Rank 2] Watchdog caught collective operation timeout: "
         "WorkNCCL(OpType=ALLREDUCE, TensorShape=[1], Timeout(ms)=1800000) ran for 1803254 milliseconds before timing "
         "out.");
-    CHECK(seen.work.what == TorchWork::What::timed_out);
+    CHECK(seen.work.key == "timed-out");
     CHECK(seen.work.rank == 2);
     CHECK(seen.work.seq == -1);
     CHECK(seen.work.op == "ALLREDUCE");
@@ -95,7 +105,7 @@ TEST_CASE("what was enqueued and completed last is read in every version's words
     const Seen seen = read(
         "[rank3]:[E816 01:45:40.184373931 ProcessGroupNCCL.cpp:1664] [PG 1 Rank 3] Exception (either an error or "
         "timeout) detected by watchdog at work: 1580, last enqueued NCCL work: 1582, last completed NCCL work: 1579.");
-    CHECK(seen.work.what == TorchWork::What::last_state);
+    CHECK(seen.work.key == "last-state");
     CHECK(seen.work.rank == 3);
     CHECK(seen.work.group == "1");
     CHECK(seen.work.seq == 1580);

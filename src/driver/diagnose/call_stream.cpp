@@ -1,4 +1,4 @@
-#include "driver/diagnose/call_stream.h"
+#include "driver/diagnose/job_book.h"
 
 #include <algorithm>
 #include <bit>

@@ -18,8 +18,7 @@
 #include "common/watch/ras_answer.h"
 #include "driver/diagnose/looks/judge_looks.h"
 #include "driver/diagnose/program_lines.h"
-#include "driver/diagnose/ras_blocks.h"
-#include "driver/diagnose/stack_dumps.h"
+#include "driver/diagnose/line_blocks.h"
 #include "driver/readers/call_records.h"
 #include "driver/readers/log_line.h"
 #include "driver/rules/line_rules.h"
@@ -188,11 +187,11 @@ bool read_dump(const InputFile& input, std::size_t index, JobBook& job, LogFile&
 bool look_for_ras(const LogLine& line, RasBlocks& ras) {
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
     return ras.add(other->text) && ras_part(trimmed(other->text)) != RasPart::foreign;
-  } else if (const auto* version = std::get_if<VersionLine>(&line.fact); version != nullptr && version->cuda.empty() &&
-                                                                         line.origin.host.empty() &&
-                                                                         !may_report_failure(line.origin.decoration)) {
-    ras.add(fmt::format("NCCL version {} compiled with CUDA 0", version->nccl));  // how an answer begins
   }
+  if (const LineShape* version = line.shape("version"); version != nullptr && version->text("cuda").empty() &&
+                                                        line.origin.host.empty() &&
+                                                        !may_report_failure(line.origin.decoration))
+    ras.add(fmt::format("NCCL version {} compiled with CUDA 0", version->text("nccl")));  // how an answer begins
   return false;
 }
 

@@ -52,9 +52,7 @@ bool goes_on(std::string_view next, bool anywhere) {
 /// How much of a watchdog's line could be read.
 int fields_of(const LogLine& line) {
   const auto* work = std::get_if<TorchWork>(&line.fact);
-  if (work == nullptr) return -1;
-  return (work->seq >= 0) + !work->op.empty() + (work->numel_in >= 0) + (work->numel_out >= 0) +
-         (work->timeout_ms >= 0) + (work->ran_ms >= 0);
+  return work == nullptr ? -1 : static_cast<int>(work->said.parts.size());
 }
 
 /// Takes over fields that still have their initial value.
@@ -348,10 +346,10 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
     return;
   }
   // "..., NCCL version 2.21.5" is how PyTorch's errors end.
-  if (const auto* version = std::get_if<VersionLine>(&line.fact);
+  if (const LineShape* version = line.shape("version");
       version != nullptr && line.origin.host.empty() && may_report_failure(line.origin.decoration) &&
       !read_program_line(find_writer(line.origin.decoration.substr(0, 4096))).empty()) {
-    note("nccl_version", version->nccl);
+    note("nccl_version", version->text("nccl"));
     note_program(line.origin.decoration, file, number);
     return;
   }
@@ -371,8 +369,8 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   ++process.lines;
   process.last_line = process.file == file ? std::max(process.last_line, number) : UINT64_MAX;
   if (std::holds_alternative<Warning>(line.fact) && hold(line, from)) return;
-  if (const auto* event = std::get_if<InitEvent>(&line.fact); event != nullptr && line.origin.dev < 0) {
-    if (event->cuda_dev >= 0) from.source = find_source(from.process, event->cuda_dev);
+  if (const LineShape* init = line.shape("init"); init != nullptr && line.origin.dev < 0) {
+    if (const int dev = init->number("dev"); dev >= 0) from.source = find_source(from.process, dev);
   }
   const auto take = [&](const auto& fact) {
     if constexpr (requires { ingest(fact, from); }) ingest(fact, from);  // the others are done
@@ -389,7 +387,7 @@ bool JobBook::hold(const LogLine& line, const Place& from) {
   } else {
     const TorchWork& work = std::get<TorchWork>(line.fact);
     // A whole one ends with how long it ran.
-    if (work.what != TorchWork::What::timed_out || work.ran_ms >= 0 || work.line.empty()) return false;
+    if (work.said.key != "timed-out" || !work.said.text("ran").empty() || work.line.empty()) return false;
     held_.torch = true;
     held_.text = std::string(work.line.substr(0, 2000));
   }

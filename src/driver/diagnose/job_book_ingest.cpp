@@ -34,12 +34,15 @@ bool has_root(std::string_view op) {
 
 bool reduces(std::string_view op) { return mentions(op, "Reduce"); }
 
-/// Whether an event is about a new communicator at the address of one that is known.
-bool starts_another(const CommInstance& instance, const InitEvent& event) {
-  if (instance.comm_id != 0 && event.comm_id != 0 && instance.comm_id != event.comm_id) return true;
-  if (instance.rank >= 0 && event.rank >= 0 && instance.rank != event.rank) return true;
-  if (instance.nranks >= 0 && event.nranks >= 0 && instance.nranks != event.nranks) return true;
-  return !event.complete && event.function != "bootstrapSplit" && (instance.completed || instance.used);
+/// Whether the message is about a new communicator at the address of one that is known.
+bool starts_another(const CommInstance& instance, const LineShape& init) {
+  const std::uint64_t id = pointer_in(init, "id");
+  const int rank = init.number("rank"), nranks = init.number("nranks");
+  if (instance.comm_id != 0 && id != 0 && instance.comm_id != id) return true;
+  if (instance.rank >= 0 && rank >= 0 && instance.rank != rank) return true;
+  if (instance.nranks >= 0 && nranks >= 0 && instance.nranks != nranks) return true;
+  return init.text("end") != "COMPLETE" && init.text("function") != "bootstrapSplit" &&
+         (instance.completed || instance.used);
 }
 
 }  // namespace
@@ -78,30 +81,31 @@ void JobBook::ingest(const CollCall& call, const Place& from) {
   instance.calls.add(kept, words);
 }
 
-void JobBook::ingest(const InitEvent& event, const Place& from) {
-  std::uint32_t index = event.comm != 0 ? live_instance(from.process, event.comm) : kNoIndex;
-  if (index == kNoIndex || starts_another(instances[index], event)) {
-    index = new_instance(from.process, from.source, event.comm);
-  }
+void JobBook::note_init(const LineShape& of, const Place& from) {
+  const std::uint64_t comm = pointer_in(of, "comm"), id = pointer_in(of, "id"), parent = pointer_in(of, "parent");
+  const std::string_view function = of.text("function");
+  const bool complete = of.text("end") == "COMPLETE";
+  std::uint32_t index = comm != 0 ? live_instance(from.process, comm) : kNoIndex;
+  if (index == kNoIndex || starts_another(instances[index], of)) index = new_instance(from.process, from.source, comm);
   CommInstance& instance = instances[index];
   if (instance.ncalls() == 0) instance.announced = true;
   instance.source = from.source;
-  if (event.rank >= 0) instance.rank = event.rank;
-  if (event.nranks >= 0) instance.nranks = event.nranks;
-  if (event.comm_id != 0) instance.comm_id = event.comm_id;
-  if (!event.function.empty()) instance.function = event.function.substr(0, 64);
-  if (event.color != -1) instance.color = event.color;
-  if (event.parent != 0 && instance.parent == 0) {
-    instance.parent = event.parent;
-    instance.parent_instance = live_instance(from.process, event.parent);
+  instance.rank = of.number("rank");
+  instance.nranks = of.number("nranks");
+  if (id != 0) instance.comm_id = id;
+  if (!function.empty()) instance.function = function.substr(0, 64);
+  if (!of.text("color").empty()) instance.color = of.number<std::int64_t>("color");
+  if (parent != 0 && instance.parent == 0) {
+    instance.parent = parent;
+    instance.parent_instance = live_instance(from.process, parent);
     if (instance.parent_instance != kNoIndex) instances[instance.parent_instance].used = true;
   }
   sources[from.source].instance = index;
   // 2.3 and 2.4 announce a communicator without an end; START is printed from 2.18.3 on, with all its fields.
-  const bool oldest = event.function.empty() && event.comm_id == 0 && event.bus_id.empty();
-  if (event.function == "bootstrapSplit") instance.reach(InitStage::bootstrap);
-  if (event.function == "bootstrapSplit" || (oldest && !event.complete)) return;
-  if (event.complete) {
+  const bool oldest = function.empty() && id == 0 && of.text("bus").empty();
+  if (function == "bootstrapSplit") instance.reach(InitStage::bootstrap);
+  if (function == "bootstrapSplit" || (oldest && !complete)) return;
+  if (complete) {
     sources[from.source].forgive_tries();
     instance.completed = true;
     instance.stage = InitStage::complete;
@@ -114,11 +118,14 @@ void JobBook::ingest(const InitEvent& event, const Place& from) {
 void JobBook::ingest(const LineShape& of, const Place& from) {
   // By the keys of `messages` in configs/rules/lines/general.yaml.
   static constexpr std::pair<std::string_view, void (JobBook::*)(const LineShape&, const Place&)> kReaders[] = {
+      {"init", &JobBook::note_init},
+      {"version", &JobBook::note_version},
       {"connection", &JobBook::note_connection},
       {"connected", &JobBook::note_connected},
       {"comm-shape", &JobBook::note_shape},
       {"comm-end", &JobBook::note_end},
       {"bootstrap-timings", &JobBook::note_bootstrap},
+      {"tuning", &JobBook::note_tuning},
       {"setting", &JobBook::note_setting},
       {"network", &JobBook::note_network},
       {"devices", &JobBook::note_devices},
@@ -337,9 +344,10 @@ void JobBook::note_end(const LineShape& of, const Place& from) {
 
 // Versions, settings, devices and choices: facts for people and for the comparison of ranks.
 
-void JobBook::ingest(const TuningChoice& choice, const Place&) {
+void JobBook::note_tuning(const LineShape& of, const Place&) {
   static constexpr std::string_view kAlgos[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
   static constexpr std::string_view kProtos[] = {"LL", "LL128", "SIMPLE"};
+  // As printed: a word, or a number up to 2.23.
   const auto word = [](std::string_view told, std::span<const std::string_view> names) {
     if (told.size() == 1 && told[0] >= '0' && static_cast<std::size_t>(told[0] - '0') < names.size())
       return std::string(names[static_cast<std::size_t>(told[0] - '0')]);
@@ -347,20 +355,23 @@ void JobBook::ingest(const TuningChoice& choice, const Place&) {
     for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return upper;
   };
-  const std::string algo = word(choice.algo, kAlgos);
-  const std::string proto = word(choice.proto, kProtos);
+  const std::string algo = word(of.text("algo"), kAlgos);
+  const std::string proto = word(of.text("proto"), kProtos);
   note("tuning_algo", algo);
   note("tuning_proto", proto);
   if (tuning.size() >= kMaxFacts) return;
-  ++tuning[{std::string(choice.op.substr(0, 64)), std::bit_width(choice.bytes), algo + "/" + proto}];
+  const auto nbytes = std::max<std::int64_t>(0, of.number<std::int64_t>("bytes"));
+  const int width = std::bit_width(static_cast<std::uint64_t>(nbytes));
+  ++tuning[{std::string(of.text("op").substr(0, 64)), width, algo + "/" + proto}];
 }
 
-void JobBook::ingest(const VersionLine& version, const Place& from) {
+void JobBook::note_version(const LineShape& of, const Place& from) {
+  const std::string_view nccl = of.text("nccl"), cuda = of.text("cuda");
   Process& process = processes[from.process];
-  if (!version.nccl.empty()) process.nccl = version.nccl.substr(0, 64);
-  if (!version.cuda.empty()) process.cuda = version.cuda.substr(0, 64);
-  note("nccl_version", version.nccl);
-  note("cuda_version", version.cuda);
+  if (!nccl.empty()) process.nccl = nccl.substr(0, 64);
+  if (!cuda.empty()) process.cuda = cuda.substr(0, 64);
+  note("nccl_version", nccl);
+  note("cuda_version", cuda);
 }
 
 void JobBook::note_setting(const LineShape& of, const Place& from) {

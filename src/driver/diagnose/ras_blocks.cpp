@@ -1,4 +1,4 @@
-#include "driver/diagnose/ras_blocks.h"
+#include "driver/diagnose/line_blocks.h"
 
 #include "common/base/log_scan.h"
 #include "common/base/text.h"

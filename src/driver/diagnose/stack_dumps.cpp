@@ -1,5 +1,4 @@
-#include "driver/diagnose/stack_dumps.h"
-
+#include "driver/diagnose/line_blocks.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/diagnose/program_lines.h"
 #include "driver/readers/log_line.h"

@@ -25,33 +25,6 @@ struct CollCall {
   int nranks = -1;
 };
 
-/// "... comm 0x... rank 3 nranks 8 ... - Init START | Init COMPLETE", and ncclCommSplit's bootstrap.
-struct InitEvent {
-  std::string_view function;  ///< "ncclCommInitRank", empty before 2.21
-  std::uint64_t comm = 0;
-  int rank = -1;
-  int nranks = -1;
-  int cuda_dev = -1;
-  std::string_view bus_id;
-  std::uint64_t comm_id = 0;
-  std::uint64_t parent = 0;
-  std::int64_t color = -1;
-  bool complete = false;
-};
-
-/// "AllReduce: 1048576 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}" and its older forms.
-struct TuningChoice {
-  std::string_view op;  ///< empty before 2.23
-  std::uint64_t bytes = 0;
-  std::string_view algo;  ///< as printed: a word, or a number up to 2.23
-  std::string_view proto;
-};
-
-struct VersionLine {
-  std::string_view nccl;  ///< "2.28.9"
-  std::string_view cuda;  ///< "13.0"; empty if unknown
-};
-
 /// A pointer or an id; 0 if the shape has none of that name.
 inline std::uint64_t pointer_in(const LineShape& of, std::string_view name) {
   std::uint64_t value = 0;
@@ -66,22 +39,11 @@ struct Warning {
   std::string_view text;
 };
 
-/// PyTorch's ProcessGroupNCCL watchdog: "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42,
-/// OpType=ALLREDUCE, NumelIn=..., NumelOut=..., Timeout(ms)=600000) ran for 600100 milliseconds ..." and the like.
+/// A line of PyTorch's ProcessGroupNCCL watchdog.
 struct TorchWork {
-  enum class What : std::uint8_t { timed_out, last_state };
-  What what = What::timed_out;
   int rank = -1;
   std::string_view group;  ///< "[PG ID 0 PG GUID 0(default_pg) Rank 3]" has it; empty if unknown
-  std::int64_t seq = -1;
-  std::string_view op;
-  std::int64_t numel_in = -1;
-  std::int64_t numel_out = -1;
-  std::int64_t timeout_ms = -1;
-  std::int64_t ran_ms = -1;
-  std::int64_t last_enqueued = -1;
-  std::int64_t last_completed = -1;
-  bool signalled = false;  ///< "Received a dump signal due to a collective timeout"
+  LineShape said;          ///< "timed-out" or "last-state" of `watchdog` in general.yaml
   std::string_view line;   ///< all of it
 };
 
@@ -93,8 +55,7 @@ struct OtherLine {
 };
 
 /// A LineShape is any other of `messages` in configs/rules/lines/general.yaml, which names its parts.
-using LogFact = std::variant<OtherLine, CollCall, InitEvent, InitTimings, TuningChoice, VersionLine, Warning, TorchWork,
-                             KernelEvent, LineShape>;
+using LogFact = std::variant<OtherLine, CollCall, InitTimings, Warning, TorchWork, KernelEvent, LineShape>;
 
 /// The writer of a line, as far as the line says.
 struct LogOrigin {
@@ -112,6 +73,12 @@ struct LogOrigin {
 struct LogLine {
   LogOrigin origin;
   LogFact fact;
+
+  /// Its shape if it is one of that key, else null.
+  const LineShape* shape(std::string_view key) const {
+    const auto* const shape = std::get_if<LineShape>(&fact);
+    return shape != nullptr && shape->key == key ? shape : nullptr;
+  }
 };
 
 }  // namespace busbar

@@ -272,7 +272,7 @@ void parse_bare(std::string_view line, LogLine& result) {
   const std::size_t at = find_orphan(line);
   if (at != kNotFound) {
     const std::string_view text = line.substr(at);
-    if (parse_call(text, result.fact) || parse_tuning(text, result.fact)) {
+    if (parse_call(text, result.fact) || parse_message(text, result.fact)) {
       result.origin.decoration = without_blanks(line.substr(0, at));
       result.origin.timestamp = find_iso_timestamp(result.origin.decoration);
       return;
@@ -310,8 +310,7 @@ LogLine parse_log_line(std::string_view line) {
   }
   if (prefix.level == LogLevel::warn) {
     result.fact = Warning{.file = prefix.file, .function = prefix.function, .text = prefix.text};
-  } else if (!parse_call(prefix.text, result.fact) && !parse_tuning(prefix.text, result.fact) &&
-             !parse_message(prefix.text, result.fact)) {
+  } else if (!parse_call(prefix.text, result.fact) && !parse_message(prefix.text, result.fact)) {
     if (prefix.level == LogLevel::version) return {.origin = {}, .fact = OtherLine{.nccl = false, .text = line}};
     const bool chatter = prefix.level != LogLevel::info || builtin_line_rules().is_known(prefix.text);
     result.fact = OtherLine{.nccl = true, .text = prefix.text, .chatter = chatter};

@@ -34,9 +34,6 @@ LogLine parse_log_line(std::string_view line);
 /// count 512").
 bool parse_call(std::string_view text, LogFact& fact);
 
-/// TuningChoice, of 2.4 to 2.30: "[Op: ]1024 Bytes -> Algo a proto p ...". `text` begins with it.
-bool parse_tuning(std::string_view text, LogFact& fact);
-
 /// Everything else; a Warning here is one that NCCL prints as INFO.
 bool parse_message(std::string_view text, LogFact& fact);
 
@@ -46,7 +43,7 @@ struct NetDevice {
   std::string link;  ///< "RoCE", "IB"; empty if the log does not say
 };
 
-/// The devices in a text of the fact NetDevices.
+/// The devices in a list of the shape `devices`.
 std::vector<NetDevice> net_devices(std::string_view list);
 
 /// The addresses in "[0]eth0:10.0.0.1<0> [1]ib0:fe80::1%ib0<0>", "peer 10.0.0.1<4242>": what is before '<'.

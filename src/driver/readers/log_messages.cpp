@@ -13,19 +13,6 @@
 namespace busbar {
 namespace {
 
-LogFact init_of(const LineShape& of) {
-  return InitEvent{.function = of.text("function"),
-                   .comm = pointer_in(of, "comm"),
-                   .rank = of.number("rank"),
-                   .nranks = of.number("nranks"),
-                   .cuda_dev = of.number("dev"),
-                   .bus_id = of.text("bus"),
-                   .comm_id = pointer_in(of, "id"),
-                   .parent = pointer_in(of, "parent"),
-                   .color = of.number<std::int64_t>("color"),
-                   .complete = of.text("end") == "COMPLETE"};
-}
-
 constexpr std::size_t kMaxDevices = 256;
 
 /// Words and their values in any order and number: 2.3.5 has "size" among them, people cut columns out. A whole line of
@@ -75,46 +62,19 @@ bool parse_call(std::string_view text, LogFact& fact) {
   return true;
 }
 
-bool parse_tuning(std::string_view text, LogFact& fact) {
-  TuningChoice choice;
-  LogScan scan{text};
-  if (!text.empty() && !is_digit(text.front())) {
-    choice.op = scan.name();
-    scan.take(" [Symmetric]");
-    if (choice.op.empty() || !scan.take(": ")) return false;
-  }
-  if (!scan.number(choice.bytes) || !scan.take(" Bytes -> ")) return false;
-  if (scan.take("Kernel ")) {  // "[Symmetric]: 1024 Bytes -> Kernel AllReduce_AGxLL_R nchannels 4 ..."
-    choice.algo = scan.word();
-    if (choice.algo.empty()) return false;
-  } else {
-    if (!scan.take("Algo ")) return false;
-    choice.algo = scan.word();
-    if (!scan.take("proto ")) return false;
-    choice.proto = scan.word();
-    if (choice.proto.empty()) return false;
-    // "channel{Lo..Hi}={0..15}": without its end the line is cut.
-    if (scan.rest.starts_with("channel{Lo..Hi}={") && scan.rest.find('}', 17) == kNotFound) return false;
-  }
-  fact = choice;
-  return true;
-}
-
 bool parse_message(std::string_view text, LogFact& fact) {
   const LineRules& rules = builtin_line_rules();
   const LineShape shape = rules.shape_in("messages", text);
   InitTimings timings;
-  if (shape.key == "init") {
-    fact = init_of(shape);
-  } else if (shape.key == "version") {
-    fact = VersionLine{shape.text("nccl"), shape.text("cuda")};
-  } else if (shape.key == "init-timings") {
+  if (shape.key == "init-timings") {
     if (!read_init_timings(LogScan{shape.text("rest")}, timings)) return false;
     fact = timings;
-  } else if (!shape.key.empty()) {
-    fact = shape;
+    return true;
   }
-  if (!shape.key.empty()) return true;
+  if (!shape.key.empty()) {
+    fact = shape;
+    return true;
+  }
   if (!rules.has("quiet-warnings", text)) return false;
   fact = Warning{.file = {}, .function = {}, .text = text};
   return true;

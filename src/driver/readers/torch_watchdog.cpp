@@ -10,27 +10,14 @@ namespace busbar {
 
 bool parse_torch_line(std::string_view line, LogLine& out) {
   const LineRules& rules = builtin_line_rules();
-  const LineShape said = rules.shape_in("watchdog", line);
+  LineShape said = rules.shape_in("watchdog", line);
   if (said.key.empty()) return false;
   const LineShape who = rules.shape_in("watchdog-origins", said.text("before"));
-  TorchWork work;
-  work.what = said.key == "timed-out" ? TorchWork::What::timed_out : TorchWork::What::last_state;
-  work.rank = who.parts.contains("job") ? who.number("job") : who.number("rank");
-  work.group = who.text("group");
-  work.seq = said.number<std::int64_t>("seq");
-  work.op = said.text("op");
-  work.numel_in = said.number<std::int64_t>("in");
-  work.numel_out = said.number<std::int64_t>("out");
-  work.timeout_ms = said.number<std::int64_t>("limit");
-  work.ran_ms = said.number<std::int64_t>("ran");
-  work.last_enqueued = said.number<std::int64_t>("enqueued");
-  work.last_completed = said.number<std::int64_t>("completed");
-  work.line = line;
-  work.signalled = mentions(line, "dump signal");
   out = {};
   out.origin.timestamp = who.text("time");
   out.origin.decoration = who.text("decoration");
-  out.fact = work;
+  const int rank = who.parts.contains("job") ? who.number("job") : who.number("rank");
+  out.fact = TorchWork{rank, who.text("group"), std::move(said), line};
   return true;
 }
 
@@ -59,23 +46,24 @@ void merge_torch_state(TorchState& state, const TorchState& other) {
 }
 
 void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line) {
+  const LineShape& said = work.said;
   TorchState added;
-  if (work.what == TorchWork::What::timed_out) {
-    added.timed_out_seq = work.seq;
-    added.op = std::string(work.op.substr(0, 100));
-    added.numel_in = work.numel_in;
-    added.numel_out = work.numel_out;
+  if (said.key == "timed-out") {
+    added.timed_out_seq = said.number<std::int64_t>("seq");
+    added.op = std::string(said.text("op").substr(0, 100));
+    added.numel_in = said.number<std::int64_t>("in");
+    added.numel_out = said.number<std::int64_t>("out");
     added.file = file;
     added.line = line;
   }
-  added.signalled = work.signalled;
+  added.signalled = mentions(work.line, "dump signal");  // "Received a dump signal due to a collective timeout"
   // It may follow an unfinished line of another process.
   const std::size_t begin = std::min({work.line.find("[rank"), work.line.find("[E"), work.line.find("[Rank")});
   added.example = std::string(work.line.substr(begin == kNotFound ? 0 : begin, 300));
-  added.last_enqueued = work.last_enqueued;
+  added.last_enqueued = said.number<std::int64_t>("enqueued");
+  added.last_completed = said.number<std::int64_t>("completed");
   // PyTorch 2.3 prints counters that were never set: nothing is complete that was not enqueued.
-  const bool set = work.last_enqueued < 0 || work.last_completed <= work.last_enqueued;
-  added.last_completed = set ? work.last_completed : -1;
+  if (added.last_enqueued >= 0 && added.last_completed > added.last_enqueued) added.last_completed = -1;
   add({std::string(work.group.substr(0, 100)), work.rank}, added);
 }
 

@@ -1,8 +1,7 @@
-#include "driver/triage/choose_job.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "driver/triage/triage_steps.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,3 @@
-#include "driver/triage/reach_hosts.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -7,6 +5,7 @@
 #include "common/base/text.h"
 #include "common/processes/child.h"
 #include "driver/launch/launching.h"
+#include "driver/triage/triage_steps.h"
 #include "look/apart.h"
 
 #include <fmt/format.h>

@@ -14,8 +14,7 @@
 #include "driver/command/subcommand.h"
 #include "driver/diagnose/looks/judge_looks.h"
 #include "driver/launch/launching.h"
-#include "driver/triage/choose_job.h"
-#include "driver/triage/schedulers.h"
+#include "driver/triage/triage_steps.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -64,9 +64,9 @@ class CallLog {
  private:
   void take(const LogLine& line) {
     if (const auto* call = std::get_if<CollCall>(&line.fact)) return take_call(line.origin, *call);
-    if (const auto* init = std::get_if<InitEvent>(&line.fact)) return take_init(line.origin, *init);
-    if (const auto* version = std::get_if<VersionLine>(&line.fact); version != nullptr && version_.empty())
-      version_ = printable(version->nccl);
+    if (const LineShape* init = line.shape("init")) return take_init(line.origin, *init);
+    if (const LineShape* version = line.shape("version"); version != nullptr && version_.empty())
+      version_ = printable(version->text("nccl"));
     const auto* other = std::get_if<OtherLine>(&line.fact);
     if (other == nullptr) return;
     if (other->nccl)
@@ -86,30 +86,30 @@ class CallLog {
     return place->second;
   }
 
-  void take_init(const LogOrigin& origin, const InitEvent& init) {
-    if (init.comm == 0 || init.nranks <= 0) return;
+  void take_init(const LogOrigin& origin, const LineShape& init) {
+    const std::uint64_t pointer = pointer_in(init, "comm"), id = pointer_in(init, "id");
+    const int its_rank = init.number("rank"), nranks = init.number("nranks");
+    if (pointer == 0 || nranks <= 0) return;
     const std::string process = process_of(origin);
-    const std::pair key(process, init.comm);
+    const std::pair key(process, pointer);
     const auto known = comms_.find(key);
-    if (known != comms_.end() && known->second.nranks == init.nranks && known->second.rank == init.rank) return;
+    if (known != comms_.end() && known->second.nranks == nranks && known->second.rank == its_rank) return;
     if (known != comms_.end()) {  // the pointer of one that was destroyed
       end_run(known->second);
       comms_.erase(known);
     }
     // A process with several GPUs has a handle for each rank of one communicator.
-    const std::uint64_t id = init.comm_id;
     const std::size_t handle = id == 0 ? 0 : handles_[{process, id}]++;
     LogComm& comm = comms_[key];
     comm.rank_index = rank_index(fmt::format("{}#{}", process, handle));
-    comm.rank = init.rank;
-    comm.nranks = init.nranks;
+    comm.rank = its_rank;
+    comm.nranks = nranks;
     TraceRank& rank = ranks_[comm.rank_index];
-    if (init.nranks > rank.nranks) {
-      rank.nranks = init.nranks;
-      rank.rank = init.rank;
+    if (nranks > rank.nranks) {
+      rank.nranks = nranks;
+      rank.rank = its_rank;
     }
-    comm.group =
-        rank.group({id != 0 ? fmt::format("{:#x}", id) : unnamed(rank, init.nranks), "", init.nranks, {}, id == 0});
+    comm.group = rank.group({id != 0 ? fmt::format("{:#x}", id) : unnamed(rank, nranks), "", nranks, {}, id == 0});
   }
 
   /// By size and order of creation.

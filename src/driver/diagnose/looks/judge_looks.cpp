@@ -7,7 +7,7 @@
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "driver/diagnose/looks/look_checks.h"
-#include "driver/diagnose/stack_dumps.h"
+#include "driver/diagnose/line_blocks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
