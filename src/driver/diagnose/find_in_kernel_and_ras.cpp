@@ -13,51 +13,52 @@
 namespace busbar {
 namespace {
 
+/// What an event means. An XID has its own words; a rule that decides the line outweighs both.
+struct KernelMeaning {
+  Verdict verdict;
+  std::string_view sentence;
+  std::string remedy;
+};
+
+const KernelMeaning& meaning_of(KernelEvent::What what) {
+  static const KernelMeaning kMeanings[] = {
+      // in the order of the enumerators
+      {Verdict::hw_fault, "GPU {device} of {host} reported XID {number}: {means}", ""},
+      {Verdict::hw_fault, "PCIe error that was not corrected on {device} of {host}", remedy("pcie")},
+      {Verdict::hw_fault, "the network link {device} of {host} went down", remedy("link-down")},
+      {Verdict::resource, "the kernel of {host} killed {device} for lack of memory", remedy("killed-for-memory")},
+      {Verdict::hw_fault, "{device} of {host} reported the fatal SXid {number}", remedy("nvswitch")}};
+  return kMeanings[static_cast<std::size_t>(what)];
+}
+
 Finding finding_of(const LogView& view, const KernelGroup& group) {
+  using enum KernelEvent::What;
   const std::string host = group.host.empty() ? "a host" : group.host;
-  const std::string device = group.device.empty() ? "a device" : group.device;
-  const std::string times = group.times > 1 ? fmt::format(" ({} times)", group.times) : "";
-  std::vector<std::string> evidence{fmt::format("kernel of {}{}: {}", host, times, group.text)};
+  const bool is_xid = group.what == xid, is_kill = group.what == out_of_memory;
+  const std::string device = !group.device.empty() ? group.device : is_kill ? "a process" : "a device";
+  const XidMeaning& own = xid_meaning(group.number);
+  const KernelMeaning& usual = meaning_of(group.what);
+  // A program's fault must not take a healthy GPU out of service.
+  const bool by_program = is_xid && (group.rule == nullptr ? own.by_program : group.rule->kind != RuleKind::hardware);
+  Finding finding =
+      make_finding(by_program ? Verdict::unknown : usual.verdict,
+                   fmt::format(fmt::runtime(usual.sentence), fmt::arg("host", host), fmt::arg("device", device),
+                               fmt::arg("number", group.number),
+                               fmt::arg("means", group.rule == nullptr ? own.meaning : group.rule->means)),
+                   {fmt::format("kernel of {}{}: {}", host,
+                                group.times > 1 ? fmt::format(" ({} times)", group.times) : "", group.text)},
+                   {group.rule != nullptr && (is_xid || is_kill) ? group.rule->remedy
+                    : is_xid                                     ? own.advice
+                                                                 : usual.remedy});
   const auto is_there = [&](std::uint32_t source) {
     return !group.host.empty() && host_of(view.book, source) == group.host;
   };
-  if (const std::vector<std::uint32_t> there = ranks_that(view, is_there); !there.empty()) {
-    evidence.push_back(fmt::format("on {}: {}", group.host, list_sources(view.rank_map, there)));
-  }
-  const auto found = [&](Verdict verdict, std::string sentence, const std::string& next) {
-    Finding finding = make_finding(verdict, std::move(sentence), std::move(evidence), {next});
-    add_once(finding.hosts, group.host);
-    if (group.what != KernelEvent::What::out_of_memory) add_once(finding.devices, group.device);
-    const std::string xid = group.what == KernelEvent::What::xid ? fmt::format("xid-{}", group.number) : "";
-    add_once(finding.rules, group.rule != nullptr ? group.rule->id : xid);
-    return finding;
-  };
-  switch (group.what) {
-    case KernelEvent::What::xid: {
-      const XidMeaning& xid = xid_meaning(group.number);
-      // A program's fault must not take a healthy GPU out of service.
-      const bool by_program = group.rule == nullptr ? xid.by_program : group.rule->kind != RuleKind::hardware;
-      return found(by_program ? Verdict::unknown : Verdict::hw_fault,
-                   fmt::format("GPU {} of {} reported XID {}: {}", device, host, group.number,
-                               group.rule == nullptr ? xid.meaning : group.rule->means),
-                   group.rule == nullptr ? xid.advice : group.rule->remedy);
-    }
-    case KernelEvent::What::nvswitch:
-      return found(Verdict::hw_fault, fmt::format("{} of {} reported the fatal SXid {}", device, host, group.number),
-                   remedy("nvswitch"));
-    case KernelEvent::What::aer:
-      return found(Verdict::hw_fault, fmt::format("PCIe error that was not corrected on {} of {}", device, host),
-                   remedy("pcie"));
-    case KernelEvent::What::link_down:
-      return found(Verdict::hw_fault, fmt::format("the network link {} of {} went down", device, host),
-                   remedy("link-down"));
-    case KernelEvent::What::out_of_memory:
-      return found(Verdict::resource,
-                   fmt::format("the kernel of {} killed {} for lack of memory", host,
-                               group.device.empty() ? "a process" : group.device),
-                   group.rule == nullptr ? remedy("killed-for-memory") : group.rule->remedy);
-  }
-  return {};
+  if (const std::vector<std::uint32_t> there = ranks_that(view, is_there); !there.empty())
+    finding.evidence.push_back(fmt::format("on {}: {}", group.host, list_sources(view.rank_map, there)));
+  add_once(finding.hosts, group.host);
+  if (!is_kill) add_once(finding.devices, group.device);
+  add_once(finding.rules, group.rule != nullptr ? group.rule->id : is_xid ? fmt::format("xid-{}", group.number) : "");
+  return finding;
 }
 
 std::vector<std::string> lines_of(const RasEvidence& ras) {

@@ -2,6 +2,7 @@
 #include "driver/diagnose/log_findings.h"
 #include "driver/diagnose/program_lines.h"
 #include "driver/readers/log_line.h"
+#include "driver/rules/activity_rules.h"
 #include "driver/rules/line_rules.h"
 
 #include <fmt/format.h>
@@ -106,30 +107,31 @@ StackTree newest_stacks(const LogView& view) {
   return tree;
 }
 
-/// The innermost call that is one of a list, or is none of it.
-std::string innermost(const std::vector<std::string>& frames, std::string_view list, bool wanted) {
-  const auto is = [&](const std::string& frame) { return builtin_line_rules().has(list, frame) == wanted; };
-  const auto found = std::find_if(frames.rbegin(), frames.rend(), is);
-  return found != frames.rend() ? *found : wanted ? "" : frames.back();
+/// "waiting in all_reduce, from step (train.py:77)"; where the stack shows no known activity, "in save (store.py:88)".
+std::string doing(const ActivityFinder::Found& found, const std::vector<std::string>& frames) {
+  if (found.rule == nullptr) return "in " + (found.site.empty() ? frames.back() : found.site);
+  return fmt::format("{}{}{}{}", found.rule->doing, found.call.empty() ? "" : " ", found.call,
+                     found.site.empty() ? ": " + found.frame : ", from " + found.site);
 }
 
 }  // namespace
 
 void find_in_stacks(const LogView& view, Findings& findings) {
+  ActivityFinder finder;
   std::vector<std::string> places;
   std::map<std::string, std::size_t> waiting;  // by operation
   std::vector<int> late;
   std::ptrdiff_t nelsewhere = 0;
   for (const auto& [members, frames, shared] : newest_stacks(view).groups()) {
-    const std::string operation = innermost(frames, "collective-calls", true);
-    std::string place = fmt::format("{} in {}", list_members(members),
-                                    operation.empty() ? innermost(frames, "idle-calls", false) : operation);
+    const ActivityFinder::Found found = finder.find(frames, true);
+    const bool waits = found.rule != nullptr && found.rule->kind == Activity::Kind::waiting;
+    std::string place = fmt::format("{} {}", list_members(members), doing(found, frames));
     if (shared > 0 && shared < frames.size()) place += fmt::format(" (apart from most since {})", frames[shared]);
-    places.insert(operation.empty() ? places.begin() + nelsewhere++ : places.end(), std::move(place));
-    if (!operation.empty()) waiting[operation] += members.size();
+    places.insert(waits ? places.end() : places.begin() + nelsewhere++, std::move(place));
+    if (waits) waiting[found.call] += members.size();
     for (const auto& [rank, label] : members) {
       // Others may be launchers and data loaders, which take no part in operations.
-      if (operation.empty() && rank >= 0) late.push_back(rank);
+      if (!waits && rank >= 0) late.push_back(rank);
     }
   }
   if (places.empty()) return;

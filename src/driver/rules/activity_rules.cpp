@@ -85,6 +85,7 @@ ActivityFinder::Found ActivityFinder::find(const std::vector<std::string>& frame
     for (const ActivityRule* rule : known.rules) {
       if (rule->blocked && !blocked) continue;
       if (rule->above && (above == nullptr || rule < above)) above = rule;
+      if (met.empty()) found.frame = *frame;
       met.push_back(rule);
       if (rule->named) found.call = frame->substr(0, frame->find_first_of(" ("));  // the outermost stays
     }

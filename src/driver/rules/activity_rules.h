@@ -38,6 +38,7 @@ class ActivityFinder {
   struct Found {
     const ActivityRule* rule = nullptr;  ///< null: no frame fits
     std::string call;                    ///< of `named`: "all_reduce"
+    std::string frame;                   ///< the innermost that fits a rule
     std::string site;                    ///< the innermost frame of the program: "train_step (train.py:77)"
   };
   /// `frames`: the outermost first. `blocked`: the thread uses no CPU time, or its GPU spins.
