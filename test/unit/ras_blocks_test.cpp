@@ -1,10 +1,9 @@
 // Would catch: an answer of RAS in a log that is not seen, or cut, because of what stands before, behind or in between;
 // two answers taken for one; lines of others taken for RAS's; other programs' JSON taken for an answer.
 
-#include "driver/diagnose/line_blocks.h"
-
 #include "common/base/text.h"
 #include "common/watch/ras.h"
+#include "driver/diagnose/line_blocks.h"
 
 #include <catch2/catch.hpp>
 

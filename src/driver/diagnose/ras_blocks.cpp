@@ -1,8 +1,7 @@
-#include "driver/diagnose/line_blocks.h"
-
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/watch/ras_answer.h"
+#include "driver/diagnose/line_blocks.h"
 #include "driver/diagnose/program_lines.h"
 
 #include <utility>

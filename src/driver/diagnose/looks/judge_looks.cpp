@@ -6,8 +6,8 @@
 #include "common/evidence/evidence_fields.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "driver/diagnose/looks/look_checks.h"
 #include "driver/diagnose/line_blocks.h"
+#include "driver/diagnose/looks/look_checks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
