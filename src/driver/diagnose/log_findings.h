@@ -3,7 +3,6 @@
 #include "common/evidence/hang_evidence.h"
 #include "driver/diagnose/call_alignment.h"
 #include "driver/diagnose/diagnosis.h"
-#include "driver/diagnose/rank_map.h"
 #include "driver/rules/remedies.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-#include "driver/diagnose/rank_map.h"
-
+#include "driver/diagnose/call_alignment.h"
 #include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
