@@ -3,6 +3,7 @@
 // nothing proves, and evidence that is judged otherwise after it was written and read again.
 
 #include "common/base/enum_words.h"
+#include "common/base/lists.h"
 #include "common/record/json_values.h"
 #include "common/watch/flight_record.h"
 #include "driver/diagnose/looks/judge_looks.h"
@@ -18,6 +19,7 @@
 #include <cstdint>
 #include <ctime>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -118,6 +120,102 @@ TEST_CASE("Numbers that no job has cost nothing and blame nobody new", "[triage]
     CHECK(judged.finding.ranks.size() <= 4096);
     CHECK(judged.finding.groups.size() <= 8);
   }
+}
+
+namespace {
+
+/// A scenario of test/triage.
+JobLook looks_of(std::string_view name, const std::string& file = "scenarios.yaml") {
+  for (const Scenario& scenario : read_scenarios(file)) {
+    if (scenario.name == name) return scenario.looks;
+  }
+  throw std::runtime_error("no such scenario");
+}
+
+Finding judged(const JobLook& looks) {
+  const JudgedLooks found = judge_looks(looks);
+  UNSCOPED_INFO(looks_report(looks, found));
+  return found.finding;
+}
+
+}  // namespace
+
+TEST_CASE("A rank is not gone if processes of its host could not be read", "[triage]") {
+  JobLook looks = looks_of("S11");
+  CHECK(judged(looks).verdict == Verdict::process_dead);
+  looks.hosts[0].collectors.push_back({kProcesses, LookCollector::Outcome::timed_out, "/proc/5 does not answer", ""});
+  CHECK(judged(looks).verdict != Verdict::process_dead);
+}
+
+TEST_CASE("What the kernel wrote on a host that lost all its ranks counts", "[triage]") {
+  JobLook looks = looks_of("S1");
+  for (LookProcess& process : looks.hosts[0].processes) process.start_s = 1000;
+  HostLook& lost = looks.hosts.emplace_back();
+  lost.host = "node1";
+  lost.boot_s = 500;
+  lost.kernel_log = {"[400.000000] NVRM: Xid (PCI:0000:18:00): 79, pid=9, GPU has fallen off the bus."};
+  CHECK(judged(looks).verdict == Verdict::rank_lagging);  // of before the job
+  lost.kernel_log = {"[600.000000] NVRM: Xid (PCI:0000:18:00): 79, pid=9, GPU has fallen off the bus."};
+  CHECK(judged(looks).hosts == std::vector<std::string>{"node1"});
+}
+
+TEST_CASE("RAS blames no rank by a pid that several have in their containers", "[triage][ras]") {
+  JobLook looks = looks_of("S16");
+  std::int64_t pid = 0;
+  for (HostLook& host : looks.hosts) {
+    for (LookProcess& process : host.processes) {
+      process.threads.front().native.clear();
+      if (process.rank == 77) pid = process.inner_pid;
+    }
+  }
+  CHECK(judged(looks).ranks == std::vector<int>{77});
+  looks.hosts.front().processes.front().inner_pid = pid;
+  CHECK(judged(looks).verdict != Verdict::rank_lagging);
+}
+
+TEST_CASE("Answers of RAS show movement if they are two, and of this job", "[triage][ras]") {
+  JobLook looks = looks_of("S28-inside");
+  looks.hosts[0].ras = looks_of("S32").hosts[0].ras;
+  CHECK(judged(looks).verdict == Verdict::ok);
+  JobLook once = looks;
+  once.hosts[0].ras.first.clear();
+  CHECK(judged(once).verdict == Verdict::stuck_inside);
+  for (LookProcess& process : looks.hosts[0].processes) process.pid += 500, process.inner_pid += 500;
+  CHECK(judged(looks).verdict == Verdict::stuck_inside);
+}
+
+TEST_CASE("An address that several hosts have names none of them", "[triage]") {
+  JobLook looks = looks_of("S30", "set_aside.yaml");
+  REQUIRE(judged(looks).verdict == Verdict::host_unreachable);
+  for (HostLook& host : looks.hosts) {
+    for (LookProcess& process : host.processes) {
+      for (LookSocket& socket : process.sockets) socket.local = "172.17.0.1:4242", socket.remote = "172.17.0.1:5555";
+    }
+  }
+  CHECK(judged(looks).verdict != Verdict::host_unreachable);
+}
+
+TEST_CASE("A silent host is down if its scheduler says so, by its whole name", "[triage][slurm]") {
+  JobLook looks = looks_of("S1");
+  looks.expected_hosts = 2;
+  looks.silent.push_back({"node1", LookSilence::Kind::failed, "ssh failed"});
+  looks.scheduler = {"node10: down* (Not responding)"};
+  CHECK(judged(looks).verdict != Verdict::host_unreachable);
+  looks.scheduler = {"node1: down* (Not responding)"};
+  const Finding found = judged(looks);
+  CHECK(found.hosts == std::vector<std::string>{"node1"});
+  CHECK(contains(found.evidence, "the scheduler: " + looks.scheduler[0]));
+}
+
+TEST_CASE("A GPU that others compute on is not a rank's because it holds its device open", "[triage][gpus]") {
+  JobLook looks = looks_of("S1");
+  HostLook& host = looks.hosts[0];
+  LookProcess& late = host.processes.back();
+  late.threads.front().python.clear();
+  late.stacks_missing.clear();
+  late.wchan = "hrtimer_nanosleep";
+  for (LookProcess& process : host.processes) process.gpus = {0, 1, 2, 3, 4, 5, 6, 7};
+  CHECK(judged(looks).ranks == std::vector<int>{7});
 }
 
 TEST_CASE("The innermost frame that is known decides, and the outermost call is named", "[triage]") {

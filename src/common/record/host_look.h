@@ -172,6 +172,9 @@ struct LookCollector {
   std::string allow;  ///< what would allow it: "run as root or as user alice"
 };
 
+/// The collector of processes; if it timed out, a rank that was not found may be there all the same.
+inline constexpr const char* kProcesses = "processes";
+
 struct HostLook {
   std::string host;
   std::string kernel;               ///< with the machine: "6.8.0-40 aarch64"

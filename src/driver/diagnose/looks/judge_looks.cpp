@@ -126,6 +126,9 @@ JudgedLooks judge_looks(const JobLook& looks) {
   for (std::string& line : not_read(looks)) judged.finding.missing.push_back(std::move(line));
   if (all.logged && all.logged->verdict != Verdict::ok && all.logged->verdict != Verdict::unknown && !moves)
     add_logs(*all.logged, judged.finding.evidence);
+  constexpr std::size_t kFewRemarks = 5;
+  for (std::size_t i = 0; i < std::min(kFewRemarks, looks.scheduler.size()) && !moves; ++i)
+    add_once(judged.finding.evidence, "the scheduler: " + looks.scheduler[i]);
   judged.evidence = all.evidence;
   return judged;
 }

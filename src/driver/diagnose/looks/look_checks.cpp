@@ -57,8 +57,13 @@ LookedJob::LookedJob(const JobSnapshot& seen_job, const LookEvidence& evidence)
                              &waiting, &waiting, &leaving, &idle};  // in the order of Activity::Kind
     parts[static_cast<int>(one.activity.kind)]->push_back(&one);
   }
-  // Processes whose rank is not known may be those.
-  if (!snapshot.ranks.empty() && !is_named(snapshot.ranks.back().rank)) {
+  // Processes whose rank is not known may be those, and so may processes that could not be read.
+  const auto is_unread = [](const LookCollector& one) {
+    return one.name == kProcesses && one.outcome == LookCollector::Outcome::timed_out;
+  };
+  const bool unread = std::ranges::any_of(
+      looks.looks->hosts, [&](const HostLook& look) { return std::ranges::any_of(look.collectors, is_unread); });
+  if (unread || (!snapshot.ranks.empty() && !is_named(snapshot.ranks.back().rank))) {
     gone = {};
   } else if (looks.whole && looks.fits) {
     for (const RankList::Range& range : snapshot.unheard.ranges()) gone.add(range);
@@ -160,9 +165,11 @@ std::optional<Symptom> find_unseen_hosts(const LookedJob& job) {
   const std::size_t expected = static_cast<std::size_t>(std::max(0, job.looks.looks->expected_hosts));
   const std::size_t unseen = std::max(job.looks.looks->silent.size(), expected - std::min(expected, seen));
   Symptom symptom;
+  const std::string who = unseen == 0   ? "not all hosts of the job were"
+                          : unseen == 1 ? "a host was not"
+                                        : fmt::format("{} hosts were not", unseen);
   symptom.sentence =
-      fmt::format("{} not looked at: a rank there may be the late one{}{}",
-                  unseen == 1 ? "a host was" : fmt::format("{} hosts were", unseen),
+      fmt::format("{} looked at: a rank there may be the late one{}{}", who,
                   largest_of(job.waiting.empty() ? job.joining : job.waiting), unheard_words(job.snapshot));
   return symptom;
 }

@@ -1,5 +1,6 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/base/units.h"
 #include "common/machine/kernel_log.h"
 #include "common/watch/ras.h"
@@ -19,51 +20,72 @@ namespace {
 
 std::string address_of(const std::string& end) { return end.substr(0, end.rfind(':')); }
 
-/// Hosts by the addresses of their own sockets.
-std::map<std::string, std::string> hosts_by_address(const JobLook& looks) {
-  std::map<std::string, std::string> hosts;
-  for (const HostLook& look : looks.hosts) {
-    for (const LookProcess& process : look.processes) {
-      for (const LookSocket& socket : process.sockets) {
-        const std::string address = address_of(socket.local);
-        if (!address.starts_with("127.") && address != "::1" && address != "0.0.0.0") hosts.emplace(address, look.host);
+double rank_start_s(const HostLook& look) {
+  double start_s = HUGE_VAL;
+  for (const LookProcess& process : look.processes) {
+    if (process.role == LookProcess::Role::rank && process.start_s > 0) start_s = std::min(start_s, process.start_s);
+  }
+  return start_s;
+}
+
+/// What is known of each host from all of them.
+struct Together {
+  struct Port {
+    int hosts = 0, active = 0;
+  };
+  std::map<std::string, std::string> hosts;  ///< by the addresses of their own sockets; empty: of several
+  std::map<std::string, Port> ports;
+  double start_s = HUGE_VAL;  ///< of the job, since the epoch
+
+  explicit Together(const JobLook& looks) {
+    for (const HostLook& look : looks.hosts) {
+      start_s = std::min(start_s, rank_start_s(look));
+      for (const LookPort& port : look.ports) {
+        ++ports[port.name].hosts;
+        if (is_active(port)) ++ports[port.name].active;
+      }
+      for (const LookProcess& process : look.processes) {
+        for (const LookSocket& socket : process.sockets) {
+          const std::string address = address_of(socket.local);
+          if (address.starts_with("127.") || address == "::1" || address == "0.0.0.0") continue;
+          // A bridge for containers has the same address everywhere.
+          std::string& host = hosts.try_emplace(address, look.host).first->second;
+          if (host != look.host) host.clear();
+        }
       }
     }
   }
-  return hosts;
-}
+
+  static bool is_active(const LookPort& port) { return port.state.find("ACTIVE") != std::string::npos; }
+
+  /// Whether a port that is down works on most other hosts that have it: else it is simply not used.
+  bool is_used(const LookPort& port) const {
+    const auto& [all, active] = ports.at(port.name);
+    return 3 * active > 2 * (all - 1);
+  }
+};
 
 /// Ways on which data were sent again and again without an acknowledgement.
-std::vector<PeerProbe> probes_of(const HostLook& look, const std::map<std::string, std::string>& hosts) {
+std::vector<PeerProbe> probes_of(const HostLook& look, const Together& together) {
   std::vector<PeerProbe> probes;
   for (const LookProcess& process : look.processes) {
     for (const LookSocket& socket : process.sockets) {
       constexpr int kRetransmits = 3;
       const bool stalled = socket.state == "ESTABLISHED" && socket.unsent > 0 && socket.same_in_both &&
                            socket.retransmits >= kRetransmits;
-      const auto known = hosts.find(address_of(socket.remote));
-      if (!stalled || known == hosts.end() || known->second == look.host) continue;
-      const auto there = std::ranges::find(probes, known->second, &PeerProbe::host);
-      if (there == probes.end()) probes.push_back({known->second, PeerProbe::Result::timed_out, true});
+      const auto known = together.hosts.find(address_of(socket.remote));
+      if (!stalled || known == together.hosts.end() || known->second.empty() || known->second == look.host) continue;
+      if (std::ranges::find(probes, known->second, &PeerProbe::host) == probes.end())
+        probes.push_back({known->second, PeerProbe::Result::timed_out, true});
     }
   }
   return probes;
 }
 
-/// Whether a port of that name works on another host of the job: then one that is down is not simply unused.
-bool works_elsewhere(const JobLook& looks, const HostLook& here, const std::string& port) {
-  return std::ranges::any_of(looks.hosts, [&](const HostLook& look) {
-    return &look != &here && std::ranges::any_of(look.ports, [&](const LookPort& one) {
-      return one.name == port && one.state.find("ACTIVE") != std::string::npos;
-    });
-  });
-}
-
-void add_ports(const JobLook& looks, const HostLook& look, std::vector<Trouble>& troubles) {
+void add_ports(const HostLook& look, const Together& together, std::vector<Trouble>& troubles) {
   for (const LookPort& port : look.ports) {
     const bool rdma = port.name.find('/') != std::string::npos;
-    const bool down = rdma && !port.state.empty() && port.state.find("ACTIVE") == std::string::npos;
-    if (down && works_elsewhere(looks, look, port.name))
+    if (rdma && !port.state.empty() && !Together::is_active(port) && together.is_used(port))
       troubles.push_back({Trouble::Kind::hardware, fmt::format("port {} is {}", port.name, port.state)});
   }
   for (const LookCounter& counter : look.counters) {
@@ -74,13 +96,11 @@ void add_ports(const JobLook& looks, const HostLook& look, std::vector<Trouble>&
   }
 }
 
-/// What the kernel wrote since the job began. Before that, it stopped nobody here.
-void add_kernel(const HostLook& look, std::vector<Trouble>& troubles) {
-  double started_s = 1e18;
-  for (const LookProcess& process : look.processes) {
-    if (process.role == LookProcess::Role::rank && process.start_s > 0)
-      started_s = std::min(started_s, process.start_s);
-  }
+/// What the kernel wrote since the job began; on a host without ranks, since it began elsewhere: it may have lost them.
+/// Before that, it stopped nobody here.
+void add_kernel(const HostLook& look, const Together& together, std::vector<Trouble>& troubles) {
+  const double here_s = rank_start_s(look);
+  const double started_s = std::isfinite(here_s) ? here_s : together.start_s;
   for (const std::string& line : look.kernel_log) {
     const auto message = parse_kernel_line(line);
     if (!message) continue;
@@ -94,15 +114,15 @@ void add_kernel(const HostLook& look, std::vector<Trouble>& troubles) {
   }
 }
 
-std::vector<Trouble> troubles_of(const JobLook& looks, const HostLook& look) {
+std::vector<Trouble> troubles_of(const HostLook& look, const Together& together) {
   std::vector<Trouble> troubles;
   for (const LookGpu& gpu : look.gpus) {
     if (!gpu.problem.empty())
       troubles.push_back(
           {Trouble::Kind::hardware, fmt::format("GPU {} {}: {}", gpu.index, gpu.bus_id, gpu.problem), false, true});
   }
-  add_kernel(look, troubles);
-  add_ports(looks, look, troubles);
+  add_kernel(look, together, troubles);
+  add_ports(look, together, troubles);
   for (const LookGroup& group : look.groups) {
     if (group.oom_kills > 0)
       troubles.push_back({Trouble::Kind::notice, fmt::format("{} of {} killed for lack of memory (oom_kill)",
@@ -192,27 +212,42 @@ std::vector<std::string> places(const LookEvidence& all, int nranks) {
   return hosts;
 }
 
+/// Jobs of one host share RAS's port, and any of them may have answered.
+bool is_of_others(const RasAnswer& answer, const LookEvidence& all) {
+  std::set<std::int64_t> reported;
+  for (const RasAnswer::Communicator& one : answer.communicators) {
+    for (const auto& [rank, pid] : one.pids) reported.insert(pid);
+  }
+  return !reported.empty() && std::ranges::none_of(all.ranks, [&](const auto& one) {
+    return reported.contains(one.second.process->inner_pid) || reported.contains(one.second.process->pid);
+  });
+}
+
 void add_ras(const JobLook& looks, LookEvidence& all) {
   std::set<std::string> known;
+  const auto parsed = [](const std::string& text) {
+    return text.starts_with('{') ? parse_ras_json(text) : parse_ras_text(text);
+  };
   for (const HostLook& look : looks.hosts) {
-    if (look.ras.second.empty() && look.ras.first.empty()) {
-      if (look.ras.why_not.empty()) continue;
-      RasEvidence& ras = all.evidence.ras.emplace_back();
-      ras.host = look.host;
-      ras.why_not = look.ras.why_not;
-      continue;
-    }
-    const std::string& text = look.ras.second.empty() ? look.ras.first : look.ras.second;
-    if (!known.insert(text).second) continue;
-    RasEvidence ras = read_ras(text, look.ras.second.empty() ? std::string() : look.ras.first);
+    const auto& [why_not, first, second] = look.ras;
+    const std::string& text = second.empty() ? first : second;
+    if (text.empty() ? why_not.empty() : !known.insert(text).second) continue;
+    const RasAnswer answer = parsed(text);
+    const bool others = is_of_others(answer, all);
+    RasEvidence& ras = all.evidence.ras.emplace_back();
+    if (!text.empty() && !others) ras = read_ras(text, second.empty() ? "" : first);
+    if (text.empty()) ras.why_not = why_not;
+    if (others) ras.why_not = "another job's processes answered";
     ras.host = look.host;
-    const auto launched = [](const std::string& answer) {
-      return answer.starts_with('{') ? parse_ras_json(answer).launched : parse_ras_text(answer).launched;
-    };
-    all.counts_moved =
-        all.counts_moved || (!look.ras.second.empty() && launched(look.ras.second) > launched(look.ras.first));
-    all.evidence.ras.push_back(std::move(ras));
+    const bool twice = !others && !first.empty() && !second.empty();
+    all.counts_moved = all.counts_moved || (twice && answer.launched > parsed(first).launched);
   }
+}
+
+/// "node3: down* (Not responding)", "llm-1: Failed (Evicted)".
+bool is_down_by(const std::string& line, const std::string& host) {
+  if (!line.starts_with(host + ":")) return false;
+  return has_any(lower_case(line.substr(host.size())), {"down", "notready", "not responding", "failed", "unknown"});
 }
 
 /// Hosts that no look came from. The command's own way there proves little: a key may be missing.
@@ -221,13 +256,11 @@ void add_silent(const JobLook& looks, LookEvidence& all) {
     HostEvidence& host = all.evidence.hosts.emplace_back();
     host.host = silent.host;
     host.why_not = silent.why;
-    const bool scheduler = std::ranges::any_of(looks.scheduler, [&](const std::string& line) {
-      return line.starts_with(silent.host) && (line.find("DOWN") != line.npos || line.find("NotReady") != line.npos ||
-                                               line.find("ot responding") != line.npos);
-    });
-    host.ever_reached = silent.kind == LookSilence::Kind::unreachable || scheduler;
+    const bool is_down =
+        std::ranges::any_of(looks.scheduler, [&](const auto& line) { return is_down_by(line, silent.host); });
+    host.ever_reached = silent.kind == LookSilence::Kind::unreachable || is_down;
     host.silence = host.ever_reached ? Silence::no_route : Silence::no_answer;
-    if (scheduler) host.why_not += "; the scheduler calls it down";
+    if (is_down) host.why_not += "; the scheduler calls it down";
   }
 }
 
@@ -258,15 +291,15 @@ LookEvidence evidence_of_looks(const JobLook& looks) {
   HangEvidence& evidence = all.evidence;
   evidence.occasion = HangEvidence::Occasion::looks;
   evidence.jobid = looks.how;
-  const auto addresses = hosts_by_address(looks);
+  const Together together(looks);
   ActivityFinder finder;
   int unnamed = kFirstUnnamed, nranks = 0;
   for (const HostLook& look : looks.hosts) {
     HostEvidence& host = evidence.hosts.emplace_back();
     host.host = look.host;
     host.reached = true;
-    host.troubles = troubles_of(looks, look);
-    host.probes = probes_of(look, addresses);
+    host.troubles = troubles_of(look, together);
+    host.probes = probes_of(look, together);
     for (const LookLog& log : look.logs) all.logs_grow = all.logs_grow || log.growth > 0;
     for (RankFacts& facts : rank_facts(look, finder)) {
       int rank = facts.process->rank;

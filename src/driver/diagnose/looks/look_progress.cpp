@@ -1,14 +1,15 @@
 #include "common/base/lists.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "driver/diagnose/looks/look_checks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
-#include <set>
+#include <map>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -46,12 +47,18 @@ void add_evidence(const Looked& ranks, std::string_view basis, Symptom& symptom)
   symptom.evidence.push_back(fmt::format("it rests on {}", basis));
 }
 
-/// Ranks that RAS counts fewer launches of, twice the same.
+std::int64_t pid_for_ras(const RankFacts& one) {
+  return one.process->inner_pid > 0 ? one.process->inner_pid : one.process->pid;
+}
+
+/// Ranks that RAS counts fewer launches of, twice the same. In containers several may have one pid: that names none.
 Looked behind_by_counts(const LookedJob& job) {
-  std::set<std::int64_t> pids;
-  for (const RasEvidence& ras : job.looks.evidence.ras) pids.insert(ras.lagging_pids.begin(), ras.lagging_pids.end());
+  std::map<std::int64_t, Looked> by_pid;
+  for (const RankFacts* one : job.all) by_pid[pid_for_ras(*one)].push_back(one);
   return those_of(job.all, [&](const RankFacts& one) {
-    return pids.contains(one.process->inner_pid > 0 ? one.process->inner_pid : one.process->pid);
+    const std::int64_t pid = pid_for_ras(one);
+    const auto lags = [&](const RasEvidence& ras) { return contains(ras.lagging_pids, pid); };
+    return by_pid[pid].size() == 1 && std::ranges::any_of(job.looks.evidence.ras, lags);
   });
 }
 
@@ -71,10 +78,7 @@ std::string parting(const RankFacts& one, const RankFacts& other) {
   return fmt::format("their stacks part in {}: {} and {}", *std::prev(here), *here, *there);
 }
 
-bool is_transfer(const std::string& call) {
-  constexpr std::array<std::string_view, 3> kTransfers{"send", "recv", "batch_isend_irecv"};
-  return std::ranges::any_of(kTransfers, [&](auto word) { return call.find(word) != std::string::npos; });
-}
+bool is_transfer(const std::string& call) { return has_any(call, {"send", "recv"}); }
 
 }  // namespace
 

@@ -6,7 +6,6 @@
 #include "driver/readers/call_records.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -19,22 +18,16 @@ namespace {
 /// RFC 4648; whatever is no letter of it is passed over.
 std::string from_base64(std::string_view text) {
   constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::array<int, 256> value{};
-  value.fill(-1);
-  for (std::size_t i = 0; i < kLetters.size(); ++i)
-    value[static_cast<unsigned char>(kLetters[i])] = static_cast<int>(i);
   std::string bytes;
   bytes.reserve(text.size() / 4 * 3);
   std::uint32_t bits = 0;
   int held = 0;
   for (const char letter : text) {
-    const int six = value[static_cast<unsigned char>(letter)];
-    if (six < 0) continue;
+    const std::size_t six = kLetters.find(letter);
+    if (six == kNotFound) continue;
     bits = bits << 6 | static_cast<std::uint32_t>(six);
     held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    bytes += static_cast<char>(bits >> held & 0xff);
+    if (held >= 8) bytes += static_cast<char>(bits >> (held -= 8) & 0xff);
   }
   return bytes;
 }

@@ -1,6 +1,7 @@
 #include "common/base/lists.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/base/units.h"
 #include "driver/diagnose/looks/look_checks.h"
 
@@ -21,19 +22,21 @@ constexpr std::int64_t kWakes = 10;  ///< of a thread that waits between the loo
 
 bool is_blocked_in_kernel(const LookProcess& process) { return process.state == 'D' && process.state_before != 'R'; }
 
-/// Of the GPUs that it holds, the busiest counts.
+GpuState gpu_state(const LookGpu& gpu) {
+  constexpr double kBusy = 90, kIdle = 5, kMemoryMoves = 10, kFull = 0.5;
+  if (gpu.busy_percent < 0) return GpuState::unknown;
+  const bool power = gpu.power_limit_w > 0 && gpu.power_w >= kFull * gpu.power_limit_w;
+  if (power || std::min(gpu.memory_percent, gpu.memory_percent_before) >= kMemoryMoves) return GpuState::works;
+  return gpu.busy_percent >= kBusy ? GpuState::spins : gpu.busy_percent <= kIdle ? GpuState::idle : GpuState::works;
+}
+
+/// Of the GPUs on which it computes, the busiest counts; CUDA may hold the devices of others open.
 GpuState gpu_state(const HostLook& look, const LookProcess& process) {
+  const auto computes = [&](const LookGpu& gpu) { return contains(gpu.pids, process.pid); };
+  const bool is_listed = std::ranges::any_of(look.gpus, computes);
   GpuState state = GpuState::unknown;
   for (const LookGpu& gpu : look.gpus) {
-    if (!contains(gpu.pids, process.pid) && !contains(process.gpus, gpu.index)) continue;
-    if (gpu.busy_percent < 0) continue;
-    constexpr double kBusy = 90, kIdle = 5, kMemoryMoves = 10, kFull = 0.5;
-    const bool power = gpu.power_limit_w > 0 && gpu.power_w >= kFull * gpu.power_limit_w;
-    const bool works = power || std::min(gpu.memory_percent, gpu.memory_percent_before) >= kMemoryMoves;
-    state = std::max(state, works                       ? GpuState::works
-                            : gpu.busy_percent >= kBusy ? GpuState::spins
-                            : gpu.busy_percent <= kIdle ? GpuState::idle
-                                                        : GpuState::works);
+    if (is_listed ? computes(gpu) : contains(process.gpus, gpu.index)) state = std::max(state, gpu_state(gpu));
   }
   return state;
 }
@@ -59,10 +62,6 @@ ActivityFinder::Found find(ActivityFinder& finder, const RankFacts& rank, const 
     if (found.call.empty()) found.call = below.call;
   }
   return found;
-}
-
-bool begins_with_any(std::string_view text, std::initializer_list<std::string_view> parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return text.starts_with(part); });
 }
 
 /// For a rank whose frames fit no rule: what the kernel and the GPU show.
