@@ -27,19 +27,25 @@ Clock::time_point time_in(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-[[noreturn]] void do_item(int out, std::size_t item, const std::function<std::string(std::size_t)>& work) {
+[[noreturn]] void do_item(int out, std::size_t item, const WorkApart& work) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  // A child that stays in the kernel must not hold the pipes that our reader waits on.
+  // A child that stays in the kernel must hold nothing of ours: the pipes that our reader waits on, our turn on the
+  // host.
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
-  std::string text;
-  try {
-    text = "+" + work(item);
-  } catch (const std::exception& error) {
-    text = std::string("-") + error.what();
+  constexpr int kMostFiles = 1024;
+  for (int fd = 3; fd < kMostFiles; ++fd) {
+    if (fd != out) close(fd);
   }
-  for (std::string_view left = text; !left.empty();) {
+  Apart<std::string> result;
+  try {
+    result.value = work(item);
+  } catch (const std::exception& error) {
+    result.why = error.what();
+  }
+  const std::string bytes = pack_fields(std::move(result));
+  for (std::string_view left = bytes; !left.empty();) {
     const ssize_t written = write(out, left.data(), left.size());
     if (written <= 0 && errno != EINTR) _exit(1);
     left.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(0, written)));
@@ -50,8 +56,7 @@ Clock::time_point time_in(double seconds) {
 /// A child at work; killed with all that it started when this ends.
 class Worker {
  public:
-  Worker(std::size_t the_item, double limit_s, const std::function<std::string(std::size_t)>& work)
-      : item(the_item), end_(time_in(limit_s)) {
+  Worker(std::size_t the_item, double limit_s, const WorkApart& work) : item(the_item), end_(time_in(limit_s)) {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_not_possible(fmt::format("no pipe: {}", std::strerror(errno)));
     in_ = ends[0];
@@ -75,9 +80,8 @@ class Worker {
   std::optional<Apart<std::string>> result(bool readable) {
     char buffer[1 << 16];
     const ssize_t got = readable ? read(in_, buffer, sizeof buffer) : 1;
-    if (readable && got > 0) text_.append(buffer, static_cast<std::size_t>(got));
-    if (got == 0 && text_.starts_with('+')) return Apart<std::string>{text_.substr(1), "", false};
-    if (got == 0) return Apart<std::string>{std::nullopt, text_.empty() ? "it was killed" : text_.substr(1), false};
+    if (readable && got > 0) bytes_.append(buffer, static_cast<std::size_t>(got));
+    if (got == 0) return ended();
     if (Clock::now() >= end_) return Apart<std::string>{std::nullopt, "it did not end in time", true};
     return std::nullopt;
   }
@@ -85,16 +89,24 @@ class Worker {
   const std::size_t item;
 
  private:
+  /// What it wrote before its end, if that is whole: a child may also be killed while it writes.
+  Apart<std::string> ended() const {
+    try {
+      return unpack_fields<Apart<std::string>>(bytes_);
+    } catch (const Error&) {
+      return {std::nullopt, pid_ > 0 ? "it was killed" : "no process could be started for it", false};
+    }
+  }
+
   Clock::time_point end_;
   pid_t pid_ = -1;
   int in_ = -1;
-  std::string text_;
+  std::string bytes_;
 };
 
 }  // namespace
 
-std::vector<Apart<std::string>> run_apart(std::size_t items, const ApartLimits& limits,
-                                          const std::function<std::string(std::size_t)>& work) {
+std::vector<Apart<std::string>> run_apart(std::size_t items, const ApartLimits& limits, const WorkApart& work) {
   std::vector<Apart<std::string>> results(items, {std::nullopt, "there was no time left for it", true});
   std::vector<std::unique_ptr<Worker>> workers;
   const Clock::time_point last = time_in(limits.all_s);

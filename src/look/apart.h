@@ -24,11 +24,13 @@ struct Apart {
   std::string why;
   bool timed_out = false;
 };
+void visit_fields(auto&& visit, Apart<std::string>& a) { BUSBAR_ALL_FIELDS(visit, a, value, why, timed_out); }
+
+using WorkApart = std::function<std::string(std::size_t)>;
 
 /// Does the work of each item in a child process of its own. One that does not end in time is killed and not waited
 /// for: it may wait in the kernel for ever. `work` may throw; only its text comes back.
-std::vector<Apart<std::string>> run_apart(std::size_t items, const ApartLimits& limits,
-                                          const std::function<std::string(std::size_t)>& work);
+std::vector<Apart<std::string>> run_apart(std::size_t items, const ApartLimits& limits, const WorkApart& work);
 
 /// The same for work that makes records.
 template <class Work>

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/machine/cgroup.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/kernel_log.h"
@@ -22,24 +23,22 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kMostKernelLines = 200;
+constexpr std::ptrdiff_t kMostKernelLines = 200;
 
 std::int64_t number_in(const Probe& probe, const std::string& path) {
   return number_of<std::int64_t>(probe.read(path).value_or("")).value_or(-1);
 }
 
-std::int64_t grown(std::int64_t earlier, std::int64_t later) {
-  return earlier < 0 || later < 0 ? -1 : std::max<std::int64_t>(0, later - earlier);
-}
-
-/// Each of `later` with the one of the same key before, if there was one.
-template <class Item, class Key, class Use>
-void each_pair(const std::vector<Item>& earlier, std::vector<Item>& later, Key key, Use use) {
+/// Totals of each of `later` as growth since the one of the same key; -1 if there was none.
+template <class Item, class... Number>
+void grow_each(const std::vector<Item>& earlier, std::vector<Item>& later, std::string Item::*key,
+               Number Item::*... totals) {
   std::map<std::string, const Item*> before;
   for (const Item& item : earlier) before[item.*key] = &item;
   for (Item& item : later) {
     const auto found = before.find(item.*key);
-    use(found == before.end() ? nullptr : found->second, item);
+    if (found != before.end()) grow(*found->second, item, totals...);
+    if (found == before.end()) ((item.*totals = -1), ...);
   }
 }
 
@@ -65,43 +64,40 @@ std::vector<LookPort> read_ports(const Probe& probe) {
   return ports;
 }
 
-std::vector<LookPort> port_growth(const std::vector<LookPort>& earlier, std::vector<LookPort> later) {
-  each_pair(earlier, later, &LookPort::name, [](const LookPort* before, LookPort& now) {
-    now.bytes_in = before == nullptr ? -1 : grown(before->bytes_in, now.bytes_in);
-    now.bytes_out = before == nullptr ? -1 : grown(before->bytes_out, now.bytes_out);
-  });
-  return later;
-}
-
 std::vector<LookCounter> read_host_counters(const Probe& probe) {
   std::vector<LookCounter> counters;
   for (const auto& [name, value] : error_counters(probe)) {
-    if (name != kKernelSequence) counters.push_back({name, static_cast<std::int64_t>(value), 0});
+    const auto total = static_cast<std::int64_t>(value);
+    if (name != kKernelSequence) counters.push_back({name, total, total});
   }
   return counters;
 }
 
-std::vector<LookCounter> counter_growth(const std::vector<LookCounter>& earlier, std::vector<LookCounter> later) {
-  each_pair(earlier, later, &LookCounter::name, [](const LookCounter* before, LookCounter& now) {
-    now.growth = before == nullptr ? 0 : std::max<std::int64_t>(0, now.value - before->value);
-  });
-  std::erase_if(later, [](const LookCounter& counter) { return counter.value == 0; });
-  return later;
-}
-
 namespace {
 
+/// Whether processes of several jobs may be below a group: what was killed there says nothing of this one.
+bool is_shared(std::string_view folder) {
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"slurm", "kubepods", "guaranteed", "burstable", "besteffort", "docker", "system", "user", "machine"});
+  const std::string_view name = folder.substr(folder.rfind('/') + 1);
+  return (name.ends_with(".slice") && name.find("-pod") == kNotFound) || name.ends_with("slurmstepd.scope") ||
+         name.starts_with("uid_") || contains(kNames, name);
+}
+
 /// cgroup-v2.rst and memory.rst (v1); -1: not known, or no limit.
-LookGroup read_group(const Probe& probe, const std::string& folder, int version) {
+void read_memory(const Probe& probe, bool v2, LookGroup& group) {
   constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;  // version 1 writes a number near 2^63
-  LookGroup group;
-  group.path = folder;
-  group.limit = number_in(probe, folder + (version == 2 ? "/memory.max" : "/memory.limit_in_bytes"));
+  group.limit = number_in(probe, group.path + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
   if (group.limit > kNoLimit) group.limit = -1;
-  group.used = number_in(probe, folder + (version == 2 ? "/memory.current" : "/memory.usage_in_bytes"));
-  const auto kills = read_value(probe, folder + (version == 2 ? "/memory.events" : "/memory.oom_control"), "oom_kill");
-  group.oom_kills = kills.value_or(-1);
-  return group;
+  group.used = number_in(probe, group.path + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));
+  const std::string events = group.path + (v2 ? "/memory.events" : "/memory.oom_control");
+  if (!is_shared(group.path)) group.oom_kills = read_value(probe, events, "oom_kill").value_or(-1);
+  group.oom_kills_growth = group.oom_kills;
+}
+
+void read_throttling(const Probe& probe, bool v2, LookGroup& group) {
+  const auto throttled = read_value(probe, group.path + "/cpu.stat", v2 ? "throttled_usec" : "throttled_time");
+  if (throttled) group.throttled_ms = *throttled / (v2 ? 1000 : 1000000);
 }
 
 }  // namespace
@@ -110,33 +106,34 @@ std::vector<LookGroup> read_groups(const Probe& probe, const std::vector<std::in
   std::set<std::string> seen;
   std::vector<LookGroup> groups;
   for (const std::int64_t pid : pids) {
-    const std::string process = std::to_string(pid);
-    const CgroupDirs memory = cgroup_dirs("memory", probe, process);
-    for (const std::string& folder : memory.dirs) {
-      if (!seen.insert(folder).second) continue;
-      LookGroup group = read_group(probe, folder, memory.version);
-      if (group.limit >= 0 || group.oom_kills > 0) groups.push_back(std::move(group));
-    }
-    const CgroupDirs cpu = cgroup_dirs("cpu", probe, process);
-    for (const std::string& folder : cpu.dirs) {
-      const bool v2 = cpu.version == 2;
-      const auto throttled = read_value(probe, folder + "/cpu.stat", v2 ? "throttled_usec" : "throttled_time");
-      if (!throttled || *throttled <= 0 || !seen.insert("cpu " + folder).second) continue;
-      const auto found = std::ranges::find(groups, folder, &LookGroup::path);
-      LookGroup& group = found != groups.end() ? *found : groups.emplace_back();
-      group.path = folder;
-      group.throttled_ms = *throttled / (v2 ? 1000 : 1000000);
+    for (const std::string controller : {"memory", "cpu"}) {
+      const CgroupDirs found = cgroup_dirs(controller, probe, std::to_string(pid));
+      for (const std::string& folder : found.dirs) {
+        if (!seen.insert(controller + folder).second) continue;
+        auto group = std::ranges::find(groups, folder, &LookGroup::path);
+        if (group == groups.end()) group = groups.insert(group, {folder});
+        (controller == "cpu" ? read_throttling : read_memory)(probe, found.version == 2, *group);
+      }
     }
   }
   return groups;
 }
 
-std::vector<LookGroup> group_growth(const std::vector<LookGroup>& earlier, std::vector<LookGroup> later) {
-  each_pair(earlier, later, &LookGroup::path, [](const LookGroup* before, LookGroup& now) {
-    now.oom_kills_growth = before == nullptr ? 0 : std::max<std::int64_t>(0, now.oom_kills - before->oom_kills);
-    now.throttled_ms = before == nullptr ? -1 : grown(before->throttled_ms, now.throttled_ms);
+void host_growth(const HostLook& earlier, HostLook& later) {
+  grow_each(earlier.ports, later.ports, &LookPort::name, &LookPort::bytes_in, &LookPort::bytes_out);
+  grow_each(earlier.counters, later.counters, &LookCounter::name, &LookCounter::growth);
+  std::erase_if(later.counters, [](const LookCounter& counter) { return counter.value == 0; });
+  grow_each(earlier.groups, later.groups, &LookGroup::path, &LookGroup::oom_kills_growth, &LookGroup::throttled_ms);
+  std::erase_if(later.groups, [](const LookGroup& group) {
+    return group.limit < 0 && group.oom_kills <= 0 && group.throttled_ms <= 0;
   });
-  return later;
+  for (LookGpu& gpu : later.gpus) {
+    const auto found = std::ranges::find(earlier.gpus, gpu.index, &LookGpu::index);
+    if (found == earlier.gpus.end()) continue;
+    gpu.busy_percent_before = found->busy_percent;
+    gpu.memory_percent_before = found->memory_percent;
+    gpu.power_w_before = found->power_w;
+  }
 }
 
 std::vector<std::string> kernel_troubles(const Probe& probe) {
@@ -148,14 +145,9 @@ std::vector<std::string> kernel_troubles(const Probe& probe) {
   if (log.empty()) throw_not_possible("/dev/kmsg may not be read");
   for (const KernelLine& line : log) {
     const std::string text = fmt::format("[{:.6f}] {}", line.since_boot_s, line.text);
-    const bool trouble = parse_kernel_line(text) || std::ranges::any_of(kParts, [&](std::string_view part) {
-                           return line.text.find(part) != std::string::npos;
-                         });
-    if (trouble) found.push_back(masked(text));
+    if (parse_kernel_line(text) || has_any(line.text, kParts)) found.push_back(masked(text));
   }
-  if (found.size() > kMostKernelLines) {
-    found.erase(found.begin(), found.end() - static_cast<std::ptrdiff_t>(kMostKernelLines));
-  }
+  found.erase(found.begin(), found.end() - std::min(std::ssize(found), kMostKernelLines));
   return found;
 }
 
@@ -172,7 +164,7 @@ std::vector<std::string> mounts_of(const Probe& probe, bool only_served) {
     const auto dash = std::ranges::find(words, std::string_view("-"));
     if (dash - words.begin() < 5 || words.end() - dash < 2) continue;
     const std::string_view kind = dash[1];
-    const bool served = kind.starts_with("fuse") || std::ranges::find(kServed, kind) != kServed.end();
+    const bool served = kind.starts_with("fuse") || contains(kServed, kind);
     if (served || !only_served) points.emplace_back(words[4]);
   }
   std::ranges::sort(points, [](const auto& a, const auto& b) { return a.size() > b.size(); });
@@ -196,12 +188,10 @@ bool waits_for_files(const LookProcess& process) {
   constexpr auto kParts = std::to_array<std::string_view>({"request_wait_answer", "fuse_", "nfs", "rpc_wait", "ptlrpc",
                                                            "cl_sync_io", "ldlm_", "ceph_", "cifs_", "folio_wait",
                                                            "io_schedule", "wait_on_page", "jbd2_", "xfs_"});
-  const auto is_stuck = [&](char state, std::string_view wchan) {
-    return state == 'D' ||
-           (state == 'S' && std::ranges::any_of(kParts, [&](auto part) { return wchan.find(part) != kNotFound; }));
+  const auto is_stuck = [&](const auto& one) {
+    return one.state == 'D' || (one.state == 'S' && has_any(one.wchan, kParts));
   };
-  return is_stuck(process.state, process.wchan) ||
-         std::ranges::any_of(process.threads, [&](const LookThread& t) { return is_stuck(t.state, t.wchan); });
+  return is_stuck(process) || std::ranges::any_of(process.threads, is_stuck);
 }
 
 LookBlocked blocked_process(const Probe& probe, const LookProcess& process, const std::vector<std::string>& served) {

@@ -13,13 +13,12 @@ namespace busbar {
 std::vector<LookPort> read_ports(const Probe& probe);
 /// The counters of error_counters.h, as totals.
 std::vector<LookCounter> read_host_counters(const Probe& probe);
-/// The control groups of these processes that have a limit, or in which the kernel killed; as totals.
+/// The control groups of these processes, as totals.
 std::vector<LookGroup> read_groups(const Probe& probe, const std::vector<std::int64_t>& pids);
 
-/// Totals as growth since the earlier look; counters that are 0 are left out.
-std::vector<LookPort> port_growth(const std::vector<LookPort>& earlier, std::vector<LookPort> later);
-std::vector<LookCounter> counter_growth(const std::vector<LookCounter>& earlier, std::vector<LookCounter> later);
-std::vector<LookGroup> group_growth(const std::vector<LookGroup>& earlier, std::vector<LookGroup> later);
+/// Totals of `later` as growth since the earlier look, and what GPUs did in that. Leaves out counters that are 0, and
+/// groups without a limit in which nothing happened.
+void host_growth(const HostLook& earlier, HostLook& later);
 
 /// Lines of the kernel's log on trouble: errors of devices, links, memory, file systems, tasks that do not run. Throws
 /// Error(not_possible) if it may not be read.

@@ -3,6 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/machine/job_interface.h"
 #include "look/host_facts.h"
 #include "look/mask.h"
 
@@ -24,40 +25,21 @@ namespace {
 
 constexpr std::size_t kMostLogs = 64;
 
-/// A file that is open while it lives; never a pipe or a device, which may block.
-class OpenFile {
- public:
-  explicit OpenFile(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY)) {
-    if (fd_ < 0) throw_not_possible(fmt::format("{}: {}", path, std::strerror(errno)));
-    if (fstat(fd_, &info_) != 0 || !S_ISREG(info_.st_mode)) {
-      close(fd_);
-      throw_not_possible(path + ": no regular file");
-    }
+/// The end of a regular file; a pipe or a device may block.
+std::string last_bytes(const std::string& path, std::size_t most, int flags = 0) {
+  const Socket file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY | flags));
+  if (!file.open()) throw_not_possible(fmt::format("{}: {}", path, std::strerror(errno)));
+  struct stat info {};
+  if (fstat(file.fd(), &info) != 0 || !S_ISREG(info.st_mode)) throw_not_possible(path + ": no regular file");
+  std::string text(std::min(static_cast<std::size_t>(info.st_size), most), '\0');
+  const off_t from = info.st_size - std::ssize(text);
+  std::size_t done = 0;
+  for (ssize_t got = 1; got > 0 && done < text.size(); done += static_cast<std::size_t>(std::max<ssize_t>(got, 0))) {
+    got = pread(file.fd(), text.data() + done, text.size() - done, from + static_cast<off_t>(done));
   }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile() { close(fd_); }
-
-  std::int64_t nbytes() const { return info_.st_size; }
-
-  std::string last(std::size_t most) const {
-    const auto wanted = std::min<std::int64_t>(nbytes(), static_cast<std::int64_t>(most));
-    std::string text(static_cast<std::size_t>(wanted), '\0');
-    std::size_t done = 0;
-    while (done < text.size()) {
-      const ssize_t got =
-          pread(fd_, text.data() + done, text.size() - done, nbytes() - wanted + static_cast<std::int64_t>(done));
-      if (got <= 0) break;
-      done += static_cast<std::size_t>(got);
-    }
-    text.resize(done);
-    return text;
-  }
-
- private:
-  int fd_;
-  struct stat info_ {};
-};
+  text.resize(done);
+  return text;
+}
 
 double modified_s(const struct stat& info) {
   return static_cast<double>(info.st_mtim.tv_sec) + static_cast<double>(info.st_mtim.tv_nsec) * 1e-9;
@@ -106,8 +88,10 @@ OpenLog with_size(OpenLog open, double now_s) {
 
 LookLog with_tail(OpenLog open, std::size_t most) {
   if (access(open.at.c_str(), R_OK) != 0) open.at = open.log.path;  // its writer may be gone
-  std::string text = OpenFile(open.at).last(most);
-  if (std::ssize(text) < open.log.nbytes) text.erase(0, text.find('\n') + 1);  // npos + 1 is 0
+  std::string text = last_bytes(open.at, most);
+  // Of a line that is cut, the name of a secret may be missing.
+  if (const auto end = text.find_first_of("\r\n"); text.size() == most)
+    text.erase(0, end == std::string::npos ? end : end + 1);
   const auto zeros = std::ranges::count(text, '\0');
   if (zeros * 50 > std::ssize(text)) text.clear();  // no text
   open.log.text = masked(text);
@@ -142,7 +126,8 @@ std::vector<LookDump> find_dumps(const std::vector<SeenProcess>& processes, cons
     for (const std::string& path : paths) {
       struct stat info {};
       const std::string at = inside(p, path);
-      if (is_on(blocked, path) || stat(at.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+      // No link: it may lead to what only we may read.
+      if (is_on(blocked, path) || lstat(at.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
       if (modified_s(info) < p.look.start_s) continue;  // of an earlier job
       dumps.push_back({at, p.look.pid, p.look.rank, std::max(0.0, now_s - modified_s(info)), ""});
     }
@@ -152,27 +137,23 @@ std::vector<LookDump> find_dumps(const std::vector<SeenProcess>& processes, cons
 
 LookDump with_bytes(LookDump dump, std::size_t most) {
   constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const OpenFile file(dump.path);
-  if (file.nbytes() > static_cast<std::int64_t>(most)) {
-    throw_not_possible(fmt::format("{}: {} bytes are too many to send", dump.path, file.nbytes()));
+  const std::string bytes = last_bytes(dump.path, most + 1, O_NOFOLLOW);
+  if (bytes.size() > most)
+    throw_not_possible(fmt::format("{}: more than {} bytes are too many to send", dump.path, most));
+  std::uint32_t bits = 0;
+  int held = 0;
+  for (const char byte : bytes) {
+    bits = bits << 8 | static_cast<unsigned char>(byte);
+    for (held += 8; held >= 6; held -= 6) dump.base64 += kLetters[bits >> (held - 6) & 63];
   }
-  const std::string bytes = file.last(most);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      three = three << 8 | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    }
-    for (std::size_t k = 0; k < 4; ++k) {
-      dump.base64 += i + k > bytes.size() ? '=' : kLetters[three >> (18 - 6 * k) & 63];
-    }
-  }
+  if (held > 0) dump.base64 += kLetters[bits << (6 - held) & 63];
+  dump.base64.append((4 - dump.base64.size() % 4) % 4, '=');
   return dump;
 }
 
 LookDump request_dump(const SeenProcess& rank, double limit_s) {
-  if (rank.dump_pipe.empty()) {
-    throw_not_possible("the job was started without TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
-  }
+  if (rank.look.rank < 0) throw_not_possible("a rank whose number is not known has no pipe");
+  if (rank.dump_pipe.empty()) throw_not_possible("the job was started without TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
   const std::string pipe = inside(rank, fmt::format("{}{}.pipe", rank.dump_pipe, rank.look.rank));
   // Without a reader this fails instead of waiting.
   const int fd = open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);

@@ -1,6 +1,7 @@
 #include "look/mask.h"
 
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 
 #include <algorithm>
 #include <array>
@@ -23,9 +24,9 @@ constexpr auto kEnds =
                                      "authorization", "cookie", "jwt", "signature"});
 constexpr auto kParts = std::to_array<std::string_view>({"secret", "passw", "passphrase", "credential", "access_key"});
 /// Beginnings of tokens that services give out.
-constexpr auto kTokens =
-    std::to_array<std::string_view>({"hf_", "sk-", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "AKIA",
-                                     "ASIA", "AIza", "ya29.", "xoxb-", "xoxp-", "xoxa-", "npm_", "dckr_pat_", "eyJ"});
+constexpr auto kTokens = std::to_array<std::string_view>({"hf_", "sk-", "ghp_", "gho_", "ghs_", "ghu_", "github_pat_",
+                                                          "glpat-", "AKIA", "ASIA", "AIza", "ya29.", "xoxb-", "xoxp-",
+                                                          "xoxa-", "npm_", "dckr_pat_", "nvapi-", "eyJ"});
 constexpr std::size_t kShortestToken = 18;
 
 bool has_end(std::string_view lower, std::string_view word) {
@@ -55,11 +56,7 @@ class Masker {
       const std::size_t sign = text_.substr(at + 3, end - at - 3).rfind('@');
       if (sign != kNotFound) hide(at + 3, at + 3 + sign);
     }
-    constexpr std::string_view kKey = "PRIVATE KEY-----";
-    for (std::size_t at = text_.find(kKey), end = 0; at != kNotFound; at = text_.find(kKey, end)) {
-      end = std::min(text_.find("-----END", at), text_.size());
-      hide(at + kKey.size(), end);
-    }
+    hide_keys();
     for (std::size_t at = text_.find_first_of(kNameLetters), end = 0; at != kNotFound;
          at = text_.find_first_of(kNameLetters, end)) {
       end = std::min(text_.find_first_not_of(kNameLetters, at), text_.size());
@@ -73,14 +70,28 @@ class Masker {
     if (begin < end) hidden_.emplace_back(begin, end);
   }
 
+  /// The lines between the marks of a private key; a text that is cut may begin or end within them.
+  void hide_keys() {
+    constexpr std::string_view kKey = "PRIVATE KEY-----";
+    std::size_t from = 0;
+    bool within = false;
+    for (std::size_t at = text_.find(kKey); at != kNotFound; at = text_.find(kKey, from)) {
+      const std::size_t mark = std::min(text_.rfind("-----", at), at);
+      const bool ends = text_.substr(mark).starts_with("-----END");
+      if (ends || within) hide(from, mark);
+      from = at + kKey.size();
+      within = !ends;
+    }
+    if (within) hide(from, text_.size());
+  }
+
   char at(std::size_t i) const { return i < text_.size() ? text_[i] : '\n'; }
 
   std::size_t skip_blanks(std::size_t i) const { return std::min(text_.find_first_not_of(" \t", i), text_.size()); }
 
   void mask_name(std::size_t begin, std::size_t end) {
     const std::string_view name = text_.substr(begin, end - begin);
-    const bool is_token = std::ranges::any_of(kTokens, [&](auto token) { return name.starts_with(token); });
-    if (is_token && name.size() >= kShortestToken) return hide(begin, end);
+    if (begins_with_any(name, kTokens) && name.size() >= kShortestToken) return hide(begin, end);
     const std::string lower = lower_case(name.substr(0, kLongestName));
     if (lower == "bearer" || lower == "basic") return mask_value(skip_blanks(end), false, 8);
     if (names_secret(name)) mask_value_of(begin, end, lower);
@@ -143,8 +154,7 @@ bool names_secret(std::string_view name) {
   // Of a long name its end: the secret's word is before the value.
   const std::string lower = lower_case(name.substr(name.size() - std::min(name.size(), kLongestName)));
   const bool ends = std::ranges::any_of(kEnds, [&](std::string_view word) { return has_end(lower, word); });
-  return ends || lower == "sig" ||
-         std::ranges::any_of(kParts, [&](std::string_view part) { return lower.find(part) != std::string::npos; });
+  return ends || lower == "sig" || has_any(lower, kParts);
 }
 
 std::string masked_command(const std::vector<std::string_view>& words) {

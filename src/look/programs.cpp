@@ -2,8 +2,10 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/machine/machine_facts.h"
 #include "common/processes/child.h"
+#include "common/record/json_values.h"
 #include "look/mask.h"
 
 #include <fmt/format.h>
@@ -35,12 +37,15 @@ bool is_safe(const std::string& path, bool own_too) {
   return info.st_uid == 0 || (own_too && info.st_uid == geteuid());
 }
 
-bool is_program(const std::string& path) {
+bool is_safe_program(const std::string& path, bool own_too) {
   struct stat info {};
-  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
+  const bool runs = stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
+  return runs && is_safe(path, own_too);
 }
 
-ChildResult output_of(const std::vector<std::string>& command, double limit_s) {
+constexpr double kPatience = 8;  ///< [s] of a program
+
+ChildResult output_of(const std::vector<std::string>& command) {
   // The limit of our own memory is not one for other programs.
   rlimit memory{};
   if (getrlimit(RLIMIT_DATA, &memory) == 0) {
@@ -49,19 +54,28 @@ ChildResult output_of(const std::vector<std::string>& command, double limit_s) {
   }
   ChildOptions options;
   options.environment = {{"DEBUGINFOD_URLS", ""}, {"LC_ALL", "C"}};
-  options.timeout_s = limit_s;
+  options.timeout_s = kPatience;
   options.grace_s = 0.5;
   options.takes_signals = false;
   ChildResult result = run_child(command, options);
-  if (result.timed_out) throw_not_possible(fmt::format("{}: no answer in {} s", command.front(), limit_s));
+  if (result.timed_out) throw_not_possible(fmt::format("{}: no answer in {} s", command.front(), kPatience));
   return result;
 }
 
-[[noreturn]] void fail(const std::string& program, const ChildResult& result, double limit_s) {
+/// Throws with the program's reason if it failed.
+void check(const std::string& program, const ChildResult& result) {
+  if (result.good()) return;
   std::string_view why = trimmed(result.err.empty() ? result.out : result.err);
   why = why.substr(0, why.find('\n'));  // a backtrace follows
   throw_not_possible(fmt::format("{}: {}", fs::path(program).filename().string(),
-                                 why.empty() ? describe_end(result, limit_s) : why.substr(0, kLongestFrame)));
+                                 why.empty() ? describe_end(result, kPatience) : why.substr(0, kLongestFrame)));
+}
+
+std::vector<LookThread> stacks_by_py_spy(const std::string& py_spy, std::int64_t pid, bool native) {
+  const ChildResult result =
+      output_of({py_spy, "dump", native ? "--native" : "--nonblocking", "--json", "--pid", std::to_string(pid)});
+  check(py_spy, result);
+  return parse_py_spy(result.out, native);
 }
 
 }  // namespace
@@ -73,13 +87,12 @@ std::string own_program_folder() {
 
 std::string trusted_program(const std::string& name, const std::string& own_folder) {
   const std::string own = own_folder + "/" + name;
-  if (!own_folder.empty() && is_safe(own_folder, true) && is_program(own) && is_safe(own, true)) return own;
+  if (!own_folder.empty() && is_safe(own_folder, true) && is_safe_program(own, true)) return own;
   const char* path = std::getenv("PATH");
   const std::string folders = std::string("/usr/local/bin:/usr/bin:/bin:") + (path != nullptr ? path : "");
   for (const std::string_view folder : split_text(folders, ':')) {
     const std::string program = fmt::format("{}/{}", folder, name);
-    if (folder.starts_with('/') && is_program(program) && is_safe(program, false) &&
-        is_safe(std::string(folder), false))
+    if (folder.starts_with('/') && is_safe_program(program, false) && is_safe(std::string(folder), false))
       return program;
   }
   return {};
@@ -92,7 +105,7 @@ std::string py_spy_for(const LookProcess& process, unsigned uid, const std::stri
   const fs::path first = process.command.substr(0, process.command.find(' '));
   for (const fs::path& python : {first, fs::read_symlink(fmt::format("/proc/{}/exe", process.pid), unknown)}) {
     const std::string neighbor = (python.parent_path() / "py-spy").string();
-    if (python.is_absolute() && is_program(neighbor) && is_safe(neighbor, true)) return neighbor;
+    if (python.is_absolute() && is_safe_program(neighbor, true)) return neighbor;
   }
   return {};
 }
@@ -135,7 +148,8 @@ std::vector<LookThread> parse_gdb(const std::string& text) {
     // #1  0x00007f in ncclAllReduce (sendbuff=...) at enqueue.cc:12
     if (threads.empty() || !line.starts_with('#')) continue;
     const std::size_t in = line.find(" in ");
-    std::string_view name = in != kNotFound ? line.substr(in + 4) : trimmed(line.substr(line.find(' ')));
+    std::string_view name =
+        in != kNotFound ? line.substr(in + 4) : trimmed(line.substr(std::min(line.find(' '), line.size())));
     name = name.substr(0, name.find(" ("));
     std::vector<std::string>& frames = threads.back().native;
     if (frames.size() < kMostFrames) frames.push_back(without_controls(name.substr(0, kLongestFrame)));
@@ -145,24 +159,14 @@ std::vector<LookThread> parse_gdb(const std::string& text) {
 }
 
 std::vector<LookThread> python_stacks(const std::string& py_spy, std::int64_t pid) {
-  constexpr double kLimit = 8;
-  const ChildResult result =
-      output_of({py_spy, "dump", "--nonblocking", "--json", "--pid", std::to_string(pid)}, kLimit);
-  if (!result.good()) fail(py_spy, result, kLimit);
-  return parse_py_spy(result.out, false);
+  return stacks_by_py_spy(py_spy, pid, false);
 }
 
 std::vector<LookThread> native_stacks(const std::string& py_spy, const std::string& gdb, std::int64_t pid) {
-  constexpr double kLimit = 8;
-  const std::string number = std::to_string(pid);
-  if (!py_spy.empty()) {
-    const ChildResult result = output_of({py_spy, "dump", "--native", "--json", "--pid", number}, kLimit);
-    if (!result.good()) fail(py_spy, result, kLimit);
-    return parse_py_spy(result.out, true);
-  }
+  if (!py_spy.empty()) return stacks_by_py_spy(py_spy, pid, true);
   const ChildResult result = output_of(
-      {gdb, "--batch", "-nx", "-ex", "set auto-load off", "-ex", "thread apply all bt 24", "-p", number}, kLimit);
-  if (!result.good()) fail(gdb, result, kLimit);
+      {gdb, "--batch", "-nx", "-ex", "set auto-load off", "-ex", "thread apply all bt 24", "-p", std::to_string(pid)});
+  check(gdb, result);
   return parse_gdb(result.out);
 }
 
@@ -189,7 +193,7 @@ std::vector<LookGpu> parse_nvidia_smi(const std::string& gpus, const std::string
     gpu.name = without_controls(fields[1]);
     gpu.bus_id = without_controls(fields[2]);
     for (const std::string_view field : fields) {
-      const bool none = field.find("N/A") != kNotFound || field.find("Not Supported") != kNotFound;
+      const bool none = has_any(field, {"N/A", "Not Supported", "Insufficient Permissions"});
       if (field.starts_with('[') && !none) gpu.problem = without_controls(trimmed(field, "[]"));
     }
     gpu.busy_percent = number_in(fields[3]);
@@ -208,17 +212,13 @@ std::vector<LookGpu> parse_nvidia_smi(const std::string& gpus, const std::string
 }
 
 std::vector<LookGpu> read_nvidia_smi(const std::string& nvidia_smi) {
-  constexpr double kLimit = 8;
-  const ChildResult gpus =
-      output_of({nvidia_smi,
-                 "--query-gpu=index,name,pci.bus_id,utilization.gpu,utilization.memory,power.draw,power.limit,"
-                 "ecc.errors.uncorrected.volatile.total,uuid",
-                 "--format=csv,noheader,nounits"},
-                kLimit);
-  if (!gpus.good() && parse_nvidia_smi(gpus.out, "").empty()) fail(nvidia_smi, gpus, kLimit);
-  const ChildResult processes =
-      output_of({nvidia_smi, "--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader,nounits"}, kLimit);
-  return parse_nvidia_smi(gpus.out, processes.out);
+  constexpr const char* kFormat = "--format=csv,noheader,nounits";
+  const ChildResult gpus = output_of({nvidia_smi,
+                                      "--query-gpu=index,name,pci.bus_id,utilization.gpu,utilization.memory,power.draw,"
+                                      "power.limit,ecc.errors.uncorrected.volatile.total,uuid",
+                                      kFormat});
+  if (parse_nvidia_smi(gpus.out, "").empty()) check(nvidia_smi, gpus);
+  return parse_nvidia_smi(gpus.out, output_of({nvidia_smi, "--query-compute-apps=gpu_uuid,pid", kFormat}).out);
 }
 
 }  // namespace busbar

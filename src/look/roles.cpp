@@ -2,6 +2,8 @@
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
+#include "common/machine/machine_facts.h"
 
 #include <fmt/format.h>
 
@@ -21,40 +23,30 @@ using Role = LookProcess::Role;
 constexpr std::size_t kMostHelpers = 64;  ///< of a rank
 
 /// Programs that start ranks. They wait, and are no ranks whatever their variables say.
-constexpr auto kLaunchers =
-    std::to_array<std::string_view>({"torchrun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun", "prte",
-                                     "prted", "orted", "hydra_pmi_proxy", "hydra_bstrap_proxy", "srun", "slurmstepd",
-                                     "horovodrun", "deepspeed", "accelerate", "raylet", "gcs_server"});
+constexpr std::string_view kLaunchers =
+    "torchrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted hydra_pmi_proxy hydra_bstrap_proxy srun "
+    "slurmstepd horovodrun deepspeed accelerate raylet gcs_server";
 constexpr auto kLauncherModules = std::to_array<std::string_view>(
     {"torch.distributed.run", "torch.distributed.launch", "torch/distributed/run.py", "torch/distributed/launch.py",
      "/torchrun ", "/accelerate launch", "accelerate.commands.launch", "/deepspeed ", "deepspeed.launcher",
      "/horovodrun ", "ray/dashboard", "ray/_private/", "ray::IDLE"});
 /// Programs around others.
-constexpr auto kWrappers =
-    std::to_array<std::string_view>({"sh",        "bash",    "dash",     "zsh",     "ksh",
-                                     "fish",      "csh",     "tcsh",     "sshd",    "ssh",
-                                     "su",        "sudo",    "env",      "timeout", "tini",
-                                     "dumb-init", "nsys",    "conda",    "time",    "script",
-                                     "screen",    "tmux",    "systemd",  "init",    "containerd-shim",
-                                     "login",     "watch",   "make",     "sleep",   "tee",
-                                     "cat",       "tail",    "less",     "vim",     "kubectl",
-                                     "unshare",   "nsenter", "catatonit"});
+constexpr std::string_view kWrappers =
+    "sh bash dash zsh ksh fish csh tcsh sshd ssh su sudo env timeout tini dumb-init nsys conda time script screen tmux "
+    "systemd init containerd-shim login watch make sleep tee cat tail less vim kubectl unshare nsenter catatonit";
 /// Parts of the commands of processes that ranks start.
 constexpr auto kHelpers = std::to_array<std::string_view>(
     {"multiprocessing.resource_tracker", "multiprocessing.forkserver", "compile_worker", "wandb-core", "wandb-service",
      "wandb/service", "tensorboard", "nvidia-smi", "py-spy", "torch._inductor"});
 
-bool is_one_of(const auto& names, std::string_view name) { return std::ranges::find(names, name) != names.end(); }
-bool has_one_of(const auto& parts, std::string_view text) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != kNotFound; });
-}
-
 bool is_launcher(const LookProcess& p) {
-  return is_one_of(kLaunchers, p.program) || has_one_of(kLauncherModules, p.command);
+  return contains(words_of(kLaunchers), p.program) || has_any(p.command, kLauncherModules);
 }
-bool is_wrapper(const LookProcess& p) { return is_one_of(kWrappers, p.program); }
+bool is_wrapper(const LookProcess& p) { return contains(words_of(kWrappers), p.program); }
+/// A look, or the command that looks; not a job that another command of ours launched.
 bool is_ours(const LookProcess& p) {
-  return p.program == "busbar" || p.program.find("busbar-look") != std::string::npos;  // a copy has more around it
+  const bool is_copy = p.program.find("busbar-look") != std::string::npos;  // it has more around its name
+  return is_copy || (p.program == "busbar" && p.command.find(" triage") != std::string::npos);
 }
 
 bool communicates(const LookProcess& p) {
@@ -65,39 +57,17 @@ bool communicates(const LookProcess& p) {
 /// Threads that only a process with a process group has.
 bool has_group_threads(const LookProcess& p) {
   return std::ranges::any_of(p.threads, [](const LookThread& t) {
-    return t.name.starts_with("pt_nccl") || t.name.starts_with("pt_gloo") || t.name.starts_with("gloo_tcp") ||
-           t.name.starts_with("NCCL ");
+    return begins_with_any(t.name, {"pt_nccl", "pt_gloo", "gloo_tcp", "NCCL "});
   });
 }
-
-/// The processes of a host as a tree.
-class Tree {
- public:
-  explicit Tree(const std::vector<SeenProcess>& all) {
-    for (const SeenProcess& p : all) parents_[p.look.pid] = p.look.parent;
-  }
-
-  /// Parent, grandparent, ...
-  std::vector<std::int64_t> above(std::int64_t pid) const {
-    std::vector<std::int64_t> pids;
-    for (auto found = parents_.find(pid); found != parents_.end() && pids.size() < parents_.size();
-         found = parents_.find(found->second)) {
-      pids.push_back(found->second);
-    }
-    return pids;
-  }
-
- private:
-  std::map<std::int64_t, std::int64_t> parents_;
-};
 
 class Roles {
  public:
   Roles(std::vector<SeenProcess> all, const ProcessFilter& filter, std::int64_t own)
-      : all_(std::move(all)), filter_(filter), tree_(all_) {
+      : all_(std::move(all)), filter_(filter) {
     for (SeenProcess& p : all_) at_[p.look.pid] = &p;
     own_.insert(own);
-    for (const std::int64_t pid : tree_.above(own)) {
+    for (const std::int64_t pid : above(own)) {
       if (const auto p = at_.find(pid); p != at_.end() && !communicates(p->second->look)) own_.insert(pid);
     }
   }
@@ -121,31 +91,39 @@ class Roles {
   }
 
  private:
+  /// Parent, grandparent, ...
+  std::vector<std::int64_t> above(std::int64_t pid) const {
+    std::vector<std::int64_t> pids;
+    for (auto p = at_.find(pid); p != at_.end() && pids.size() < at_.size(); p = at_.find(pids.back())) {
+      pids.push_back(p->second->look.parent);
+    }
+    return pids;
+  }
+
+  /// Whether `is` holds for a process or for one above it.
+  bool is_below(const SeenProcess& p, auto is) const {
+    return is(p) || std::ranges::any_of(above(p.look.pid), [&](std::int64_t pid) {
+             const auto found = at_.find(pid);
+             return found != at_.end() && is(*found->second);
+           });
+  }
+
   bool is_own(const SeenProcess& p) const {
-    if (own_.contains(p.look.pid) || is_ours(p.look)) return true;
-    const auto above = tree_.above(p.look.pid);
-    return std::ranges::any_of(above, [&](std::int64_t pid) {
-      const auto found = at_.find(pid);
-      return found != at_.end() && is_ours(found->second->look);
-    });
+    return own_.contains(p.look.pid) || is_below(p, [](const SeenProcess& one) { return is_ours(one.look); });
   }
 
   /// Whether the pattern fits its command, or that of a process above it: spawned ranks have other commands.
   bool is_named(const SeenProcess& p) const {
-    const auto above = tree_.above(p.look.pid);
-    return p.named || std::ranges::any_of(above, [&](std::int64_t pid) {
-             const auto found = at_.find(pid);
-             return found != at_.end() && found->second->named && !own_.contains(pid);
-           });
+    return is_below(p, [&](const SeenProcess& one) { return one.named && !own_.contains(one.look.pid); });
   }
 
   bool may_be_rank(const SeenProcess& p) const {
     const LookProcess& look = p.look;
     if (p.kernel_thread || look.state == 'Z' || is_launcher(look) || is_wrapper(look)) return false;
-    if (has_one_of(kHelpers, look.command) || is_own(p)) return false;
+    if (has_any(look.command, kHelpers) || is_own(p)) return false;
     if (!filter_.slurm_job.empty() && p.slurm_job != filter_.slurm_job) return false;
     if (!filter_.pattern.empty() && !is_named(p)) return false;
-    if (look.rank >= 0) return communicates(look) || p.has_size || p.named;
+    if (look.rank >= 0) return communicates(look) || look.nranks > 0 || p.named;
     if (communicates(look)) return !look.gpus.empty() || has_group_threads(look) || p.named;
     return p.named && contains(look.libraries, std::string("python"));
   }
@@ -166,21 +144,16 @@ class Roles {
     for (const SeenProcess& p : all_) {
       if (may_be_rank(p)) candidates[p.look.pid] = &p;
     }
-    std::set<std::int64_t> above_others;
     for (const auto& [pid, p] : candidates) {
-      for (const std::int64_t up : tree_.above(pid)) {
+      for (const std::int64_t up : above(pid)) {
         const auto found = candidates.find(up);
-        if (found != candidates.end() && only_launches(found->second->look, p->look)) above_others.insert(up);
+        if (found != candidates.end() && only_launches(found->second->look, p->look)) launching_.insert(up);
       }
     }
-    for (const std::int64_t pid : above_others) {
-      candidates.erase(pid);
-      launching_.insert(pid);
-    }
+    for (const std::int64_t pid : launching_) candidates.erase(pid);
     for (const auto& [pid, p] : candidates) {
-      const auto above = tree_.above(pid);
-      const bool inside = std::ranges::any_of(above, [&](std::int64_t up) { return candidates.contains(up); });
-      if (!inside) ranks_[pid] = p;
+      const auto is_candidate = [&](std::int64_t up) { return candidates.contains(up); };
+      if (std::ranges::none_of(above(pid), is_candidate)) ranks_[pid] = p;
     }
   }
 
@@ -194,7 +167,7 @@ class Roles {
     if (!rank.run_id.empty()) return "run " + rank.run_id;
     if (!rank.look.master.empty()) return "master " + rank.look.master;
     std::int64_t top = rank.look.pid;
-    for (const std::int64_t pid : tree_.above(rank.look.pid)) {
+    for (const std::int64_t pid : above(rank.look.pid)) {
       const auto p = at_.find(pid);
       if (p == at_.end()) break;
       if (is_launcher(p->second->look) || launching_.contains(pid)) top = pid;
@@ -204,7 +177,7 @@ class Roles {
 
   void find_launchers() {
     for (const auto& [pid, rank] : ranks_) {
-      for (const std::int64_t up : tree_.above(pid)) {
+      for (const std::int64_t up : above(pid)) {
         const auto p = at_.find(up);
         if (p == at_.end() || roles_.contains(up) || own_.contains(up)) continue;
         const bool spawns = communicates(p->second->look);  // multiprocessing's parent
@@ -219,12 +192,12 @@ class Roles {
     for (const SeenProcess& p : all_) {
       const std::int64_t pid = p.look.pid;
       if (roles_.contains(pid) || is_own(p)) continue;
-      for (const std::int64_t up : tree_.above(pid)) {
-        const auto above = roles_.find(up);
-        if (above == roles_.end() || above->second == Role::helper) continue;
+      for (const std::int64_t up : above(pid)) {
+        const auto found = roles_.find(up);
+        if (found == roles_.end() || found->second == Role::helper) continue;
         const LookProcess& owner = at_[up]->look;
-        if (above->second == Role::launcher && p.look.state != 'Z') break;
-        const bool forked = above->second != Role::launcher && is_fork_of(p.look, owner);
+        if (found->second == Role::launcher && p.look.state != 'Z') break;
+        const bool forked = found->second != Role::launcher && is_fork_of(p.look, owner);
         if (!forked && ++helpers[up] > kMostHelpers) break;
         give_role(pid, forked ? Role::worker : Role::helper, owner.job);
         break;
@@ -235,13 +208,12 @@ class Roles {
   /// A worker of a DataLoader has its rank's command, or Python's entry for spawned ones; a dead one only its name.
   static bool is_fork_of(const LookProcess& p, const LookProcess& owner) {
     if (p.state == 'Z') return p.program == owner.program || p.program.starts_with("pt_data_worker");
-    if (has_one_of(kHelpers, p.command)) return false;
+    if (has_any(p.command, kHelpers)) return false;
     return p.command == owner.command || p.command.find("multiprocessing.spawn") != std::string::npos;
   }
 
   std::vector<SeenProcess> all_;
   const ProcessFilter& filter_;
-  Tree tree_;
   std::map<std::int64_t, SeenProcess*> at_;
   std::map<std::int64_t, const SeenProcess*> ranks_;
   std::set<std::int64_t> launching_;  ///< have a variable of a rank, but launch the ranks
@@ -254,6 +226,12 @@ class Roles {
 std::vector<SeenProcess> job_processes(std::vector<SeenProcess> all, const ProcessFilter& filter,
                                        std::int64_t own_pid) {
   return Roles(std::move(all), filter, own_pid).result();
+}
+
+bool asks_ras(const std::vector<SeenProcess>& job) {
+  return std::ranges::any_of(job, [](const SeenProcess& p) {
+    return p.look.role == Role::rank && (p.look.rank <= 0 || p.look.rank == p.look.nranks - 1);
+  });
 }
 
 }  // namespace busbar

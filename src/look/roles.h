@@ -16,4 +16,7 @@ namespace busbar {
 /// own command below it is a worker, because workers of a DataLoader are forks and inherit everything.
 std::vector<SeenProcess> job_processes(std::vector<SeenProcess> all, const ProcessFilter& filter, std::int64_t own_pid);
 
+/// Whether NCCL's RAS service is asked on this host: it answers for all of the job, so only two need to ask.
+bool asks_ras(const std::vector<SeenProcess>& job);
+
 }  // namespace busbar

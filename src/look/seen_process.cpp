@@ -2,6 +2,7 @@
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/tcp_table.h"
@@ -12,7 +13,9 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace busbar {
@@ -66,22 +69,19 @@ constexpr auto kRankNames = std::to_array<RankNames>({
 });
 
 /// Variables that are reported. Everything else in an environment stays there: a site may keep anything in it.
-constexpr std::array<std::string_view, 10> kPrefixes{"TORCHELASTIC_", "TORCH_NCCL_", "TORCH_FR_", "NCCL_",
-                                                     "OMPI_COMM_",    "HOROVOD_",    "UCX_",      "GLOO_",
-                                                     "JAX_",          "TORCH_DIST"};
+constexpr std::string_view kPrefixes =
+    "TORCHELASTIC_ TORCH_NCCL_ TORCH_FR_ TORCH_DIST NCCL_ OMPI_COMM_ HOROVOD_ UCX_ GLOO_ JAX_";
 constexpr std::string_view kListed =
     "RANK LOCAL_RANK GROUP_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_WORLD_SIZE MASTER_ADDR MASTER_PORT "
     "PMI_RANK "
     "PMI_SIZE PMIX_RANK PMIX_NAMESPACE MPI_LOCALRANKID MPI_LOCALNRANKS SLURM_JOB_ID SLURM_STEP_ID SLURM_PROCID "
-    "SLURM_LOCALID "
-    "SLURM_NTASKS SLURM_NODEID SLURM_JOB_NUM_NODES SLURM_STEP_NUM_NODES CUDA_VISIBLE_DEVICES CUDA_LAUNCH_BLOCKING "
-    "CUDA_DEVICE_MAX_CONNECTIONS FI_PROVIDER OMP_NUM_THREADS JOB_COMPLETION_INDEX PYTHON_DISABLE_REMOTE_DEBUG";
+    "SLURM_LOCALID SLURM_NTASKS SLURM_NODEID SLURM_JOB_NUM_NODES SLURM_STEP_NUM_NODES CUDA_VISIBLE_DEVICES "
+    "CUDA_LAUNCH_BLOCKING CUDA_DEVICE_MAX_CONNECTIONS FI_PROVIDER OMP_NUM_THREADS JOB_COMPLETION_INDEX "
+    "PYTHON_DISABLE_REMOTE_DEBUG";
 
 bool is_listed(std::string_view name) {
-  static const std::vector<std::string_view> kNames = words_of(kListed);
-  return (contains(kNames, name) ||
-          std::ranges::any_of(kPrefixes, [&](std::string_view begin) { return name.starts_with(begin); })) &&
-         !names_secret(name);
+  static const std::vector<std::string_view> names = words_of(kListed), prefixes = words_of(kPrefixes);
+  return (contains(names, name) || begins_with_any(name, prefixes)) && !names_secret(name);
 }
 
 std::string_view value_of(const Variables& variables, std::string_view name) {
@@ -90,14 +90,15 @@ std::string_view value_of(const Variables& variables, std::string_view name) {
 }
 
 void read_rank(const Variables& variables, SeenProcess& p) {
+  // A batch script has SLURM_PROCID=0 and starts the steps with the ranks.
+  const bool in_batch = value_of(variables, "SLURM_STEP_ID").empty();
   for (const auto& [rank, size, local] : kRankNames) {
     const auto number = number_of<int>(value_of(variables, rank));
-    if (!number || *number < 0) continue;
+    if (!number || *number < 0 || (rank == "SLURM_PROCID" && in_batch)) continue;
     p.look.rank = *number;
     p.look.rank_source = rank;
     p.look.nranks = number_of<int>(value_of(variables, size)).value_or(-1);
     p.look.local_rank = number_of<int>(value_of(variables, local)).value_or(-1);
-    p.has_size = p.look.nranks > 0;
     return;
   }
 }
@@ -105,17 +106,13 @@ void read_rank(const Variables& variables, SeenProcess& p) {
 /// Where PyTorch puts the dumps of its Flight Recorder (triage_facts: the default moved after 2.6), and the prefix of
 /// the pipe that requests one.
 void read_recorder(const Variables& variables, SeenProcess& p) {
-  const std::string_view cache = value_of(variables, "XDG_CACHE_HOME"), home = value_of(variables, "HOME");
   for (const char* name : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}) {
     if (const auto set = value_of(variables, name); !set.empty()) p.dump_prefixes.emplace_back(set);
   }
   if (p.dump_prefixes.empty()) {
-    if (!cache.empty()) {
-      p.dump_prefixes.push_back(fmt::format("{}/torch/comm_lib_trace_rank_", cache));
-    } else if (!home.empty()) {
-      p.dump_prefixes.push_back(fmt::format("{}/.cache/torch/comm_lib_trace_rank_", home));
-    }
-    p.dump_prefixes.emplace_back("/tmp/nccl_trace_rank_");
+    std::string cache(value_of(variables, "XDG_CACHE_HOME"));
+    if (cache.empty()) cache = fmt::format("{}/.cache", value_of(variables, "HOME"));
+    p.dump_prefixes = {cache + "/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_"};
   }
   p.dump_pipe = value_of(variables, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
   if (p.dump_pipe.empty()) p.dump_pipe = value_of(variables, "TORCH_FR_DEBUG_INFO_PIPE_FILE");
@@ -146,29 +143,29 @@ void read_variables(const std::string& text, SeenProcess& p) {
   }
 }
 
+/// "ray::Worker rank 3": a number right after the word; -1: none.
+int rank_in_title(std::string_view title) {
+  const std::string lower = lower_case(title);
+  for (std::size_t at = lower.find("rank"); at != std::string::npos; at = lower.find("rank", at + 1)) {
+    const bool begins = at == 0 || (!std::isalnum(static_cast<unsigned char>(lower[at - 1])) && lower[at - 1] != '_');
+    const std::size_t digits = std::min(lower.find_first_not_of(" :=_-", at + 4), lower.size());
+    const auto number = leading_number<int>(std::string_view(lower).substr(digits));
+    if (begins && digits <= at + 6 && number) return *number;
+  }
+  return -1;
+}
+
 void read_command(const std::string& text, const ProcessFilter& filter, SeenProcess& p) {
   std::vector<std::string_view> words = split_text(text, '\0');
   // A title has no ends of words, or only those of the arguments that it covers.
   std::erase_if(words, [](std::string_view word) { return word.empty(); });
-  const bool titled = words.size() == 1 && words[0].find(' ') != kNotFound;
   p.look.command = masked_command(words);
   if (p.look.command.size() > kLongestCommand) p.look.command = p.look.command.substr(0, kLongestCommand) + "...";
   const std::string plain = joined_words({words.begin(), words.end()});
   p.named = !filter.pattern.empty() && plain.find(filter.pattern) != std::string::npos;
-  if (titled) {
-    // "ray::Worker rank 3": a number right after the word.
-    const std::string lower = lower_case(words[0]);
-    for (std::size_t at = lower.find("rank"); at != std::string::npos; at = lower.find("rank", at + 1)) {
-      const bool begins = at == 0 || (!std::isalnum(static_cast<unsigned char>(lower[at - 1])) && lower[at - 1] != '_');
-      const std::size_t digits = lower.find_first_not_of(" :=_-", at + 4);
-      const auto number = begins && digits != std::string::npos && digits <= at + 6
-                              ? leading_number<int>(std::string_view(lower).substr(digits))
-                              : std::nullopt;
-      if (!number || p.look.rank >= 0) continue;
-      p.look.rank = *number;
-      p.look.rank_source = "title";
-    }
-  }
+  const bool titled = words.size() == 1 && words[0].find(' ') != kNotFound;
+  if (titled) p.look.rank = rank_in_title(words[0]);
+  if (p.look.rank >= 0) p.look.rank_source = "title";
 }
 
 /// "/slurm/uid_0/job_4242/step_0", "/system.slice/slurmstepd.scope/job_4242/...".
@@ -181,27 +178,23 @@ std::string slurm_job_of(std::string_view cgroup) {
 
 void read_mappings(const Probe& probe, const std::string& folder, SeenProcess& p) {
   LookProcess& look = p.look;
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kNames{{{"/libnccl.so", "nccl"},
-                                                                                 {"/librccl.so", "rccl"},
-                                                                                 {"/libmpi.so", "mpi"},
-                                                                                 {"/libmpich.so", "mpi"},
-                                                                                 {"/libtorch", "torch"},
-                                                                                 {"/libjax", "jax"},
-                                                                                 {"/xla_extension", "jax"},
-                                                                                 {"/libcuda.so", "cuda"},
-                                                                                 {"/libpython", "python"}}};
-  const std::string maps = probe.read(folder + "/maps").value_or("");
+  constexpr auto kNames = std::to_array<std::pair<std::string_view, std::string_view>>({{"/libnccl.so", "nccl"},
+                                                                                        {"/librccl.so", "rccl"},
+                                                                                        {"/libmpi", "mpi"},
+                                                                                        {"/libtorch", "torch"},
+                                                                                        {"/libjax", "jax"},
+                                                                                        {"/xla_extension", "jax"},
+                                                                                        {"/libcuda.so", "cuda"},
+                                                                                        {"/libpython", "python"}});
+  const std::string maps = long_text(probe, folder + "/maps");  // pinned and shared memory has thousands of lines
   for (const auto& [part, name] : kNames) {
-    if (maps.find(part) != std::string::npos && !contains(look.libraries, std::string(name)))
-      look.libraries.emplace_back(name);
+    if (maps.find(part) != std::string::npos) add_once(look.libraries, std::string(name));
   }
   for (std::size_t at = maps.find("/busbar."); at != std::string::npos; at = maps.find("/busbar.", at + 1)) {
     const std::size_t begin = maps.rfind(' ', at) + 1;
-    const std::string path = maps.substr(begin, maps.find('\n', at) - begin);
-    if (!contains(p.records, path)) p.records.push_back(path);
+    add_once(p.records, maps.substr(begin, maps.find('\n', at) - begin));
   }
-  if (look.program.starts_with("python") && !contains(look.libraries, std::string("python")))
-    look.libraries.emplace_back("python");
+  if (look.program.starts_with("python")) add_once(look.libraries, "python");
   if (contains(look.libraries, std::string("nccl"))) {
     look.nccl_version = probe.recorded ? 0 : mapped_nccl_version(look.pid).value_or(-1);
   }
@@ -241,6 +234,8 @@ void read_limits(const Probe& probe, const std::string& folder, LookProcess& loo
 
 void read_threads(const Probe& probe, const std::string& folder, LookProcess& look) {
   std::vector<std::string> tids = probe.list(folder + "/task");
+  const std::string main = std::to_string(look.pid);
+  std::ranges::partition(tids, [&](const std::string& tid) { return tid == main; });
   if (tids.size() > kMostThreads) tids.resize(kMostThreads);
   for (const std::string& tid : tids) {
     const std::string at = folder + "/task/" + tid;
@@ -268,14 +263,18 @@ std::string user_name(const Probe& probe, unsigned uid) {
 /// What every process has: read without touching its memory.
 bool read_brief(const Probe& probe, const std::string& folder, SeenProcess& p) {
   LookProcess& look = p.look;
+  std::string name;
   const std::string text = probe.read(folder + "/stat").value_or("");
-  const auto fields = stat_fields(text, look.program);
+  const auto fields = stat_fields(text, name);
   if (fields.size() < 22) return false;
+  if (look.program.empty()) look.program = std::move(name);
   look.state_before = look.state = fields[0].front();
   look.parent = whole(fields[1]);
+  constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD; in a container pid 2 may be anything
+  p.kernel_thread = (number_of<std::uint64_t>(fields[6]).value_or(0) & kKernelThread) != 0;
   look.cpu_s = ticks_s(fields[11]) + ticks_s(fields[12]);
   look.nthreads = static_cast<int>(whole(fields[17]));
-  look.start_s = ticks_s(fields[19]);
+  p.since_boot_s = ticks_s(fields[19]);
   const std::string status = probe.read(folder + "/status").value_or("");
   look.tracer_before = look.tracer = std::max<std::int64_t>(0, field_number(status, "TracerPid"));
   p.uid = static_cast<unsigned>(std::max<std::int64_t>(0, field_number(status, "Uid")));
@@ -283,19 +282,31 @@ bool read_brief(const Probe& probe, const std::string& folder, SeenProcess& p) {
   look.inner_pid = inner.empty() ? look.pid : whole(inner.back());
   look.rss_bytes = static_cast<std::int64_t>(kilobytes_of(status, "VmRSS").value_or(0));
   look.wchan = wchan_of(probe, folder);
-  constexpr std::int64_t kThreadd = 2;
-  p.kernel_thread = look.pid == kThreadd || look.parent == kThreadd;
   return true;
 }
 
-void read_vitals(const Probe& probe, const std::string& folder, LookProcess& look) {
+/// What can move, besides what is brief.
+void read_vitals(const Probe& probe, const std::string& folder, SeenProcess& p) {
+  LookProcess& look = p.look;
   const std::string io = probe.read(folder + "/io").value_or("");
   look.bytes_read = field_number(io, "rchar");
   look.bytes_written = field_number(io, "wchar");
+  read_files(probe, folder, p);
   read_threads(probe, folder, look);
 }
 
 }  // namespace
+
+std::string long_text(const Probe& probe, const std::string& path) {
+  if (probe.recorded) return probe.read(path).value_or("");
+  constexpr std::size_t kMost = 16 << 20;
+  std::ifstream file(probe.root + path);
+  std::string text, piece(1 << 16, '\0');
+  while (text.size() < kMost && file.read(piece.data(), std::ssize(piece)).gcount() > 0) {
+    text.append(piece, 0, static_cast<std::size_t>(file.gcount()));
+  }
+  return text;
+}
 
 std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind) {
   const std::string text = probe.link_text(fmt::format("{}/ns/{}", folder, kind)).value_or("");
@@ -318,7 +329,7 @@ SeenProcess read_process(const Probe& probe, std::int64_t pid, const ProcessFilt
   p.look.pid = pid;
   if (!read_brief(probe, folder, p)) return {};
   if (p.kernel_thread) return p;
-  if (const auto exe = probe.link_name(folder + "/exe")) p.look.program = *exe;
+  if (const auto exe = probe.link_name(folder + "/exe")) p.look.program = exe->substr(0, exe->find(" (deleted)"));
   read_command(probe.read(folder + "/cmdline").value_or(""), filter, p);
   const auto variables = probe.read(folder + "/environ");
   if (variables) {
@@ -334,18 +345,28 @@ SeenProcess read_process(const Probe& probe, std::int64_t pid, const ProcessFilt
   p.look.pid_namespace = namespace_of(probe, folder, "pid");
   p.look.net_namespace = namespace_of(probe, folder, "net");
   read_mappings(probe, folder, p);
-  read_files(probe, folder, p);
   read_limits(probe, folder, p.look);
-  read_vitals(probe, folder, p.look);
+  read_vitals(probe, folder, p);
   return p;
 }
 
-namespace {
-
-double growth(double earlier, double later) { return earlier < 0 || later < 0 ? -1 : std::max(0.0, later - earlier); }
-std::int64_t growth(std::int64_t earlier, std::int64_t later) {
-  return earlier < 0 || later < 0 ? -1 : std::max<std::int64_t>(0, later - earlier);
+SeenProcess read_again(const Probe& probe, const SeenProcess& seen) {
+  const std::string folder = fmt::format("/proc/{}", seen.look.pid);
+  SeenProcess now = seen;
+  if (!read_brief(probe, folder, now) || now.since_boot_s != seen.since_boot_s) {
+    now = seen;
+    now.look.state = 'X';
+    return now;
+  }
+  now.files.clear();
+  now.look.threads.clear();
+  read_vitals(probe, folder, now);
+  if (now.look.tracer > 0)
+    now.look.tracer_program = probe.read(fmt::format("/proc/{}/comm", now.look.tracer)).value_or("");
+  return now;
 }
+
+namespace {
 
 /// The main thread, then those that say something, no more than are shown.
 void keep_threads(LookProcess& look) {
@@ -364,18 +385,14 @@ void keep_threads(LookProcess& look) {
 LookProcess process_growth(const LookProcess& earlier, LookProcess later) {
   later.state_before = earlier.state_before;
   later.tracer_before = earlier.tracer_before;
-  later.cpu_s = growth(earlier.cpu_s, later.cpu_s);
-  later.bytes_read = growth(earlier.bytes_read, later.bytes_read);
-  later.bytes_written = growth(earlier.bytes_written, later.bytes_written);
+  grow(earlier, later, &LookProcess::cpu_s, &LookProcess::bytes_read, &LookProcess::bytes_written);
   later.rss_growth = later.rss_bytes - earlier.rss_bytes;
   std::map<std::int64_t, const LookThread*> before;
   for (const LookThread& thread : earlier.threads) before[thread.tid] = &thread;
   for (LookThread& thread : later.threads) {
     const auto found = before.find(thread.tid);
-    const bool is_new = found == before.end();  // it was born between the looks
-    thread.cpu_s = is_new ? thread.cpu_s : growth(found->second->cpu_s, thread.cpu_s);
-    thread.slept = is_new ? thread.slept : growth(found->second->slept, thread.slept);
-    if (is_new) continue;
+    if (found == before.end()) continue;  // it was born between the looks
+    grow(*found->second, thread, &LookThread::cpu_s, &LookThread::slept);
     if (found->second->python != thread.python) thread.python_before = found->second->python;
   }
   keep_threads(later);
@@ -385,10 +402,10 @@ LookProcess process_growth(const LookProcess& earlier, LookProcess later) {
 std::vector<LookSocket> attention_sockets(const std::vector<SeenFile>& files, std::string_view earlier,
                                           std::string_view later) {
   constexpr std::string_view kSocket = "socket:[";
-  std::vector<std::uint64_t> inodes;
+  std::set<std::uint64_t> inodes;
   for (const SeenFile& file : files) {
     if (!file.target.starts_with(kSocket)) continue;
-    inodes.push_back(leading_number<std::uint64_t>(std::string_view(file.target).substr(kSocket.size())).value_or(0));
+    inodes.insert(leading_number<std::uint64_t>(std::string_view(file.target).substr(kSocket.size())).value_or(0));
   }
   std::map<std::uint64_t, TcpSocket> before;
   for (TcpSocket& one : parse_tcp_table(earlier)) before.emplace(one.inode, std::move(one));
@@ -396,7 +413,7 @@ std::vector<LookSocket> attention_sockets(const std::vector<SeenFile>& files, st
   for (const TcpSocket& one : parse_tcp_table(later)) {
     const bool listens = one.state == TcpState::listen;
     const bool waits = one.state != TcpState::established || one.unsent > 0 || one.unread > 0;
-    if (listens || !waits || !contains(inodes, one.inode)) continue;
+    if (listens || !waits || !inodes.contains(one.inode)) continue;
     const auto found = before.find(one.inode);
     const bool same = found != before.end() && found->second.state == one.state && found->second.unsent == one.unsent &&
                       found->second.unread == one.unread;

@@ -19,10 +19,10 @@ struct SeenFile {
 /// A process in one look: what can move is a total since its start. With what is needed only until it is reported.
 struct SeenProcess {
   LookProcess look;
+  double since_boot_s = 0;  ///< when it began
   unsigned uid = 0;
   bool kernel_thread = false;
   bool named = false;                      ///< the user's pattern fits its command
-  bool has_size = false;                   ///< a variable says how many ranks there are
   bool environ_hidden = false;             ///< its variables may not be read
   std::string folder;                      ///< its working directory
   std::string slurm_job;                   ///< of its variables or its control group
@@ -36,7 +36,7 @@ struct SeenProcess {
 
 void visit_fields(auto&& visit, SeenFile& f) { BUSBAR_ALL_FIELDS(visit, f, fd, target, writes); }
 void visit_fields(auto&& visit, SeenProcess& p) {
-  BUSBAR_ALL_FIELDS(visit, p, look, uid, kernel_thread, named, has_size, environ_hidden, folder, slurm_job, run_id,
+  BUSBAR_ALL_FIELDS(visit, p, look, since_boot_s, uid, kernel_thread, named, environ_hidden, folder, slurm_job, run_id,
                     ras_address, dump_prefixes, records, dump_pipe, files);
 }
 
@@ -45,15 +45,29 @@ struct ProcessFilter {
   std::string pattern;    ///< part of a command; empty: any
   std::string slurm_job;  ///< "4242"; empty: any
 };
+void visit_fields(auto&& visit, ProcessFilter& f) { BUSBAR_ALL_FIELDS(visit, f, pattern, slurm_job); }
 
-/// The process `pid` of this machine; `pid` 0 if there is none. If it can belong to a job, all of it.
+/// The process `pid` of this machine; without a program if there is none. If it can belong to a job, all of it.
 SeenProcess read_process(const Probe& probe, std::int64_t pid, const ProcessFilter& filter);
+
+/// The same process later: what can move is read again, without its memory's lock. State X: it has ended.
+SeenProcess read_again(const Probe& probe, const SeenProcess& seen);
+
+/// A file of /proc that may be longer than what a probe reads; empty: not readable.
+std::string long_text(const Probe& probe, const std::string& path);
 
 /// The inode of a process's namespace, such as "pid" or "net"; 0 if not readable. `folder`: "/proc/PID".
 std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind);
 
 /// The pids in /proc.
 std::vector<std::int64_t> process_ids(const Probe& probe);
+
+/// Totals of `later` as growth since `earlier`; -1 if either could not be read.
+template <class Record, class... Number>
+void grow(const Record& earlier, Record& later, Number Record::*... totals) {
+  const auto grown = [](auto before, auto now) { return before < 0 || now < 0 ? -1 : now > before ? now - before : 0; };
+  ((later.*totals = grown(earlier.*totals, later.*totals)), ...);
+}
 
 /// The stack, threads and counts of `later` as growth since `earlier`, which is the same process.
 LookProcess process_growth(const LookProcess& earlier, LookProcess later);

@@ -2,8 +2,11 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
+#include "common/machine/error_counters.h"
 #include "common/machine/machine_facts.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/ras.h"
 #include "look/apart.h"
 #include "look/host_facts.h"
@@ -19,10 +22,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
-#include <cmath>
 #include <ctime>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -37,18 +39,20 @@ using Stacks = std::map<std::int64_t, std::vector<LookThread>>;
 // This process stays below 64 MiB.
 constexpr std::size_t kMostLogBytes = 4 << 20;   ///< of one log
 constexpr std::size_t kMostDumpBytes = 3 << 20;  ///< of one dump
-constexpr std::size_t kDumpsTogether = 8 << 20;  ///< as text
+constexpr std::size_t kDumpsTogether = 5 << 20;  ///< as text
 constexpr std::size_t kMostStacks = 128;
 
 constexpr std::string_view kAllowStacks =
     "`pip install py-spy` into the job's environment, or as root into /usr/local/bin; to read another process needs "
-    "its "
-    "user, or CAP_SYS_PTRACE in containers and with kernel.yama.ptrace_scope=1";
+    "its user, or CAP_SYS_PTRACE in containers and with kernel.yama.ptrace_scope=1";
 constexpr std::string_view kAllowDumps =
     "start the job with TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_";
 constexpr std::string_view kAllowLogs = "run as the job's user, or as root";
 
 double now_s() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double seconds_to(Clock::time_point end) { return std::chrono::duration<double>(end - Clock::now()).count(); }
+
+bool is_python(const LookProcess& p) { return contains(p.libraries, std::string("python")); }
 
 class Look {
  public:
@@ -57,15 +61,12 @@ class Look {
   HostLook take() {
     describe_host();
     find_processes();
-    const Clock::time_point first = Clock::now();
-    sample(before_);
-    const std::chrono::duration<double, std::milli> wait =
-        first + std::chrono::duration<double>(options_.apart_s) - Clock::now();
-    if (wait.count() > 0) poll(nullptr, 0, static_cast<int>(wait.count()));
-    sample(after_);
+    const Clock::time_point second = Clock::now() + in_s(options_.apart_s);
+    sample(before_, earlier_);
+    poll(nullptr, 0, std::max(0, static_cast<int>(seconds_to(second) * 1e3)));
+    sample(after_, look_);
     if (options_.flight_recorder) request_dumps();
     if (options_.native_stacks) read_native_stacks();
-    look_.look_s = std::chrono::duration<double>(Clock::now() - first).count();
     see_again();  // after everything that could have disturbed them
     report_growth();
     report_blocked();
@@ -76,17 +77,16 @@ class Look {
   }
 
  private:
-  /// What is sampled in both looks, besides the processes.
+  /// What is sampled in both looks, besides the processes and what is the host's.
   struct Sample {
-    std::vector<LookPort> ports;
-    std::vector<LookCounter> counters;
-    std::vector<LookGroup> groups;
-    std::vector<LookGpu> gpus;
     std::map<std::uint64_t, std::string> tcp;  ///< the tables of each network namespace
     Stacks stacks;
     std::vector<OpenLog> logs;
-    std::string ras;
   };
+
+  static Clock::duration in_s(double seconds) {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
 
   /// Remembers the worst that a collector met.
   void note(const std::string& name, Came outcome, const std::string& why = {}, std::string_view allow = {}) {
@@ -103,8 +103,9 @@ class Look {
   template <class Work>
   auto gather(const std::string& name, std::size_t items, ApartLimits limits, std::string_view allow,
               const Work& work) {
-    const double left_s = std::chrono::duration<double>(deadline_ - Clock::now()).count();
-    limits.all_s = std::clamp(left_s, 0.05, limits.all_s);
+    constexpr double kLeast = 0.5;
+    limits.all_s = std::min(limits.all_s, seconds_to(deadline_));
+    limits.each_s = std::min(limits.each_s, std::max(kLeast, limits.all_s));
     auto results = records_apart(items, limits, work);
     for (const auto& [value, why, timed_out] : results) {
       note(name, value ? Came::ok : timed_out ? Came::timed_out : Came::unreadable, why, allow);
@@ -119,9 +120,8 @@ class Look {
   }
 
   void describe_host() {
-    char name[HOST_NAME_MAX + 1] = {};
-    gethostname(name, sizeof name - 1);
-    look_.host = std::string_view(name).substr(0, std::string_view(name).find('.', 1));
+    const std::string name = full_host_name();
+    look_.host = name.substr(0, name.find('.', 1));
     utsname system{};
     if (uname(&system) == 0) look_.kernel = fmt::format("{} {}", system.release, system.machine);
     look_.boot_id = probe_.read("/proc/sys/kernel/random/boot_id").value_or("");
@@ -133,48 +133,46 @@ class Look {
         look_.time_s - static_cast<double>(since_boot.tv_sec) - static_cast<double>(since_boot.tv_nsec) / 1e9;
   }
 
-  std::vector<SeenProcess> see(const std::vector<std::int64_t>& pids) {
-    // In pieces: a process for each of a thousand would take longer than their reading.
+  /// Reads each of these processes, in pieces, because a child for each of a thousand would take longer than their
+  /// reading; those of a piece that did not answer once more, each alone. Null: it does not answer even so.
+  template <class Read>
+  std::vector<std::optional<SeenProcess>> read_all(const std::vector<std::int64_t>& pids, const Read& read) {
     constexpr std::size_t kPiece = 16;
-    std::vector<SeenProcess> seen;
-    std::vector<std::int64_t> single;
-    const auto keep = [&](std::vector<SeenProcess> some) {
-      for (SeenProcess& p : some) {
-        p.look.start_s += look_.boot_s;
-        if (!p.look.program.empty()) seen.push_back(std::move(p));
-      }
-    };
-    const auto read = [&](std::size_t from, std::size_t n, const std::vector<std::int64_t>& of) {
-      std::vector<SeenProcess> some;
-      for (std::size_t i = from; i < std::min(from + n, of.size()); ++i) {
-        some.push_back(read_process(probe_, of[i], options_.filter));
-      }
-      return some;
-    };
-    const auto pieces = records_apart((pids.size() + kPiece - 1) / kPiece, {4, 20},
-                                      [&](std::size_t i) { return read(i * kPiece, kPiece, pids); });
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      const auto end = std::min((i + 1) * kPiece, pids.size());
-      if (pieces[i].value)
-        keep(*pieces[i].value);
-      else
-        single.insert(single.end(), pids.begin() + static_cast<std::ptrdiff_t>(i * kPiece),
-                      pids.begin() + static_cast<std::ptrdiff_t>(end));
+    std::vector<std::optional<SeenProcess>> all(pids.size());
+    const auto pieces = records_apart(
+        (pids.size() + kPiece - 1) / kPiece, {4, std::min(20.0, options_.limit_s / 3)}, [&](std::size_t piece) {
+          std::vector<SeenProcess> some;
+          for (std::size_t i = piece * kPiece; i < std::min((piece + 1) * kPiece, pids.size()); ++i) {
+            some.push_back(read(i));
+          }
+          return some;
+        });
+    std::vector<std::size_t> silent;
+    for (std::size_t i = 0; i < pids.size(); ++i) {
+      const auto& piece = pieces[i / kPiece].value;
+      if (piece) all[i] = (*piece)[i % kPiece];
+      if (!piece) silent.push_back(i);
     }
-    // One of a piece did not answer.
-    const auto ones = records_apart(single.size(), {2, 15}, [&](std::size_t i) { return read(i, 1, single); });
-    note("processes", Came::ok);
-    for (std::size_t i = 0; i < ones.size(); ++i) {
-      if (ones[i].value)
-        keep(*ones[i].value);
-      else
-        note("processes", Came::timed_out, fmt::format("/proc/{} does not answer", single[i]));
+    const auto alone = records_apart(silent.size(), {2, std::min(15.0, options_.limit_s / 4)},
+                                     [&](std::size_t i) { return read(silent[i]); });
+    note(kProcesses, Came::ok);
+    for (std::size_t i = 0; i < silent.size(); ++i) {
+      all[silent[i]] = alone[i].value;
+      if (!alone[i].value) note(kProcesses, Came::timed_out, fmt::format("/proc/{} does not answer", pids[silent[i]]));
     }
-    return seen;
+    return all;
   }
 
   void find_processes() {
-    std::vector<SeenProcess> all = see(process_ids(probe_));
+    const Clock::time_point begin = Clock::now();
+    const std::vector<std::int64_t> pids = process_ids(probe_);
+    std::vector<SeenProcess> all;
+    for (auto& p : read_all(pids, [&](std::size_t i) { return read_process(probe_, pids[i], options_.filter); })) {
+      if (!p || p->look.program.empty()) continue;
+      p->look.start_s = look_.boot_s + p->since_boot_s;
+      all.push_back(std::move(*p));
+    }
+    seen_ = begin + (Clock::now() - begin) / 2;
     std::set<std::string> users;
     std::size_t hidden = 0;
     for (const SeenProcess& p : all) {
@@ -198,6 +196,7 @@ class Look {
 
   std::vector<LookBlocked> blocked_of(const std::vector<LookProcess>& processes) {
     std::vector<LookBlocked> blocked;
+    if (seconds_to(deadline_) <= 0) return blocked;  // else one that was not asked again would count
     const auto results = gather("file systems", processes.size(), {2, 6}, {}, [&](std::size_t i) {
       const SeenProcess now = read_process(probe_, processes[i].pid, options_.filter);
       return waits_for_files(now.look) ? blocked_process(probe_, now.look, served_) : LookBlocked();
@@ -210,19 +209,19 @@ class Look {
     return blocked;
   }
 
-  void sample(Sample& s) {
+  void sample(Sample& s, HostLook& host) {
     constexpr double kLimit = 5;
-    s.ports = value_of("ports", kLimit, [&] { return read_ports(probe_); });
-    s.counters = value_of("counters", kLimit, [&] { return read_host_counters(probe_); });
-    s.groups = value_of("control groups", kLimit, [&] { return read_groups(probe_, pids_of_job()); });
+    host.ports = value_of("ports", kLimit, [&] { return read_ports(probe_); });
+    host.counters = value_of("counters", kLimit, [&] { return read_host_counters(probe_); });
+    host.groups = value_of("control groups", kLimit, [&] { return read_groups(probe_, pids_of_job()); });
     for (const SeenProcess& p : job_) {
       if (p.look.net_namespace == 0 || s.tcp.contains(p.look.net_namespace)) continue;
       s.tcp[p.look.net_namespace] = value_of("sockets", 3, [&] {
         const std::string folder = fmt::format("/proc/{}/net/", p.look.pid);
-        return probe_.read(folder + "tcp").value_or("") + "\n" + probe_.read(folder + "tcp6").value_or("");
+        return long_text(probe_, folder + "tcp") + "\n" + long_text(probe_, folder + "tcp6");
       });
     }
-    sample_gpus(s);
+    sample_gpus(host.gpus);
     sample_stacks(s);
     const double now = now_s();
     const std::vector<OpenLog> logs = open_logs(job_, blocked_mounts_);
@@ -230,21 +229,27 @@ class Look {
          gather("logs", logs.size(), {1, 5}, kAllowLogs, [&](std::size_t i) { return with_size(logs[i], now); })) {
       if (result.value) s.logs.push_back(std::move(*result.value));
     }
-    sample_ras(s);
+    sample_ras(host.ras);
+  }
+
+  std::vector<const SeenProcess*> ranks() const {
+    std::vector<const SeenProcess*> found;
+    for (const SeenProcess& p : job_) {
+      if (p.look.role == Role::rank) found.push_back(&p);
+    }
+    return found;
   }
 
   std::vector<std::int64_t> pids_of_job() const {
-    std::vector<std::int64_t> pids;
-    for (const SeenProcess& p : job_) pids.push_back(p.look.pid);
-    return pids;
+    return mapped(job_, [](const SeenProcess& p) { return p.look.pid; });
   }
 
-  void sample_gpus(Sample& s) {
+  void sample_gpus(std::vector<LookGpu>& gpus) {
     const std::string program = trusted_program("nvidia-smi", own_folder_);
     const bool has = !gpus_on_bus(probe_).empty();
     if (program.empty() && has) return note("gpus", Came::unreadable, "no nvidia-smi here", "run it on the host");
     if (program.empty()) return note("gpus", Came::absent, "no GPUs here");
-    s.gpus = value_of("gpus", 18, [&] { return read_nvidia_smi(program); });
+    gpus = value_of("gpus", 18, [&] { return read_nvidia_smi(program); });
   }
 
   /// Ranks before workers.
@@ -252,17 +257,22 @@ class Look {
     std::vector<SeenProcess*> wanted;
     for (const Role role : {Role::rank, Role::worker}) {
       for (SeenProcess& p : job_) {
-        const bool python = contains(p.look.libraries, std::string("python")) && p.look.state != 'Z';
-        if (python && p.look.role == role && !is_on(blocked_mounts_, p.folder)) wanted.push_back(&p);
+        if (!is_python(p.look) || p.look.state == 'Z' || p.look.role != role) continue;
+        if (!is_on(blocked_mounts_, p.folder) && wanted.size() < kMostStacks) {
+          wanted.push_back(&p);
+          continue;
+        }
+        p.look.stacks_missing = wanted.size() < kMostStacks ? "a process waits for the file system of its folder"
+                                                            : "of the host's processes only some were read";
+        note("python stacks", Came::unreadable, p.look.stacks_missing);
       }
     }
-    wanted.resize(std::min(wanted.size(), kMostStacks));
+    if (wanted.empty()) note("python stacks", Came::absent, "no Python process of the job here");
     return wanted;
   }
 
   void sample_stacks(Sample& s) {
     const std::vector<SeenProcess*> wanted = with_stacks();
-    if (wanted.empty()) return note("python stacks", Came::absent, "no Python process of the job here");
     const std::string trusted = trusted_program("py-spy", own_folder_);
     const auto results = gather("python stacks", wanted.size(), {9, 20, 2}, kAllowStacks, [&](std::size_t i) {
       const std::string py_spy = py_spy_for(wanted[i]->look, wanted[i]->uid, trusted);
@@ -278,86 +288,76 @@ class Look {
 
   void read_native_stacks() {
     const std::string py_spy = trusted_program("py-spy", own_folder_), gdb = trusted_program("gdb", own_folder_);
-    std::vector<const SeenProcess*> ranks;
-    for (const SeenProcess& p : job_) {
-      // To stop a process that waits in the kernel would wait for that.
-      if (p.look.role == Role::rank && !waits_for_files(p.look) && p.look.state != 'T') ranks.push_back(&p);
-    }
-    const auto results = gather(
-        "native stacks", ranks.size(), {10, 60, 1}, "install gdb; run as the job's user or root", [&](std::size_t i) {
-          const bool python = contains(ranks[i]->look.libraries, std::string("python"));
-          const std::string spy = python ? py_spy_for(ranks[i]->look, ranks[i]->uid, py_spy) : "";
-          if (spy.empty() && gdb.empty()) throw_not_possible("neither py-spy nor gdb may be run");
-          return native_stacks(spy, gdb, ranks[i]->look.pid);
-        });
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      auto& kept = after_.stacks[ranks[i]->look.pid];
-      if (results[i].value) kept.insert(kept.end(), results[i].value->begin(), results[i].value->end());
+    const std::vector<const SeenProcess*> all = ranks();
+    const auto results = gather("native stacks", all.size(), {10, 60, 1}, "install gdb; run as the job's user or root",
+                                [&](std::size_t i) {
+                                  const LookProcess look = read_again(probe_, *all[i]).look;
+                                  const std::string spy = is_python(look) ? py_spy_for(look, all[i]->uid, py_spy) : "";
+                                  if (spy.empty() && gdb.empty())
+                                    throw_not_possible("neither py-spy nor gdb may be run");
+                                  if (waits_for_files(look) || look.state == 'T')
+                                    throw_not_possible("what waits in the kernel is not stopped");
+                                  return native_stacks(spy, gdb, look.pid);
+                                });
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!results[i].value) continue;
+      auto& kept = after_.stacks[all[i]->look.pid];
+      kept.insert(kept.end(), results[i].value->begin(), results[i].value->end());
     }
   }
 
   /// Only what is safe whatever the job's ranks on other hosts do.
-  void sample_ras(Sample& s) {
+  void sample_ras(LookRas& ras) {
     int version = -1;
     std::string address;
-    for (const SeenProcess& p : job_) {
-      if (p.look.role != Role::rank || p.look.nccl_version < 0) continue;
-      version = version < 0 ? p.look.nccl_version : std::min(version, p.look.nccl_version);
-      if (address.empty()) address = p.ras_address;
+    for (const SeenProcess* p : ranks()) {
+      const int loaded = p->look.nccl_version;
+      if (loaded >= 0) version = version < 0 ? loaded : std::min(version, loaded);
+      if (address.empty()) address = p->ras_address;
     }
     const RasQuestion question = safe_ras_question(version, {});
-    look_.ras.why_not = version < 0 ? "no process of the job here has loaded NCCL" : question.why_not;
-    if (version < 0 || question.format == RasFormat::none) {
-      return note("ras", version < 0 ? Came::absent : Came::unreadable, look_.ras.why_not);
-    }
-    s.ras = value_of("ras", 12, [&] {
+    ras.why_not = version < 0 ? "no process of the job here has loaded NCCL" : question.why_not;
+    if (version < 0 || question.format == RasFormat::none)
+      return note("ras", version < 0 ? Came::absent : Came::unreadable, ras.why_not);
+    if (!asks_ras(job_)) return note("ras", Came::absent, "asked on the hosts of the first and the last rank");
+    ras.second = value_of("ras", 12, [&] {
       if (!address.empty()) setenv("NCCL_RAS_ADDR", address.c_str(), 1);
       return masked(ask_ras(std::chrono::milliseconds(10000), question.format));
     });
-    const auto noted = std::ranges::find(look_.collectors, "ras", &LookCollector::name);
-    if (s.ras.empty()) look_.ras.why_not = noted->why;
+    if (ras.second.empty()) ras.why_not = std::ranges::find(look_.collectors, "ras", &LookCollector::name)->why;
   }
 
   void request_dumps() {
     constexpr double kLimit = 8;
-    std::vector<const SeenProcess*> ranks;
-    for (const SeenProcess& p : job_) {
-      if (p.look.role == Role::rank && p.look.rank >= 0) ranks.push_back(&p);
-    }
-    gather("flight recorder request", ranks.size(), {kLimit + 1, 40, 8}, kAllowDumps,
-           [&](std::size_t i) { return request_dump(*ranks[i], kLimit); });
+    const std::vector<const SeenProcess*> all = ranks();
+    gather("flight recorder request", all.size(), {kLimit + 1, 40, 8}, kAllowDumps,
+           [&](std::size_t i) { return request_dump(*all[i], kLimit); });
   }
 
   void see_again() {
-    std::map<std::int64_t, SeenProcess> again;
-    for (SeenProcess& p : see(pids_of_job())) again.emplace(p.look.pid, std::move(p));
-    for (SeenProcess& p : job_) {
-      const auto found = again.find(p.look.pid);
-      add_stacks(p.look, before_.stacks);
-      LookProcess later = p.look;
-      if (found == again.end() || std::abs(found->second.look.start_s - p.look.start_s) > 0.5) {
-        later.state = 'X';
-      } else {
-        later = std::move(found->second.look);
-        add_stacks(later, (after_.stacks.contains(later.pid) ? after_ : before_).stacks);
-        copy_role(p.look, later);
-        if (later.tracer > 0)
-          later.tracer_program = probe_.read(fmt::format("/proc/{}/comm", later.tracer)).value_or("");
-        later.sockets =
-            attention_sockets(found->second.files, before_.tcp[later.net_namespace], after_.tcp[later.net_namespace]);
+    const Clock::time_point begin = Clock::now();
+    const auto again = read_all(pids_of_job(), [&](std::size_t i) { return read_again(probe_, job_[i]); });
+    look_.look_s = std::chrono::duration<double>(begin + (Clock::now() - begin) / 2 - seen_).count();
+    for (std::size_t i = 0; i < job_.size(); ++i) {
+      LookProcess& first = job_[i].look;
+      LookProcess later = again[i].value_or(job_[i]).look;
+      if (!again[i]) forget_growth(later);
+      add_stacks(first, before_.stacks);
+      for (const Sample* sample : {&before_, &after_}) add_stacks(later, sample->stacks);
+      if (again[i] && later.state != 'X') {
+        const std::uint64_t network = later.net_namespace;
+        later.sockets = attention_sockets(again[i]->files, before_.tcp[network], after_.tcp[network]);
       }
-      look_.processes.push_back(process_growth(p.look, std::move(later)));
+      look_.processes.push_back(process_growth(first, std::move(later)));
     }
   }
 
-  static void copy_role(const LookProcess& from, LookProcess& to) {
-    to.role = from.role;
-    to.job = from.job;
-    to.rank = from.rank;
-    to.rank_source = from.rank_source;
-    to.nranks = from.nranks;
-    to.local_rank = from.local_rank;
-    to.stacks_missing = from.stacks_missing;
+  /// It did not answer a second time, which is no proof that it is gone.
+  static void forget_growth(LookProcess& p) {
+    p.state = '?';
+    p.cpu_s = -1;
+    p.bytes_read = p.bytes_written = -1;
+    for (LookThread& thread : p.threads) thread.cpu_s = -1, thread.slept = -1;
   }
 
   static void add_stacks(LookProcess& look, const Stacks& stacks) {
@@ -370,26 +370,15 @@ class Look {
       if (at == look.threads.end()) continue;
       if (!stack.python.empty()) at->python = stack.python;
       if (!stack.native.empty()) at->native = stack.native;
-      at->gil = at->gil || stack.gil;
+      at->gil = stack.gil;
     }
   }
 
   void report_growth() {
-    look_.ports = port_growth(before_.ports, std::move(after_.ports));
-    look_.counters = counter_growth(before_.counters, std::move(after_.counters));
-    look_.groups = group_growth(before_.groups, std::move(after_.groups));
-    const auto kills = std::ranges::find(look_.counters, "kernel/oom_kill", &LookCounter::name);
+    host_growth(earlier_, look_);
+    const auto kills = std::ranges::find(look_.counters, kOomKills, &LookCounter::name);
     if (kills != look_.counters.end()) look_.oom_kills = kills->value;
-    look_.gpus = std::move(after_.gpus);
-    for (LookGpu& gpu : look_.gpus) {
-      const auto found = std::ranges::find(before_.gpus, gpu.index, &LookGpu::index);
-      if (found == before_.gpus.end()) continue;
-      gpu.busy_percent_before = found->busy_percent;
-      gpu.memory_percent_before = found->memory_percent;
-      gpu.power_w_before = found->power_w;
-    }
-    look_.ras.first = std::move(before_.ras);
-    look_.ras.second = std::move(after_.ras);
+    look_.ras.first = std::move(earlier_.ras.second);
   }
 
   /// Processes that waited for files in both looks; nothing is opened there any more.
@@ -408,7 +397,10 @@ class Look {
 
   void read_logs() {
     std::vector<OpenLog>& logs = after_.logs;
-    std::erase_if(logs, [&](const OpenLog& open) { return is_on(blocked_mounts_, open.log.path); });
+    const auto is_blocked = [&](const OpenLog& open) { return is_on(blocked_mounts_, open.log.path); };
+    if (std::erase_if(logs, is_blocked) > 0)
+      note("logs", Came::unreadable,
+           "not opened on " + joined_words(blocked_mounts_, ", ") + ": a process waits there");
     if (logs.empty()) return note("logs", Came::absent, "no process of the job has a log open");
     for (OpenLog& open : logs) {
       const auto same = [&](const OpenLog& one) { return one.log.path == open.log.path; };
@@ -440,10 +432,10 @@ class Look {
 
   const Probe& probe_;
   const LookOptions& options_;
-  const Clock::time_point deadline_ =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.limit_s));
+  const Clock::time_point deadline_ = Clock::now() + in_s(options_.apart_s + options_.limit_s);
   const std::string own_folder_ = own_program_folder();
-  HostLook look_;
+  HostLook earlier_, look_;
+  Clock::time_point seen_;  ///< when the processes were read
   std::vector<SeenProcess> job_;
   std::vector<LookProcess> waiting_;  ///< for files, in the first look
   std::vector<std::string> served_;

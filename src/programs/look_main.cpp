@@ -1,7 +1,7 @@
 #include "common/base/error.h"
 #include "common/base/say.h"
-#include "common/base/text.h"
 #include "common/record/host_look.h"
+#include "common/record/json_fields.h"
 #include "look/take_look.h"
 
 #include <fcntl.h>
@@ -65,32 +65,15 @@ void wait_for_turn() {
   throw_not_possible("another busbar triage looks at this host now; start again when it has ended");
 }
 
-/// The options, which only `busbar triage` writes.
+/// The options, which only `busbar triage` writes: one JSON object.
 LookOptions read_options(int argc, char** argv) {
-  LookOptions options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view option = argv[i];
-    const std::string_view value = i + 1 < argc ? argv[i + 1] : "";
-    const auto seconds = number_of<double>(value);
-    const auto nbytes = number_of<std::size_t>(value);
-    const int first = i++;
-    if (option == "--stacks-native" || option == "--flight-recorder") {
-      (option == "--stacks-native" ? options.native_stacks : options.flight_recorder) = true;
-      i = first;
-    } else if (option == "--seconds" && seconds && *seconds >= 0 && *seconds <= 60) {
-      options.apart_s = *seconds;
-    } else if (option == "--limit" && seconds && *seconds >= 1 && *seconds <= 3600) {
-      options.limit_s = *seconds;
-    } else if (option == "--log-bytes" && nbytes && *nbytes <= 16 << 20) {
-      options.log_bytes = *nbytes;
-    } else if (option == "--match" && !value.empty()) {
-      options.filter.pattern = value;
-    } else if (option == "--slurm-job" && !value.empty()) {
-      options.filter.slurm_job = value;
-    } else {
-      throw_bad_config(fmt::format("{} {}: not understood; `busbar triage` runs this", in_quotes(option), value));
-    }
-  }
+  if (argc != 2) throw_bad_config("`busbar triage` runs this, with one argument");
+  const std::string name = "the argument";
+  const Json json = parse_json(argv[1], name);
+  const auto options = record_at<LookOptions>(JsonPlace(json, "", name, "`busbar triage`"));
+  const bool good = options.apart_s >= 0 && options.apart_s <= 60 && options.limit_s >= 1 && options.limit_s <= 3600 &&
+                    options.log_bytes <= 16 << 20;
+  if (!good) throw_bad_config("the argument: a time or a size that `busbar triage` does not ask for");
   return options;
 }
 

@@ -23,6 +23,8 @@ def all_reduce():
     time.sleep(300)
 if "--worker" in sys.argv and os.fork() == 0:
     time.sleep(300)
+while "--spin" in sys.argv:
+    pass
 all_reduce()
 """
 PLANTED = ("planted_log_1", "planted_env_1", "planted_arg_1")
@@ -37,6 +39,12 @@ esac
 shift
 exec sh -c "$*"
 """
+# The first call works. Before the second one the job ends, or its host is gone.
+ONCE = """#!/bin/sh
+shift
+if mkdir FOLDER/called; then exec sh -c "$*"; fi
+WHAT
+"""
 SRUN = """#!/bin/sh
 env | grep -q '^SLURM_PROCID=' && { echo "srun: the session's variables are there" >&2; exit 3; }
 while [ $# -gt 0 ]; do
@@ -50,6 +58,7 @@ case $3 in
   77) echo "JobId=77 JobName=x
    JobState=RUNNING Reason=None EndTime=Unknown
    NodeList=here,dead" ;;
+  76) echo "JobId=761 ArrayJobId=76 JobState=RUNNING"; echo "JobId=762 ArrayJobId=76 JobState=RUNNING" ;;
   78) echo "JobId=78 JobState=COMPLETED Reason=None EndTime=2026-11-26T01:02:03 NodeList=here" ;;
   *) echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1 ;;
 esac
@@ -188,7 +197,11 @@ class TriageTest(unittest.TestCase):
         self.assertEqual(len([p for p in looks["hosts"][0]["processes"] if p["role"] == "rank"]), 3, str(result))
         self.assertEqual(looks["expected_hosts"], 2)
         self.assertEqual([s["host"] for s in looks["silent"]], ["dead"])
-        self.assertIn("Slurm on node dead down* Not responding", looks["scheduler"])
+        self.assertIn("dead: down* (Not responding)", looks["scheduler"])
+        self.assertIn("the scheduler: dead: down* (Not responding)", result.out)
+        array = self.triage("--slurm", "76", env=env)
+        self.assertEqual(array.code, 255)
+        self.assertIn("761, 762; give one of them", array.err)
         ended = self.triage("--slurm", "78", env=env)
         self.assertEqual(ended.code, 5)
         self.assertIn("COMPLETED", ended.err)
@@ -201,6 +214,28 @@ class TriageTest(unittest.TestCase):
         self.assertEqual(len([p for p in looks["hosts"][0]["processes"] if p["role"] == "rank"]), 3, str(result))
         self.assertEqual([s["host"] for s in looks["silent"]], ["llm-1"])
         self.assertEqual(self.triage("--kube", "-n", "ml", "-l", "job=none", env=env).code, 255)
+
+    def test_second_look_has_its_time(self):
+        self.job(nranks=1, words=("--spin",))
+        looks, _ = self.evidence("--local", "--match", self.name, "--apart", "6", "--limit", "5")
+        late = [c["name"] for c in looks["hosts"][0]["collectors"] if c["outcome"] == "timed_out"]
+        self.assertEqual(late, [])
+        rank = looks["hosts"][0]["processes"][0]
+        self.assertLessEqual(rank["cpu_s"], 1.02 * looks["hosts"][0]["look_s"])
+
+    def test_watch_tells_an_end_from_a_host_that_is_gone(self):
+        for what, code, said in (("echo 'ssh: No route to host' >&2; exit 255", 5, "no host could be looked at"),
+                                 ("kill -9 PIDS; exec sh -c \"$*\"", 0, "the job has ended")):
+            job = self.job(nranks=2, words=("--spin",))
+            pids = " ".join(str(process.pid) for process in job.processes)
+            script = ONCE.replace("WHAT", what).replace("FOLDER", self.folder).replace("PIDS", pids)
+            env = self.stand_ins(agent=script)
+            result = self.triage("--hosts", "here", "--agent", os.path.join(self.folder, "agent"), "--match",
+                                 self.name, "--watch", "1s", env=env)
+            self.assertEqual(result.code, code, str(result))
+            self.assertIn(said, result.err, str(result))
+            os.rmdir(os.path.join(self.folder, "called"))
+            job.end()
 
     def test_two_jobs_are_refused(self):
         self.job(nranks=1)

@@ -18,16 +18,19 @@ TEST_CASE("Control groups of both versions tell kills, limits and quotas", "[loo
         .file("sys/fs/cgroup/job_7/memory.events", "low 0\nhigh 0\nmax 5\noom 1\noom_kill 1\n")
         .file("sys/fs/cgroup/job_7/cpu.stat", "usage_usec 5\nthrottled_usec 9000\n");
     const auto groups = read_groups(root.path(), {42});
-    REQUIRE(groups.size() == 1);
-    CHECK(groups[0].path == "/sys/fs/cgroup/job_7");
-    CHECK(groups[0].limit == 1000000);
-    CHECK(groups[0].used == 900000);
-    CHECK(groups[0].oom_kills == 1);
-    CHECK(groups[0].throttled_ms == 9);
-    const auto grown = group_growth(groups, groups);
-    CHECK(grown[0].oom_kills == 1);
-    CHECK(grown[0].oom_kills_growth == 0);
-    CHECK(grown[0].throttled_ms == 0);
+    REQUIRE(groups.size() == 3);
+    CHECK(groups[1].path == "/sys/fs/cgroup/job_7");
+    CHECK(groups[1].limit == 1000000);
+    CHECK(groups[1].used == 900000);
+    CHECK(groups[1].oom_kills == 1);
+    CHECK(groups[1].throttled_ms == 9);
+    HostLook before, after;
+    before.groups = after.groups = groups;
+    host_growth(before, after);
+    REQUIRE(after.groups.size() == 1);
+    CHECK(after.groups[0].oom_kills == 1);
+    CHECK(after.groups[0].oom_kills_growth == 0);
+    CHECK(after.groups[0].throttled_ms == 0);
   }
   SECTION("version 1") {
     FakeRoot root;
@@ -39,10 +42,40 @@ TEST_CASE("Control groups of both versions tell kills, limits and quotas", "[loo
               "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
         .file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     const auto groups = read_groups(root.path(), {42});
-    REQUIRE(groups.size() == 1);
     CHECK(groups[0].limit == 5000);
     CHECK(groups[0].oom_kills == 3);
   }
+}
+
+TEST_CASE("What was killed in a group of several jobs is not this job's", "[look][cgroup]") {
+  FakeRoot root;
+  root.cgroup_v2("/none")
+      .file("proc/42/cgroup", "0::/system.slice/slurmstepd.scope/job_7/step_0\n")
+      .file("sys/fs/cgroup/system.slice/memory.events", "oom_kill 5\n")
+      .file("sys/fs/cgroup/system.slice/slurmstepd.scope/memory.events", "oom_kill 4\n")
+      .file("sys/fs/cgroup/system.slice/slurmstepd.scope/job_7/memory.events", "oom_kill 1\n");
+  HostLook before, after;
+  after.groups = read_groups(root.path(), {42});
+  host_growth(before, after);
+  REQUIRE(after.groups.size() == 1);
+  CHECK(after.groups[0].path.ends_with("/job_7"));
+  CHECK(after.groups[0].oom_kills_growth == -1);  // no earlier look
+}
+
+TEST_CASE("A first kill between the looks is seen, also in a group without a limit", "[look][cgroup]") {
+  FakeRoot root;
+  root.cgroup_v2("/none").file("proc/42/cgroup", "0::/job_7\n");
+  root.file("sys/fs/cgroup/job_7/memory.events", "oom_kill 0\n")
+      .file("sys/fs/cgroup/job_7/cpu.stat", "throttled_usec 0\n");
+  HostLook before, after;
+  before.groups = read_groups(root.path(), {42});
+  root.file("sys/fs/cgroup/job_7/memory.events", "oom_kill 1\n")
+      .file("sys/fs/cgroup/job_7/cpu.stat", "throttled_usec 7000\n");
+  after.groups = read_groups(root.path(), {42});
+  host_growth(before, after);
+  REQUIRE(after.groups.size() == 1);
+  CHECK(after.groups[0].oom_kills_growth == 1);
+  CHECK(after.groups[0].throttled_ms == 7);
 }
 
 TEST_CASE("A process that waits for a file system names the served mounts on which it has files", "[look][blocked]") {
@@ -68,11 +101,16 @@ TEST_CASE("A process that waits for a file system names the served mounts on whi
 }
 
 TEST_CASE("Traffic and counters are growth, and counters without any error are left out", "[look][ports]") {
-  const auto ports = port_growth({{"eth0", "up", 100, 200}}, {{"eth0", "up", 150, 200}, {"eth1", "up", 5, 5}});
-  CHECK(ports[0].bytes_in == 50);
-  CHECK(ports[0].bytes_out == 0);
-  CHECK(ports[1].bytes_in == -1);
-  const auto counters = counter_growth({{"a", 3, 0}, {"b", 0, 0}}, {{"a", 5, 0}, {"b", 0, 0}});
-  REQUIRE(counters.size() == 1);
-  CHECK(counters[0].growth == 2);
+  HostLook before, after;
+  before.ports = {{"eth0", "up", 100, 200}};
+  after.ports = {{"eth0", "up", 150, 200}, {"eth1", "up", 5, 5}};
+  before.counters = {{"a", 3, 3}, {"b", 0, 0}};
+  after.counters = {{"a", 5, 5}, {"b", 0, 0}, {"c", 9, 9}};
+  host_growth(before, after);
+  CHECK(after.ports[0].bytes_in == 50);
+  CHECK(after.ports[0].bytes_out == 0);
+  CHECK(after.ports[1].bytes_in == -1);
+  REQUIRE(after.counters.size() == 2);
+  CHECK(after.counters[0].growth == 2);
+  CHECK(after.counters[1].growth == -1);
 }

@@ -25,8 +25,8 @@ TEST_CASE("Planted secrets appear in no masked text", "[mask][secrets]") {
 
 TEST_CASE("Tokens of known form are masked wherever they are", "[mask][secrets]") {
   const std::string token = GENERATE("hf_abcdefghijklmnopqrst", "sk-proj-abcdefghijklmnop", "ghp_abcdefghijklmnopqrst",
-                                     "glpat-abcdefghijklmn", "AKIAIOSFODNN7EXAMPLE", "xoxb-123456789012-abc",
-                                     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdef");
+                                     "glpat-abcdefghijklmn", "nvapi-abcdefghijklmnopq", "AKIAIOSFODNN7EXAMPLE",
+                                     "xoxb-123456789012-abc", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdef");
   CHECK(masked("loading " + token + " now") == "loading *** now");
 }
 
@@ -52,4 +52,12 @@ TEST_CASE("A long line of names takes no quadratic time", "[mask]") {
   for (int i = 0; i < 100000; ++i) line += "token_hf_sk-://";
   CHECK(masked(line).find("***") != std::string::npos);
   CHECK(masked(line + "\nplain line").ends_with("\nplain line"));
+}
+
+TEST_CASE("Of a private key everything goes, also if the text begins within it, and what follows it stays", "[mask]") {
+  const std::string end = "\n-----END RSA PRIVATE KEY-----\n", begin = "-----BEGIN RSA PRIVATE KEY-----\n";
+  CHECK(masked("a\n" + begin + "planted" + end + "step 2 ok").ends_with("KEY-----\nstep 2 ok"));
+  CHECK(masked("planted" + end + "step 2 ok").find("planted") == std::string::npos);
+  CHECK(masked("planted" + end + "step 2 ok").ends_with("step 2 ok"));
+  CHECK(masked("a\n" + begin + "planted\n" + begin + "planted").find("planted") == std::string::npos);
 }

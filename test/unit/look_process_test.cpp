@@ -1,6 +1,7 @@
 // Would catch: a DataLoader's worker or torchrun itself counted as a rank, a node's number taken for a rank, a rank
 // that is guessed, a variable that is a secret, and a process of another job.
 
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "look_fixture.h"
 
@@ -66,7 +67,7 @@ TEST_CASE("Of a job's environment only listed variables are kept", "[look][secre
 
 TEST_CASE("RANK wins over SLURM_PROCID, which is a node's number where torchrun runs", "[look][roles]") {
   FakeHost host;
-  std::vector<std::string> slurm{"SLURM_JOB_ID=77", "SLURM_PROCID=1", "SLURM_NTASKS=2"};
+  std::vector<std::string> slurm{"SLURM_JOB_ID=77", "SLURM_STEP_ID=0", "SLURM_PROCID=1", "SLURM_NTASKS=2"};
   host.add({.pid = 100, .command = {"python3", "launch.py"}, .environment = slurm, .libraries = kTorch});
   std::vector<std::string> both = torch_variables(9, 16);
   both.insert(both.end(), slurm.begin(), slurm.end());
@@ -245,4 +246,85 @@ TEST_CASE("Sockets that wait are reported, and those in order and of others are 
   CHECK(found[1].unread == 1);
   CHECK_FALSE(found[1].same_in_both);
   CHECK(found[2].unsent == 180000);
+}
+
+TEST_CASE("In a container any process may have the pid of the kernel's threads", "[look][roles]") {
+  FakeHost host;
+  host.add({.pid = 2, .command = {"python3", "launch.py"}});
+  host.add({.pid = 7, .parent = 2, .environment = torch_variables(0, 1), .libraries = kTorch});
+  CHECK(host.jobs().contains(7));
+}
+
+TEST_CASE("A batch script in Python is no rank, though it has SLURM_PROCID", "[look][roles]") {
+  FakeHost host;
+  std::vector<std::string> batch{"SLURM_JOB_ID=77", "SLURM_PROCID=0", "SLURM_NTASKS=2"};
+  host.add({.pid = 100, .command = {"python3", "submit.py"}, .environment = batch});
+  batch.emplace_back("SLURM_STEP_ID=0");
+  host.add({.pid = 200, .command = {"python3", "train.py"}, .environment = batch, .libraries = kTorch});
+  const auto found = host.jobs();
+  REQUIRE(found.size() == 1);
+  CHECK(found.at(200).rank == 0);
+}
+
+TEST_CASE("Jobs that other commands of busbar launched are jobs, and what triage started is none", "[look][roles]") {
+  FakeHost host;
+  host.add({.pid = 50, .name = "busbar", .command = {"busbar", "repeat", "--", "mpirun", "./train"}, .rss_kb = 3000});
+  host.add({.pid = 200, .parent = 50, .environment = torch_variables(0, 1), .libraries = kTorch});
+  host.add({.pid = 60, .name = "busbar", .command = {"busbar", "triage", "--local"}, .rss_kb = 3000});
+  host.add({.pid = 300, .parent = 60, .environment = torch_variables(0, 1), .libraries = kTorch});
+  const auto found = host.jobs();
+  CHECK(found.contains(200));
+  CHECK_FALSE(found.contains(300));
+}
+
+TEST_CASE("Of thousands of threads the main one is read, and of many mappings the last", "[look]") {
+  FakeHost host;
+  std::string maps;
+  while (maps.size() < (2 << 20)) maps += "7f00-7f01 rw-p 0 00:00 1 /dev/shm/pinned_memory_of_a_data_loader\n";
+  host.add({.pid = 999, .libraries = maps + kTorch, .threads = std::vector<std::string>(1100, "worker")});
+  const SeenProcess seen = read_process(host.probe(), 999, {});
+  REQUIRE(seen.look.threads.size() == 1024);
+  CHECK(seen.look.threads.front().tid == 999);
+  CHECK(contains(seen.look.libraries, std::string("torch")));
+}
+
+TEST_CASE("A process that was replaced on disk keeps its name", "[look][roles]") {
+  FakeHost host;
+  host.add({.pid = 100, .name = "mpirun (deleted)", .command = {"mpirun", "./solve"}});
+  CHECK(read_process(host.probe(), 100, {}).look.program == "mpirun");
+}
+
+TEST_CASE("The second look keeps who a process is, and knows one that took its pid", "[look]") {
+  FakeHost host;
+  host.add({.pid = 200, .environment = torch_variables(3, 4), .libraries = kTorch});
+  const SeenProcess first = read_process(host.probe(), 200, {});
+  host.root().file("proc/200/environ", "").file("proc/200/maps", "");  // these are not read again
+  host.root().file("proc/200/io", "rchar: 900\nwchar: 800\n");
+  const SeenProcess second = read_again(host.probe(), first);
+  CHECK(second.look.state == 'S');
+  CHECK(second.look.rank == 3);
+  CHECK(second.look.libraries == first.look.libraries);
+  CHECK(second.look.threads.size() == 1);
+  CHECK(process_growth(first.look, second.look).bytes_read == 400);
+  SeenProcess other = first;
+  other.since_boot_s -= 1;
+  CHECK(read_again(host.probe(), other).look.state == 'X');
+  std::filesystem::remove(host.root().path() / "proc/200/stat");
+  CHECK(read_again(host.probe(), first).look.state == 'X');
+}
+
+TEST_CASE("NCCL's RAS is asked on the hosts of the first and the last rank, or of ranks without numbers",
+          "[look][ras]") {
+  const auto asked = [](int rank) {
+    SeenProcess p;
+    p.look.role = Role::rank;
+    p.look.rank = rank;
+    p.look.nranks = 16;
+    return asks_ras({p});
+  };
+  CHECK(asked(0));
+  CHECK(asked(15));
+  CHECK(asked(-1));
+  CHECK_FALSE(asked(7));
+  CHECK_FALSE(asks_ras({}));
 }

@@ -40,16 +40,17 @@ Thread 2 (Thread 0x7f2 (LWP 43) "pt_nccl_watchdg"):
 Thread 1 (Thread 0x7f1 (LWP 42) "python3"):
 #0  0x00007f in poll () from /lib/libc.so.6
 #1  ncclAllReduce (sendbuff=0x1) at enqueue.cc:12
+#2
 )");
   REQUIRE(threads.size() == 2);
   CHECK(threads[0].tid == 43);
-  CHECK(threads[1].native == std::vector<std::string>{"ncclAllReduce", "poll"});
+  CHECK(threads[1].native == std::vector<std::string>{"", "ncclAllReduce", "poll"});
 }
 
 TEST_CASE("nvidia-smi's table and its complaints", "[look][gpus]") {
   const auto gpus = parse_nvidia_smi(
       "0, NVIDIA H100 80GB HBM3, 00000000:18:00.0, 100, 3, 112.50, 700.00, 0, GPU-aaa\n"
-      "1, NVIDIA H100 80GB HBM3, 00000000:2A:00.0, [N/A], [N/A], 70.1, 700.00, [N/A], GPU-bbb\n"
+      "1, NVIDIA H100 80GB HBM3, 00000000:2A:00.0, [N/A], [N/A], 70.1, 700.00, [Insufficient Permissions], GPU-bbb\n"
       "2, NVIDIA H100 80GB HBM3, 00000000:3A:00.0, [GPU is lost], [GPU is lost], [GPU is lost], [GPU is lost], "
       "[GPU is lost], GPU-ccc\n"
       "Unable to determine the device handle for GPU0000:5D:00.0: Unknown Error\n",

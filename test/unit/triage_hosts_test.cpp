@@ -2,7 +2,9 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
-#include "driver/triage/triage_steps.h"
+#include "driver/triage/choose_job.h"
+#include "driver/triage/reach_hosts.h"
+#include "driver/triage/schedulers.h"
 
 #include <catch2/catch.hpp>
 
@@ -78,6 +80,21 @@ TEST_CASE("Hosts with two addresses of a master are one job if their ranks compl
   CHECK_THROWS_AS(only_job(looks, ""), Error);
 }
 
+TEST_CASE("Logs and dumps of another job of the host are left out with its processes", "[triage][jobs]") {
+  JobLook looks;
+  looks.hosts = {host_with("a", "run x", {0, 1}, 2)};
+  const HostLook other = host_with("a", "run y", {5}, 6);
+  looks.hosts[0].processes.push_back(other.processes[0]);
+  looks.hosts[0].logs = {
+      {"x.log", {100, 101}, 0, 0, -1, ""}, {"y.log", {105}, 0, 0, -1, ""}, {"z.log", {}, 0, 0, -1, ""}};
+  looks.hosts[0].dumps = {{"x", 100, -1, -1, ""}, {"y", 105, -1, -1, ""}};
+  const JobLook one = only_job(looks, "run x");
+  REQUIRE(one.hosts[0].logs.size() == 2);
+  CHECK(one.hosts[0].logs[1].path == "z.log");
+  REQUIRE(one.hosts[0].dumps.size() == 1);
+  CHECK(one.hosts[0].dumps[0].path == "x");
+}
+
 TEST_CASE("A process that two looks at one machine saw stays with the host of its network", "[triage][jobs]") {
   JobLook looks;
   looks.hosts = {host_with("a", "run x", {0, 1}, 2), host_with("b", "run x", {0, 1}, 2)};
@@ -97,6 +114,18 @@ TEST_CASE("A process that two looks at one machine saw stays with the host of it
   CHECK(looks.hosts[1].processes[0].rank == 1);
 }
 
+TEST_CASE("Two hosts of one name are two, and one host that was looked at twice is one", "[triage][hosts]") {
+  JobLook looks;
+  looks.hosts = {host_with("node1", "run x", {0}, 2)};
+  looks.hosts[0].boot_id = "first";
+  HostLook other = looks.hosts[0];
+  CHECK(known_look(looks, other, "node1.b") == &looks.hosts[0]);
+  CHECK(other.host == "node1");
+  other.boot_id = "second";
+  CHECK(known_look(looks, other, "node1.b") == nullptr);
+  CHECK(other.host == "node1 (node1.b)");
+}
+
 TEST_CASE("scontrol's words about a job", "[triage][slurm]") {
   const SlurmState state = parse_scontrol(
       "JobId=77 JobName=train\n   JobState=COMPLETED Reason=None\n   EndTime=2026-11-26T01:02:03\n   "
@@ -105,6 +134,9 @@ TEST_CASE("scontrol's words about a job", "[triage][slurm]") {
   CHECK(state.state == "COMPLETED");
   CHECK(state.nodes == "node[1-2]");
   CHECK(state.ended == "2026-11-26T01:02:03");
+  CHECK(state.ids == std::vector<std::string>{"77"});
+  const SlurmState tasks = parse_scontrol("JobId=78 ArrayJobId=77 ArrayTaskId=1\n\nJobId=79 ArrayJobId=77\n");
+  CHECK(tasks.ids == std::vector<std::string>{"78", "79"});
   CHECK_THROWS_AS(slurm_targets("; rm -rf"), Error);
 }
 
@@ -122,7 +154,7 @@ TEST_CASE("Pods that do not run are evidence, and restarts are remarks", "[triag
   CHECK(job.silent[0].host == "llm-1");
   REQUIRE(job.remarks.size() == 2);
   CHECK(job.remarks[0].find("OOMKilled") != std::string::npos);
-  CHECK(job.remarks[1] == "pod llm-1: Failed (Evicted)");
+  CHECK(job.remarks[1] == "llm-1: Failed (Evicted)");
 }
 
 TEST_CASE("A look is written and read back whole", "[look][json]") {

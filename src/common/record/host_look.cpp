@@ -12,13 +12,9 @@ std::string look_document(const HostLook& look) {
   return dump_json(document);
 }
 
-Json looks_json(const JobLook& looks) { return fields_json(looks); }
-
 HostLook read_look(std::string_view text, const std::string& name) {
   const Json document = read_document(text, name, "look");
   return record_at<HostLook>(JsonPlace(document, "", name, "busbar-look").at("look"));
 }
-
-JobLook read_looks(const JsonPlace& place) { return record_at<JobLook>(place); }
 
 }  // namespace busbar

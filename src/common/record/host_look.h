@@ -2,7 +2,6 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/packed_fields.h"
-#include "common/record/json_values.h"
 
 #include <cstdint>
 #include <string>
@@ -257,12 +256,10 @@ void visit_fields(auto&& visit, JobLook& j) {
   BUSBAR_ALL_FIELDS(visit, j, how, expected_hosts, hosts, silent, scheduler);
 }
 
-/// The document `look` of one host on one line, and the looks at a job as a member of a document.
+/// The document `look` of one host on one line.
 std::string look_document(const HostLook& look);
-Json looks_json(const JobLook& looks);
 
-/// Reads look_document's. Throws Error(bad_config) that names the file.
+/// Reads it. Throws Error(bad_config) that names the file.
 HostLook read_look(std::string_view text, const std::string& name);
-JobLook read_looks(const JsonPlace& place);
 
 }  // namespace busbar

@@ -1,7 +1,8 @@
+#include "driver/triage/choose_job.h"
+
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "driver/triage/triage_steps.h"
 
 #include <fmt/format.h>
 
@@ -16,11 +17,10 @@ namespace {
 
 struct Job {
   std::set<std::string> hosts;
-  std::multiset<int> ranks;
+  std::set<int> ranks;
   int nranks = -1;
-  bool weak = false;  ///< named by what may differ within one job
-
-  bool has_twins() const { return std::set<int>(ranks.begin(), ranks.end()).size() < ranks.size(); }
+  bool twins = false;  ///< a rank is there twice
+  bool weak = false;   ///< named by what may differ within one job
 };
 
 std::string name_on(const HostLook& host, const LookProcess& process) {
@@ -37,7 +37,7 @@ std::map<std::string, Job> jobs_of(const JobLook& looks) {
       job.hosts.insert(host.host);
       job.weak = process.job.starts_with("pid ") || process.job.starts_with("master ");
       job.nranks = std::max(job.nranks, process.nranks);
-      if (process.rank >= 0) job.ranks.insert(process.rank);
+      if (process.rank >= 0 && !job.ranks.insert(process.rank).second) job.twins = true;
     }
   }
   return jobs;
@@ -46,12 +46,11 @@ std::map<std::string, Job> jobs_of(const JobLook& looks) {
 /// Whether two weakly named ones are parts of one job: its ranks, each once; on one host only if they are all its
 /// ranks.
 bool belong_together(const Job& a, const Job& b) {
-  if (!a.weak || !b.weak || a.nranks != b.nranks || a.nranks <= 0) return false;
-  std::multiset<int> ranks = a.ranks;
-  ranks.insert(b.ranks.begin(), b.ranks.end());
-  Job both{{}, std::move(ranks)};
-  const bool share_host = std::ranges::any_of(a.hosts, [&](const std::string& host) { return b.hosts.contains(host); });
-  return !both.has_twins() && (share_host ? std::ssize(both.ranks) == a.nranks : std::ssize(both.ranks) <= a.nranks);
+  if (!a.weak || !b.weak || a.twins || b.twins || a.nranks != b.nranks || a.nranks <= 0) return false;
+  if (std::ranges::any_of(b.ranks, [&](int rank) { return a.ranks.contains(rank); })) return false;
+  const bool share_host = std::ranges::any_of(b.hosts, [&](const std::string& host) { return a.hosts.contains(host); });
+  const auto both = std::ssize(a.ranks) + std::ssize(b.ranks);
+  return share_host ? both == a.nranks : both <= a.nranks;
 }
 
 /// The name of each job's parts: the first part's.
@@ -66,12 +65,21 @@ std::map<std::string, std::string> names_of_parts(const JobLook& looks) {
     all.hosts.insert(job.hosts.begin(), job.hosts.end());
     all.ranks.insert(job.ranks.begin(), job.ranks.end());
     all.weak = job.weak;
+    all.twins = all.twins || job.twins;
     all.nranks = job.nranks;
   }
   return names;
 }
 
 }  // namespace
+
+HostLook* known_look(JobLook& looks, HostLook& look, const std::string& place) {
+  const auto known = std::ranges::find(looks.hosts, look.host, &HostLook::host);
+  if (known == looks.hosts.end()) return nullptr;
+  if (known->boot_id == look.boot_id && known->net_namespace == look.net_namespace) return &*known;
+  look.host += fmt::format(" ({})", place);
+  return nullptr;
+}
 
 void drop_seen_twice(JobLook& looks) {
   using Identity = std::tuple<std::string, std::uint64_t, std::int64_t>;
@@ -119,10 +127,16 @@ JobLook only_job(JobLook looks, const std::string& wanted) {
   }
   if (fitting.empty()) return looks;
   for (HostLook& host : looks.hosts) {
-    std::erase_if(host.processes, [&](const LookProcess& process) {
+    std::set<std::int64_t> others;
+    for (const LookProcess& process : host.processes) {
       const auto found = parts.find(name_on(host, process));
-      return found == parts.end() || found->second != fitting.front();
-    });
+      if (found == parts.end() || found->second != fitting.front()) others.insert(process.pid);
+    }
+    const auto is_other = [&](std::int64_t pid) { return others.contains(pid); };
+    std::erase_if(host.processes, [&](const LookProcess& process) { return is_other(process.pid); });
+    std::erase_if(host.dumps, [&](const LookDump& dump) { return is_other(dump.pid); });
+    std::erase_if(host.logs,
+                  [&](const LookLog& log) { return !log.pids.empty() && std::ranges::all_of(log.pids, is_other); });
   }
   return looks;
 }

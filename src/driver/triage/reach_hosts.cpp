@@ -1,11 +1,15 @@
+#include "driver/triage/reach_hosts.h"
+
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/processes/child.h"
+#include "common/record/json_fields.h"
 #include "driver/launch/launching.h"
-#include "driver/triage/triage_steps.h"
+#include "driver/triage/choose_job.h"
 #include "look/apart.h"
 
 #include <fmt/format.h>
@@ -19,7 +23,7 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kAtOnce = 64;
+constexpr std::size_t kAtOnce = 128;
 constexpr std::size_t kMostAnswer = 48 << 20;    ///< [bytes] of one host
 constexpr std::size_t kLogsTogether = 96 << 20;  ///< [bytes] of all hosts: they are judged in one process
 constexpr double kOnTheWay = 20;                 ///< [s] to log in and to send the program
@@ -32,22 +36,12 @@ struct Answer {
 };
 void visit_fields(auto&& visit, Answer& a) { BUSBAR_ALL_FIELDS(visit, a, out, error, timed_out); }
 
-std::vector<std::string> look_options(const LookRequest& request, std::size_t nhosts) {
-  std::vector<std::string> words{"--seconds",   fmt::format("{}", request.apart_s),
-                                 "--limit",     fmt::format("{}", request.limit_s),
-                                 "--log-bytes", std::to_string(std::min<std::size_t>(4 << 20, kLogsTogether / nhosts))};
-  if (!request.pattern.empty()) words.insert(words.end(), {"--match", request.pattern});
-  if (!request.slurm_job.empty()) words.insert(words.end(), {"--slurm-job", request.slurm_job});
-  if (request.native_stacks) words.emplace_back("--stacks-native");
-  if (request.flight_recorder) words.emplace_back("--flight-recorder");
-  return words;
-}
-
 /// Runs busbar-look on a host: an installed one of this version, else the one that comes through stdin, from a file of
 /// its own that goes with it. POSIX sh, also busybox's. noclobber: nobody can have put a link there.
-std::string remote_script(const std::vector<std::string>& options) {
-  constexpr std::string_view kScript = R"(v=$(busbar-look --version 2>/dev/null)
-[ "$v" = "busbar-look VERSION" ] && exec busbar-look OPTIONS </dev/null
+std::string remote_script(const std::string& options) {
+  constexpr std::string_view kScript = R"(
+v=$(busbar-look --version 2>/dev/null)
+[ "$v" = "busbar-look $version" ] && exec busbar-look "$options" </dev/null
 f=
 for d in /dev/shm /tmp "${TMPDIR:-/var/tmp}" "${HOME:-/}"; do
   f=$d/.busbar-look-$$
@@ -58,28 +52,14 @@ done
 [ -n "$f" ] || { echo "no folder here in which a program may be put and run" >&2; exit 5; }
 trap 'rm -f "$f"' EXIT
 trap 'exit 1' HUP INT TERM
-cat >"$f" && "$f" OPTIONS </dev/null
+cat >"$f" && "$f" "$options" </dev/null
 )";
-  std::string script(kScript);
-  const std::string words = join_for_shell(options);
-  for (const auto& [place, text] : {std::pair<std::string_view, std::string>("VERSION", BUSBAR_VERSION),
-                                    std::pair<std::string_view, std::string>("OPTIONS", words)}) {
-    for (std::size_t at = script.find(place); at != std::string::npos; at = script.find(place, at + text.size())) {
-      script.replace(at, place.size(), text);
-    }
-  }
-  return script;
+  return fmt::format("version={}\noptions={}{}", BUSBAR_VERSION, quote_for_shell(options), kScript);
 }
 
-std::vector<std::string> command_for(const HostTarget& target, const std::string& program,
-                                     const std::vector<std::string>& options) {
-  std::vector<std::string> command;
-  if (target.before.empty()) {
-    command = {program};
-    command.insert(command.end(), options.begin(), options.end());
-    return command;
-  }
-  command = {"sh", "-c", R"(exec "$@" <"$0")", program};
+std::vector<std::string> command_for(const HostTarget& target, const std::string& program, const std::string& options) {
+  if (target.before.empty()) return {program, options};
+  std::vector<std::string> command = {"sh", "-c", R"(exec "$@" <"$0")", program};
   command.insert(command.end(), target.before.begin(), target.before.end());
   const std::string script = remote_script(options);
   if (target.one_word) {
@@ -130,53 +110,43 @@ std::vector<std::string> listed_hosts(const std::string& list_or_file) {
 
 LookSilence silence_of(const std::string& host, const std::string& error, bool timed_out, double limit_s) {
   using Kind = LookSilence::Kind;
-  struct Words {
-    Kind kind;
-    std::string_view text;
-  };
-  constexpr auto kWords = std::to_array<Words>({{Kind::unresolved, "could not resolve"},
-                                                {Kind::unresolved, "name or service not known"},
-                                                {Kind::unresolved, "invalid node name"},
-                                                {Kind::unreachable, "no route to host"},
-                                                {Kind::unreachable, "connection timed out"},
-                                                {Kind::unreachable, "network is unreachable"},
-                                                {Kind::unreachable, "host is down"},
-                                                {Kind::refused, "connection refused"},
-                                                {Kind::refused, "permission denied"},
-                                                {Kind::refused, "host key verification failed"},
-                                                {Kind::refused, "forbidden"}});
-  LookSilence silence{host, Kind::failed, without_controls(error)};
+  constexpr auto kWords = std::to_array<std::pair<Kind, std::string_view>>(
+      {{Kind::unresolved, "could not resolve|name or service not known|invalid node name"},
+       {Kind::unreachable, "no route to host|connection timed out|network is unreachable|host is down"},
+       {Kind::refused, "connection refused|permission denied|host key verification failed|forbidden"}});
   if (timed_out) return {host, Kind::no_answer, fmt::format("no answer in {} s", limit_s)};
   const std::string lower = lower_case(error);
-  for (const auto& [kind, text] : kWords) {
-    if (lower.find(text) == std::string::npos) continue;
-    silence.kind = kind;
-    break;
-  }
-  return silence;
+  const auto found =
+      std::ranges::find_if(kWords, [&](const auto& one) { return has_any(lower, split_text(one.second, '|')); });
+  return {host, found == kWords.end() ? Kind::failed : found->first, without_controls(error)};
 }
 
-JobLook reach_hosts(const std::vector<HostTarget>& targets, const LookRequest& request) {
+JobLook reach_hosts(const std::vector<HostTarget>& targets, LookOptions request) {
   const std::string program = program_beside("busbar-look").string();
   if (access(program.c_str(), X_OK) != 0) {
     throw_not_possible(
         fmt::format("triage needs {}, which is not there; copy it next to busbar, or run `make`", program));
   }
-  const std::vector<std::string> options = look_options(request, std::max<std::size_t>(1, targets.size()));
+  request.log_bytes = std::min<std::size_t>(4 << 20, kLogsTogether / std::max<std::size_t>(1, targets.size()));
+  const std::string options = dump_json(fields_json(request));
   // The look itself ends within its limit and what one last reading of all processes may take.
   const double limit_s = request.apart_s + 1.7 * request.limit_s + kOnTheWay;
-  const auto results = records_apart(targets.size(), {limit_s + 5, 4 * limit_s, kAtOnce}, [&](std::size_t i) {
+  auto results = records_apart(targets.size(), {limit_s + 5, 4 * limit_s, kAtOnce}, [&](std::size_t i) {
     return run_there(command_for(targets[i], program, options), limit_s);
   });
   JobLook looks;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const std::string& host = targets[i].host;
-    Answer answer = results[i].value.value_or(Answer{"", results[i].why, results[i].timed_out});
+    // Not longer than needed: there may be thousands.
+    Answer answer = std::move(results[i].value).value_or(Answer{"", results[i].why, results[i].timed_out});
+    results[i].value.reset();
     try {
       // Shells print greetings before what was asked.
       const std::size_t begin = answer.out.find("{\"document\":");
       if (!answer.timed_out && answer.error.empty() && begin != std::string::npos) {
-        looks.hosts.push_back(read_look(std::string_view(answer.out).substr(begin), host));
+        HostLook look = read_look(std::string_view(answer.out).substr(begin), host);
+        known_look(looks, look, host);
+        looks.hosts.push_back(std::move(look));
         continue;
       }
     } catch (const Error& error) {

@@ -1,17 +1,18 @@
+#include "driver/triage/schedulers.h"
+
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/processes/child.h"
 #include "common/record/json_values.h"
 #include "driver/launch/launching.h"
-#include "driver/triage/triage_steps.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 extern char** environ;
@@ -55,6 +56,7 @@ SlurmState parse_scontrol(std::string_view text) {
     if (equals == kNotFound) continue;
     const std::string_view key = word.substr(0, equals);
     const std::string value(word.substr(equals + 1));
+    if (key == "JobId") state.ids.push_back(value);
     if (key == "JobState") state.state = value;
     if (key == "NodeList" && value != "(null)") state.nodes = value;
     if (key == "Reason") state.reason = value;
@@ -70,35 +72,33 @@ ScheduledJob slurm_targets(const std::string& job) {
   const ChildResult shown = ask({"scontrol", "show", "job", job});
   if (!shown.good()) throw_not_possible(fmt::format("scontrol show job {}: {}", job, why(shown)));
   const SlurmState state = parse_scontrol(shown.out);
+  if (state.ids.size() != 1) {
+    throw_bad_config(fmt::format("--slurm {} names {}: {}; give one of them", job, counted(state.ids.size(), "job"),
+                                 printable(joined_words(state.ids, ", "))));
+  }
   if (state.state != "RUNNING" && state.state != "COMPLETING" && state.state != "SUSPENDED") {
-    throw_not_possible(fmt::format("job {} does not run: Slurm says {}{}; `busbar diagnose` reads what it left", job,
-                                   printable(state.state), state.ended.empty() ? "" : ", end " + state.ended));
+    throw JobEnded(fmt::format("job {} does not run: Slurm says {}{}; `busbar diagnose` reads what it left", job,
+                               printable(state.state), state.ended.empty() ? "" : ", end " + state.ended));
   }
   ScheduledJob found;
+  found.id = state.ids[0];
   if (state.state != "RUNNING") found.remarks.push_back(fmt::format("job {}: {} ({})", job, state.state, state.reason));
   const std::vector<std::string> hosts = expand_hosts(state.nodes);
   found.expected_hosts = static_cast<int>(hosts.size());
   for (const std::string& host : hosts) {
     std::vector<std::string> words = without_slurm_variables();
-    for (const std::string& word :
-         {std::string("srun"), "--jobid=" + job, std::string("--overlap"), std::string("--nodes=1"),
-          std::string("--ntasks=1"), std::string("--mem=0"), std::string("--mpi=none"), std::string("--cpu-bind=none"),
-          std::string("--quiet"), "--nodelist=" + host}) {
-      words.push_back(word);
-    }
+    words.insert(words.end(), {"srun", "--jobid=" + found.id, "--overlap", "--nodes=1", "--ntasks=1", "--mem=0",
+                               "--mpi=none", "--cpu-bind=none", "--quiet", "--nodelist=" + host});
     found.targets.push_back({host, std::move(words), false});
   }
   const ChildResult nodes = ask({"sinfo", "-h", "-N", "-n", state.nodes, "-o", "%N %T %E"});
-  std::vector<std::string> seen;
   for (const std::string_view line : split_text(nodes.out, '\n')) {
     const auto words = words_of(line);
-    constexpr auto kWell = std::to_array<std::string_view>({"allocated", "mixed", "idle", "completing"});
-    const bool well = words.size() < 2 || std::ranges::find(kWell, words[1]) != std::ranges::end(kWell);
-    const std::string remark = without_controls(line);
+    if (words.size() < 2 || contains(words_of("allocated mixed idle completing"), words[1])) continue;
+    const std::string_view reason = trimmed(line.substr(line.find(words[1], words[0].size()) + words[1].size()));
     // A node of several partitions has a line of each.
-    if (!well && std::ranges::find(seen, remark) == seen.end()) seen.push_back(remark);
+    add_once(found.remarks, without_controls(fmt::format("{}: {} ({})", words[0], words[1], reason)));
   }
-  for (const std::string& remark : seen) found.remarks.push_back("Slurm on node " + remark);
   return found;
 }
 
@@ -132,7 +132,7 @@ ScheduledJob parse_pods(std::string_view json, const std::string& name_space, co
     }
     if (phase != "Running") {
       const std::string reason = status.holds("reason") ? " (" + status.at("reason").text() + ")" : "";
-      found.remarks.push_back(without_controls(fmt::format("pod {}: {}{}", name, phase, reason)));
+      found.remarks.push_back(without_controls(fmt::format("{}: {}{}", name, phase, reason)));
       found.silent.push_back({name, LookSilence::Kind::failed, without_controls("the pod is " + phase + reason)});
       return;
     }
@@ -153,6 +153,7 @@ ScheduledJob kube_targets(const std::string& name_space, const std::string& sele
     throw_bad_config(
         fmt::format("no pod in namespace {} has the label {}", in_quotes(name_space), in_quotes(selector)));
   }
+  if (found.targets.empty()) throw JobEnded(fmt::format("no pod of the job runs: {}", printable(found.remarks[0])));
   return found;
 }
 

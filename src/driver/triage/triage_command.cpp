@@ -14,7 +14,8 @@
 #include "driver/command/subcommand.h"
 #include "driver/diagnose/looks/judge_looks.h"
 #include "driver/launch/launching.h"
-#include "driver/triage/triage_steps.h"
+#include "driver/triage/choose_job.h"
+#include "driver/triage/schedulers.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,7 +40,7 @@ struct TriageOptions {
   std::string container;
   std::string job;
   double watch_s = 0;  ///< 0: once
-  LookRequest request;
+  LookOptions request;
   std::vector<std::string> files;
   std::string output_file;  ///< -J
 };
@@ -54,7 +55,7 @@ double parse_seconds_between(std::string_view text, double least, double most) {
 
 std::vector<OwnOption> own_options(TriageOptions& o) {
   using Text = std::string_view;
-  LookRequest& r = o.request;
+  LookOptions& r = o.request;
   return {
       {"slurm", "JOB", "a job of Slurm: a step of its own (srun --overlap) on every node, ssh where Slurm starts none",
        into(o.slurm)},
@@ -67,7 +68,7 @@ std::vector<OwnOption> own_options(TriageOptions& o) {
       {"container", "NAME", "with --kube: of each pod (default: its first)", into(o.container)},
       {"local", "", "this host alone; -J FILE keeps it for --merge", [&](Text) { o.local = true; }},
       {"merge", "", "judge FILE.json ... that --local -J wrote on the hosts of a job", [&](Text) { o.merge = true; }},
-      {"match", "TEXT", "only processes whose command has this text, and what they started", into(r.pattern)},
+      {"match", "TEXT", "only processes whose command has this text, and what they started", into(r.filter.pattern)},
       {"job", "NAME", "this one of several jobs, by its name or a part of it", into(o.job)},
       {"watch", "INTERVAL", "look again every INTERVAL (30s, 5m), and report when the job stands still",
        [&](Text t) { o.watch_s = parse_seconds_between(t, 1, 86400); }},
@@ -113,19 +114,8 @@ TriageOptions read_options(int argc, char** argv) {
   options.files = std::move(line.words);
   options.help = line.asks_help();
   options.output_file = only_output_file(line, "triage");
-  options.request.slurm_job = options.slurm;
   if (!options.help) check(options);
   return options;
-}
-
-std::string triage_help() {
-  TriageOptions unused;
-  return help_of("triage", own_options(unused));
-}
-
-void add(JobLook& looks, JobLook more) {
-  std::ranges::move(more.hosts, std::back_inserter(looks.hosts));
-  std::ranges::move(more.silent, std::back_inserter(looks.silent));
 }
 
 bool has_ranks(const JobLook& looks) {
@@ -135,16 +125,13 @@ bool has_ranks(const JobLook& looks) {
 }
 
 /// Nodes on which Slurm starts no step, tried over ssh: a prolog or a full table of steps may refuse srun.
-void try_ssh(JobLook& looks, const TriageOptions& options) {
+void try_ssh(JobLook& looks, const std::string& agent, const LookOptions& request) {
   std::vector<HostTarget> again;
   for (const LookSilence& silent : looks.silent) {
-    if (silent.kind != LookSilence::Kind::unresolved) {
-      again.push_back(ssh_target(silent.host, split_command(options.agent)));
-    }
+    if (silent.kind != LookSilence::Kind::unresolved) again.push_back(ssh_target(silent.host, split_command(agent)));
   }
   if (again.empty()) return;
-  JobLook by_ssh = reach_hosts(again, options.request);
-  for (HostLook& host : by_ssh.hosts) {
+  for (HostLook& host : reach_hosts(again, request).hosts) {
     const auto at =
         std::ranges::find_if(looks.silent, [&](const auto& one) { return names_same(one.host, host.host); });
     if (at == looks.silent.end()) continue;
@@ -154,39 +141,36 @@ void try_ssh(JobLook& looks, const TriageOptions& options) {
   }
 }
 
-JobLook look_by_schedule(ScheduledJob job, const LookRequest& request) {
+/// Where the job is expected, the absence of its processes is evidence; elsewhere the options fit nothing.
+JobLook look_once(const TriageOptions& options) {
+  LookOptions request = options.request;
+  ScheduledJob job;
+  std::string how = "local";
+  if (!options.slurm.empty()) {
+    job = slurm_targets(options.slurm);
+    request.filter.slurm_job = job.id;
+    how = "slurm " + options.slurm;
+  } else if (options.kube) {
+    job = kube_targets(options.name_space, options.selector, options.container);
+    how = fmt::format("kube {} {}", options.name_space, options.selector);
+  } else if (!options.hosts.empty()) {
+    for (const std::string& host : listed_hosts(options.hosts)) {
+      job.targets.push_back(ssh_target(host, split_command(options.agent)));
+    }
+    how = "hosts";
+  } else {
+    job.targets = {{"this host", {}, false}};
+  }
   JobLook looks = reach_hosts(job.targets, request);
   std::ranges::move(job.silent, std::back_inserter(looks.silent));
   looks.scheduler = std::move(job.remarks);
   looks.expected_hosts = job.expected_hosts;
+  looks.how = std::move(how);
+  if (!options.slurm.empty()) try_ssh(looks, options.agent, request);
   return looks;
 }
 
-/// Where the job is expected, the absence of its processes is evidence; elsewhere the options fit nothing.
-JobLook look_once(const TriageOptions& options) {
-  JobLook looks;
-  if (!options.slurm.empty()) {
-    looks = look_by_schedule(slurm_targets(options.slurm), options.request);
-    try_ssh(looks, options);
-    looks.how = "slurm " + options.slurm;
-  } else if (options.kube) {
-    looks = look_by_schedule(kube_targets(options.name_space, options.selector, options.container), options.request);
-    looks.how = fmt::format("kube {} {}", options.name_space, options.selector);
-  } else if (!options.hosts.empty()) {
-    std::vector<HostTarget> targets;
-    for (const std::string& host : listed_hosts(options.hosts)) {
-      targets.push_back(ssh_target(host, split_command(options.agent)));
-    }
-    looks = reach_hosts(targets, options.request);
-    looks.how = "hosts";
-  } else {
-    looks = reach_hosts({{"this host", {}, false}}, options.request);
-    looks.how = "local";
-  }
-  return looks;
-}
-
-/// Two pods of one host, or two files of it, are two looks; the newest of one host's processes counts.
+/// Of two files of one host, the newer counts.
 JobLook merged(const std::vector<std::string>& files) {
   JobLook looks;
   looks.how = "merge";
@@ -198,15 +182,17 @@ JobLook merged(const std::vector<std::string>& files) {
     } else {
       more = read_triage_document(text, file);
     }
-    std::erase_if(more.hosts, [&](const HostLook& host) {
-      const auto known = std::ranges::find(looks.hosts, host.host, &HostLook::host);
-      if (known == looks.hosts.end()) return false;
-      say("{} is in several files; the newest counts", printable(host.host));
-      if (known->time_s < host.time_s) *known = host;
-      return true;
-    });
     looks.expected_hosts += more.expected_hosts;
-    add(looks, std::move(more));
+    std::ranges::move(more.silent, std::back_inserter(looks.silent));
+    std::ranges::move(more.scheduler, std::back_inserter(looks.scheduler));
+    for (HostLook& host : more.hosts) {
+      HostLook* known = known_look(looks, host, file);
+      if (known != nullptr) say("{} is in several files; the newest counts", printable(host.host));
+      if (known == nullptr)
+        looks.hosts.push_back(std::move(host));
+      else if (known->time_s < host.time_s)
+        *known = std::move(host);
+    }
   }
   return looks;
 }
@@ -224,18 +210,18 @@ void require_job(const JobLook& looks, const TriageOptions& options) {
     if (unknown_name) throw_bad_config(fmt::format("no such host: {}", why));
     throw_not_possible(fmt::format("no host could be looked at: {}", without_controls(why)));
   }
-  if (has_ranks(looks) || (expected && options.request.pattern.empty())) return;
+  if (has_ranks(looks) || (expected && options.request.filter.pattern.empty())) return;
   for (const HostLook& host : looks.hosts) {
     for (const LookCollector& one : host.collectors) {
       if (one.name != "environment" || one.outcome == LookCollector::Outcome::ok) continue;
-      throw_not_possible(fmt::format("no rank was found, and not all processes may be read on {}: {}; {}",
-                                     printable(host.host), without_controls(one.why), without_controls(one.allow)));
+      throw JobEnded(fmt::format("no rank was found, and not all processes may be read on {}: {}; {}",
+                                 printable(host.host), without_controls(one.why), without_controls(one.allow)));
     }
   }
-  throw_not_possible(
-      fmt::format("no rank of a job runs on {}{}; give the host where it runs, or --match with a part of its command",
-                  looks.hosts.size() == 1 ? printable(looks.hosts[0].host) : counted(looks.hosts.size(), "host"),
-                  options.request.pattern.empty() ? "" : " that fits " + in_quotes(options.request.pattern)));
+  throw JobEnded(fmt::format(
+      "no rank of a job runs on {}{}; give the host where it runs, or --match with a part of its command",
+      looks.hosts.size() == 1 ? printable(looks.hosts[0].host) : counted(looks.hosts.size(), "host"),
+      options.request.filter.pattern.empty() ? "" : " that fits " + in_quotes(options.request.filter.pattern)));
 }
 
 /// Numbers ranks that have no variable by the largest communicator that RAS reports. Its pids do not name their hosts,
@@ -256,9 +242,10 @@ void number_by_ras(JobLook& looks) {
   }
 }
 
-JobLook chosen(JobLook looks, const TriageOptions& options) {
+JobLook chosen(const TriageOptions& options) {
+  JobLook looks = options.merge ? merged(options.files) : look_once(options);
   drop_seen_twice(looks);
-  require_job(looks, options);
+  if (!options.merge) require_job(looks, options);
   for (const LookSilence& silent : looks.silent) {
     if (silent.kind != LookSilence::Kind::unresolved) continue;
     say("{} does not resolve; correct the list of hosts if it is no host of the job", printable(silent.host));
@@ -274,9 +261,9 @@ int answer(const TriageOptions& options, const std::string& path) {
   for (int looked = 0;; ++looked) {
     JobLook looks;
     try {
-      looks = options.merge ? only_job(merged(options.files), options.job) : chosen(look_once(options), options);
-    } catch (const Error& error) {
-      if (looked == 0 || error.code() != ExitCode::not_possible) throw;
+      looks = chosen(options);
+    } catch (const JobEnded& error) {
+      if (looked == 0) throw;
       say("the job has ended: {}", error.what());
       return code_of(ExitCode::good);
     }
@@ -295,8 +282,8 @@ int answer(const TriageOptions& options, const std::string& path) {
 }
 
 int triage(int argc, char** argv) {
-  const TriageOptions options = read_options(argc, argv);
-  if (options.help) return write_stdout(triage_help()) ? 0 : code_of(ExitCode::results_lost);
+  TriageOptions options = read_options(argc, argv);
+  if (options.help) return write_stdout(help_of("triage", own_options(options))) ? 0 : code_of(ExitCode::results_lost);
   StartedFiles started;
   const std::string path =
       options.output_file.empty() ? "" : started.add(create_result_file(options.output_file, "-J"));

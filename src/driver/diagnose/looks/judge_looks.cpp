@@ -152,14 +152,13 @@ Json triage_document(const JobLook& looks, const JudgedLooks& judged) {
   Json document = envelope_json(envelope);
   document.update(fields_json<Finding>(judged.finding));
   document["groups"] = fields_json(judged.finding.groups);
-  document["looks"] = looks_json(looks);
+  document["looks"] = fields_json(looks);
   return document;
 }
 
 JobLook read_triage_document(std::string_view text, const std::string& name) {
   const Json json = read_document(text, name, "triage");
-  const JsonPlace document(json, "", name, "`busbar triage -J`");
-  return read_looks(document.at("looks"));
+  return record_at<JobLook>(JsonPlace(json, "", name, "`busbar triage -J`").at("looks"));
 }
 
 }  // namespace busbar
