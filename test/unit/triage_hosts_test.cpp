@@ -3,7 +3,6 @@
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "driver/triage/choose_job.h"
-#include "driver/triage/reach_hosts.h"
 #include "driver/triage/schedulers.h"
 
 #include <catch2/catch.hpp>

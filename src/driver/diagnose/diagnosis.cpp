@@ -75,11 +75,16 @@ std::vector<std::string> signs_of_health(const LogView& view) {
     if (!ended.empty())
       signs.push_back(fmt::format("{}: ended cleanly on {}", comm.name, list_sources(view.rank_map, ended)));
   }
-  for (const auto& [key, words] : builtin_line_rules().health()) {
-    const auto fact = view.book.facts.lower_bound({key, ""});
-    if (fact != view.book.facts.end() && fact->first.first == key)
-      signs.push_back(fmt::format("{} {}", words, fact->first.second));
-  }
+  const auto add_facts = [&](const LineRules::FactWords& shown) {
+    for (const auto& [key, words] : shown) {
+      const auto fact = view.book.facts.lower_bound({key, ""});
+      if (fact != view.book.facts.end() && fact->first.first == key)
+        signs.push_back(fmt::format("{} {}", words, fact->first.second));
+    }
+  };
+  add_facts(builtin_line_rules().health());
+  constexpr int kSaysInit = 20800;
+  if (nccl_version_of(view) < kSaysInit) add_facts(builtin_line_rules().early_health());
   if (std::ranges::any_of(view.book.sources, [](const LogSource& one) { return one.timings.total >= 0; })) {
     signs.emplace_back("initialization completed: its timings are logged");
   }

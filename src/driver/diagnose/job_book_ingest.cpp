@@ -309,8 +309,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     }
     if (event.what == ProgramEvent::What::message) {
       const Warning warning{.file = {}, .function = {}, .text = event.text};
-      const WarningWriter writer{.source = kNoIndex, .ranks = event.ranks, .host = event.host, .device = event.device};
-      warnings.add(*event.rule, warning, find_iso_timestamp(text.substr(0, 120)), writer, file, number);
+      const WarningWriter by{.source = kNoIndex, .ranks = event.ranks, .host = event.host, .device = event.device};
+      warnings.add(*event.rule, warning, find_iso_timestamp(text.substr(0, 120)), by, file, number);
       note_peers(event.rule->kind, event.text);
       continue;
     }

@@ -262,8 +262,12 @@ struct LineRules::Reader {
                     if (one.key == "signs") signs = one.texts();
                   });
                 }},
-               {"health", [&](const YamlValue& v) {
+               {"health",
+                [&](const YamlValue& v) {
                   v.each([&](const YamlValue& one) { result.health_.emplace_back(one.key, one.text()); });
+                }},
+               {"early", [&](const YamlValue& v) {
+                  v.each([&](const YamlValue& one) { result.early_health_.emplace_back(one.key, one.text()); });
                 }}});
   }
 

@@ -129,8 +129,10 @@ class LineRules {
   bool is_known(std::string_view message) const;
 
   const std::vector<LineRule>& all() const { return rules_; }
-  /// Keys of facts that show what went right, and what that was; in this order.
-  const std::vector<std::pair<std::string, std::string>>& health() const { return health_; }
+  using FactWords = std::vector<std::pair<std::string, std::string>>;
+  /// Keys of facts that show what went right, and what that was; in this order. `early_health`: before the ranks met.
+  const FactWords& health() const { return health_; }
+  const FactWords& early_health() const { return early_health_; }
 
  private:
   struct Patterns;
@@ -138,7 +140,7 @@ class LineRules {
   LineRules();
 
   std::vector<LineRule> rules_;
-  std::vector<std::pair<std::string, std::string>> health_;
+  FactWords health_, early_health_;
   std::unique_ptr<Patterns> patterns_;
 };
 
