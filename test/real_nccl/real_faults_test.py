@@ -27,12 +27,12 @@ class Hangs(RealCase):
     def test_a_stopped_rank_is_the_one_that_ras_misses(self):
         result = self.hangs(self.inject("stop", "-T", "6"), "PROCESS_STOPPED", "rank 1 on ")
         if self.version >= (2, 24):
-            self.assertRegex(result.err, r"communicator 0x[0-9a-f]+: rank 1 missing")
+            self.assertRegex(result.err, r"communicator (0x)?[0-9a-f]+: rank 1 missing")
 
     def test_a_rank_that_lags_has_launched_less_as_ras_says(self):
         result = self.hangs(self.inject("skip", "-T", "6"), "RANK_LAGGING", "rank 1 on ", "never entered all_reduce #3")
-        if self.version >= (2, 24):
-            self.assertRegex(result.err, r"rank 1 launched AllReduce 2, ranks? 0,2 launched AllReduce 3")
+        if self.version >= (2, 24):  # which counts all calls of a communicator as one
+            self.assertRegex(result.err, r"rank 1 launched (AllReduce|operation) 2, ranks? 0,2 launched \1 3")
 
     def test_unequal_calls_never_end_and_are_told(self):
         for kind, word in (("count", "count 16383"), ("dtype", "int"), ("op", "float max")):

@@ -159,8 +159,8 @@ class Logs(RealCase):
     def test_a_rank_that_never_comes(self):
         scenario = self.scenario()
         scenario.start(0, 2, ("init", "use"))
-        # Before 2.21 NCCL says that it starts when all have come.
-        scenario.until_logged(0, "Init START" if self.version >= (2, 21) else "Bootstrap : Using")
+        # Before 2.22 NCCL says that it starts when all have come.
+        scenario.until_logged(0, "Init START" if self.version >= (2, 22) else "Bootstrap : Using")
         scenario.end(waits=False)
         self.judged(scenario, "missing", "INIT_NOT_JOINED|INIT_STUCK|UNKNOWN", "rank 1 never called ncclCommInitRank")
 

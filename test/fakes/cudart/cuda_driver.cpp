@@ -92,5 +92,10 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   }
   return done(cudaSuccess);
 }
+/// As NCCL up to 2.24 asks: of the runtime's own version.
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long flags,
+                                    cudaDriverEntryPointQueryResult* found) {
+  return cudaGetDriverEntryPointByVersion(name, function, CUDART_VERSION, flags, found);
+}
 
 }  // extern "C"
