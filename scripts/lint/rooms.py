@@ -19,7 +19,7 @@ DOORS = {
     r"yaml-cpp/.*": r"src/common/base/yaml_tree\.cpp$|test/",
     r"boost/.*": r"src/common/statistics/distributions\.cpp$",  # it takes five seconds to compile
     r"sqlite3\.h": r"src/driver/history/.*\.cpp$|test/",
-    r"openssl/.*": r"src/common/watch/hmac\.cpp$",
+    r"openssl/.*": r"src/common/machine/hmac\.cpp$",
     r"nlohmann/json_fwd\.hpp": r"src/common/record/json_values\.h$",
     r"nlohmann/(?!json_fwd).*": r"src/(common/(record|output|evidence|watch)|driver/[a-z]+|programs/comm|look)/.*\.cpp$|src/common/record/json_fields\.h$|test/",
     r"common/record/json_fields\.h": r".*\.cpp$",  # it brings all of the library

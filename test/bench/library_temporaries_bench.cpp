@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
     measure(session.world(), sizes);
   } catch (const std::exception& e) {
     fmt::print(stderr, "library_temporaries_bench: {}\n", e.what());
-    abort_job(ExitCode::internal);
+    abort_mpi_job(ExitCode::internal);
   }
   return 0;
 }

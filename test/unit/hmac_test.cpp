@@ -1,7 +1,7 @@
 // Catches: proofs of watchers that no other build of busbar would accept, because OpenSSL computes them and our own
 // code, for builds without it, differs.
 
-#include "common/watch/hmac.h"
+#include "common/machine/hmac.h"
 
 #define hmac_sha256 own_hmac_sha256
 #include "common/watch/no_hmac.cpp"

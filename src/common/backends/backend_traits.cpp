@@ -24,6 +24,7 @@ constexpr BackendTraits kUnknownTraits{.name = "unknown",
 const BackendTraits kMpiTraits{.name = "mpi",
                                .title = "MPI",
                                .measures = "MPI on host memory",
+                               .needs_mpi = true,
                                .iteration_clock = "host clock",
                                .settings = kMpiSettings,
                                .usual_settings = "ompi.algorithm"};

@@ -103,17 +103,24 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts)
 
 }  // namespace
 
-BackendChoice backend_for(const Config& config, MemoryKind memory) {
+BackendChoice backend_for(const Config& config, MemoryKind memory, Carrier carrier) {
   if (config.backend != BackendChoice::automatic) return config.backend;
   const auto all = all_backends();
-  const auto found = std::ranges::find_if(all, [&](const auto* t) { return t->memory == memory; });
+  const auto found = std::ranges::find_if(
+      all, [&](const auto* t) { return t->memory == memory && (carrier == Carrier::mpi || !t->needs_mpi); });
   return from_word<BackendChoice>((*found)->name).value();
 }
 
-BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in) {
+BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in, Carrier carrier) {
   const bool no_gpu_anywhere = hosts_where(hosts, has_gpu).empty();
-  const BackendChoice choice = backend_for(config, no_gpu_anywhere ? MemoryKind::host : MemoryKind::gpu);
+  const BackendChoice choice = backend_for(config, no_gpu_anywhere ? MemoryKind::host : MemoryKind::gpu, carrier);
   const BackendTraits& traits = traits_of(choice);
+  if (traits.needs_mpi && carrier != Carrier::mpi) {
+    throw_not_possible(fmt::format(
+        "--backend {0}: these processes run without MPI: start them with mpirun, or measure host memory with "
+        "--backend gloo",
+        traits.name));
+  }
   if (traits.memory == MemoryKind::host) return choice;
   if (no_gpu_anywhere) {
     throw_not_possible(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend mpi (host memory)",
@@ -149,9 +156,9 @@ void visit_fields(auto&& visit, ProcessFacts& f) {
   visit("library_problem", f.library_problem);
 }
 
-ProcessFacts look_around(const Config& config) {
+ProcessFacts look_around(const Config& config, Carrier carrier) {
   ProcessFacts facts;
-  const BackendChoice choice = backend_for(config, MemoryKind::gpu);
+  const BackendChoice choice = backend_for(config, MemoryKind::gpu, carrier);
   // Host memory was requested: no driver needs to be woken.
   if (traits_of(choice).memory == MemoryKind::host) return facts;
   facts.gpus_on_bus = static_cast<int>(gpus_on_bus().size());
@@ -187,9 +194,9 @@ BackendChoice agree_on_backend(const Config& config, const Comm& world, const Co
   facts.hostname = hostname();
   facts.nranks = config.nthreads * config.ngpus;
   const auto all = gather_records(world, std::vector<ProcessFacts>{std::move(facts)});
-  const bool built_in = entry_of(backend_for(config, MemoryKind::gpu)).built_in;
+  const bool built_in = entry_of(backend_for(config, MemoryKind::gpu, world.carrier())).built_in;
   BackendChoice choice = BackendChoice::automatic;
-  on_process0(world, [&] { choice = choose_backend(config, by_host(all), built_in); });
+  on_process0(world, [&] { choice = choose_backend(config, by_host(all), built_in, world.carrier()); });
   world.broadcast(&choice, sizeof choice, 0);
   return choice;
 }
@@ -212,7 +219,8 @@ const BackendEntry& entry_of(BackendChoice choice) {
 OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& group, const NcclFields& fields,
                            const Collective* collective) {
   const Comm host = world.split_by_host();
-  const ProcessFacts facts = collectively_get(world, "looking for GPUs", [&] { return look_around(config); });
+  const ProcessFacts facts =
+      collectively_get(world, "looking for GPUs", [&] { return look_around(config, world.carrier()); });
   const BackendEntry& entry = entry_of(agree_on_backend(config, world, host, facts));
   OpenedBackend opened = entry.open({config, world, group, host, facts.gpus, fields, collective});
   const auto local = static_cast<std::int64_t>(opened.backend->local_ranks().size());
@@ -221,7 +229,7 @@ OpenedBackend open_backend(const Config& config, const Comm& world, const Comm& 
 }
 
 bool runs_on_host_memory(const Config& config) {
-  const BackendChoice for_gpus = backend_for(config, MemoryKind::gpu);
+  const BackendChoice for_gpus = backend_for(config, MemoryKind::gpu, Carrier::mpi);
   if (config.backend != BackendChoice::automatic) return traits_of(for_gpus).memory == MemoryKind::host;
   if (!gpus_on_bus().empty()) return false;
   const BackendEntry& entry = entry_of(for_gpus);

@@ -23,13 +23,14 @@ struct HostFacts {
   std::string library_problem;  ///< why the library for them cannot be loaded; empty: it can
 };
 
-/// The requested backend, or the first of the list for this memory.
-BackendChoice backend_for(const Config& config, MemoryKind memory);
+/// The requested backend, or the first of the list for this memory that needs no other carrier.
+BackendChoice backend_for(const Config& config, MemoryKind memory, Carrier carrier);
 
 /// Decides which backend measures; never automatic. A cluster with GPUs is measured on host memory only if --backend
 /// says so: anything that keeps a GPU from being used is an Error(not_possible) naming the hosts and the remedy.
 /// `built_in`: whether this build has the backend for GPUs. Pure.
-BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in);
+BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in,
+                             Carrier carrier = Carrier::mpi);
 
 /// A backend ready to measure, with its remarks for the header.
 struct OpenedBackend {

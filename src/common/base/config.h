@@ -32,6 +32,10 @@ constexpr EnumWords<3> words_of(Cadence) { return {"auto", "isolated", "stream"}
 enum class MpiThreads : std::uint8_t { single, funneled, serialized, multiple };
 constexpr EnumWords<4> words_of(MpiThreads) { return {"single", "funneled", "serialized", "multiple"}; }
 
+/// `--launcher`: which launcher's variables say who this process is.
+enum class LauncherChoice : std::uint8_t { automatic, mpi, env, slurm, k8s, none };
+constexpr EnumWords<6> words_of(LauncherChoice) { return {"auto", "mpi", "env", "slurm", "k8s", "none"}; }
+
 /// `--pattern` of pingpong.
 constexpr EnumWords<3> words_of(PingpongPattern) { return {"latency", "oneway", "both"}; }
 
@@ -80,6 +84,8 @@ struct Config {
   BufferUse buffers = BufferUse::rotate;
   bool nonblocking = false;  ///< MPI's nonblocking functions start calls, which finish before the next
   MpiThreads mpi_threads = MpiThreads::single;
+  LauncherChoice launcher = LauncherChoice::automatic;
+  std::string meet_key;  ///< file with the key of processes that meet without MPI; empty: none
   PingpongPattern pattern = PingpongPattern::latency;  ///< pingpong only, as the next two
   int window = 64;                                     ///< messages under way at once
   PairChoice pairs = PairChoice::half;

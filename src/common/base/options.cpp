@@ -249,11 +249,10 @@ Configured configure(const CommandLine& line, const std::optional<ConfigFile>& f
   if (file) result.set_by_user = apply_yaml(config, file->text, file->name, own_keys);
   config.config_file = line.config_file;
   const std::vector<std::string> names = names_of(line);
-  if (contains(result.set_by_user, "mpi-threads") && !contains(names, "mpi-threads")) {
-    throw_bad_config(
-        fmt::format("{}: mpi-threads: MPI is started before a file is read; give --mpi-threads on the command "
-                    "line",
-                    file->name));
+  for (const char* early : {"mpi-threads", "launcher", "meet-key"}) {
+    if (!contains(result.set_by_user, early) || contains(names, early)) continue;
+    throw_bad_config(fmt::format("{0}: {1}: MPI is started before a file is read; give --{1} on the command line",
+                                 file->name, early));
   }
   drop_file_sizes(config, names);
   for (const Setting& setting : line.settings) setting.option->set(config, setting.text);

@@ -36,8 +36,12 @@ std::vector<std::string> describe_topology(const Comm& world) {
 
 }  // namespace
 
-Job::Job(const Comm& world, std::string oversubscribed, Watchdog& watchdog)
-    : world_(world), oversubscribed_(std::move(oversubscribed)), watchdog_(watchdog), injector_(std::nullopt, 0) {}
+Job::Job(const Comm& world, std::string oversubscribed, Watchdog& watchdog, std::string carried)
+    : world_(world),
+      oversubscribed_(std::move(oversubscribed)),
+      carried_(std::move(carried)),
+      watchdog_(watchdog),
+      injector_(std::nullopt, 0) {}
 
 void Job::begin_step(Phase phase, std::string step) {
   set_step(std::move(step));
@@ -77,7 +81,10 @@ JobBackend Job::adopt(std::unique_ptr<Backend> backend) const {
 
 std::vector<std::string> Job::remarks(const Config& config) const {
   std::vector<std::string> lines = injector_.remarks();
-  if (std::string repaired = repair_reduce(mpi_library_version()); !repaired.empty()) lines.push_back(repaired);
+  if (!carried_.empty()) lines.push_back(carried_);
+  if (world_.carrier() == Carrier::mpi) {
+    if (std::string repaired = repair_reduce(mpi_library_version()); !repaired.empty()) lines.push_back(repaired);
+  }
   if (config.paranoid) lines.push_back(paranoid_remark());
   for (std::string& line : connectivity_remarks(watchdog_.view())) lines.push_back(std::move(line));
   return lines;
@@ -100,6 +107,15 @@ FailJob Job::fail() {
   return [this](std::exception_ptr failure) { end(failure); };
 }
 
+/// Where no launcher ends the job, this process itself notices that a peer has died, a moment before or after a
+/// library's call fails for that reason. Its watcher then says what happened, and ends it.
+void Job::let_others_explain() const {
+  if (world_.carrier() != Carrier::sockets) return;
+  constexpr std::chrono::milliseconds kMoment{20};
+  for (int i = 0; i < 25 && !world_.peer_has_gone(); ++i) std::this_thread::sleep_for(kMoment);
+  if (world_.peer_has_gone()) std::this_thread::sleep_for(std::chrono::seconds(30));
+}
+
 void Job::end(std::exception_ptr failure) {
   ExitCode code = ExitCode::internal;
   std::string text = "unknown failure";
@@ -111,6 +127,7 @@ void Job::end(std::exception_ptr failure) {
   } catch (const std::exception& e) {
     text = e.what();
   }
+  if (code == ExitCode::backend) let_others_explain();
   say("error: rank {} on {}, {}: {}", world_.rank(), hostname(), step(), text);
   // A library's call fails if a peer has died. The launcher ends the job because of the peer, and the watchers then
   // report which it was; a rank that aborted first would be taken for the one that failed.
@@ -118,7 +135,7 @@ void Job::end(std::exception_ptr failure) {
   constexpr std::chrono::milliseconds kLauncherNotices{2000}, kThreadSays{200};
   if (code == ExitCode::backend) std::this_thread::sleep_for(world_.size() > 1 ? kLauncherNotices : kThreadSays);
   watchdog_.failing();
-  abort_job(code);
+  world_.end_job(code);
 }
 
 void Job::guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work) {

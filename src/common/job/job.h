@@ -35,8 +35,8 @@ struct OpenedJobBackend : JobBackend {
 /// Benchmarks, compare, locate and accept all open their ranks and leave through it.
 class Job {
  public:
-  /// `oversubscribed`: the header's sentence about too few cores, or empty.
-  Job(const Comm& world, std::string oversubscribed, Watchdog& watchdog);
+  /// `oversubscribed`: the header's sentence about too few cores, `carried`: that about a job without MPI; or empty.
+  Job(const Comm& world, std::string oversubscribed, Watchdog& watchdog, std::string carried = {});
 
   const Comm& world() const { return world_; }
   Watchdog& watchdog() const { return watchdog_; }
@@ -91,8 +91,11 @@ class Job {
   ExitCode agreed_code(ExitCode code, bool complete) const;
 
  private:
+  void let_others_explain() const;
+
   const Comm& world_;
   std::string oversubscribed_;
+  std::string carried_;
   Watchdog& watchdog_;
   Injector injector_;
   std::string step_ = "starting";

@@ -110,7 +110,7 @@ RunInfo describe_job(std::span<char*> args, std::string program, const Config& c
   info.start_time = local_timestamp();
   info.launch_uuid = random_id();
   info.config = config;
-  info.mpi_threads = granted_mpi_threads();
+  if (world.carrier() == Carrier::mpi) info.mpi_threads = granted_mpi_threads();
   info.nranks = backend.nranks();
   info.ranks = gather_records(world, local_ranks);
   return info;

@@ -5,12 +5,15 @@
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
+#include "common/base/text.h"
 #include "common/evidence/hang_json.h"
+#include "common/machine/cores.h"
 #include "common/processes/collectively.h"
 #include "common/processes/comm.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 #include "common/watch/connectivity.h"
+#include "common/watch/limits.h"
 #include "common/watch/watchdog.h"
 
 #include <fmt/format.h>
@@ -130,29 +133,84 @@ std::optional<int> help_or_version(const Launch& launch, CommandLine::Action act
   return code_of(ExitCode::good);
 }
 
+namespace {
+
+/// The processes meet here without MPI, or MPI starts. `session` stays empty if they cannot; then returns the exit
+/// code.
+ExitCode open_session(std::optional<Session>& session, int& argc, char**& argv, const Launch& launch,
+                      const MpiStart& start, Watchdog& watchdog) {
+  if (launch.carrier == Carrier::mpi) {
+    watchdog.begin_step(Phase::mpi_init, "MPI_Init");
+    session.emplace(&argc, &argv, start.threads);
+    return ExitCode::good;
+  }
+  constexpr double kBeforeWatchdog = 5;  // [s] the reason is known here
+  watchdog.begin_step(Phase::mpi_init, "meeting the other processes");
+  const double limit_s = start_limit_s(launch.nprocs, start.timeout_s);
+  MeetRequest request{launch, command_of(argc, argv), {}, limit_s > 0 ? limit_s - kBeforeWatchdog : 0};
+  const auto on_end = [&watchdog](const JobEnd& end) {
+    end.silent ? watchdog.peer_has_gone() : watchdog.leave_with(end.code);
+  };
+  try {
+    if (!start.meet_key.empty()) request.key = trimmed(read_file(start.meet_key, "the --meet-key file"));
+    if (!start.meet_key.empty() && request.key.empty()) throw_bad_config("the --meet-key file is empty");
+    session.emplace(request, on_end);
+    return ExitCode::good;
+  } catch (const AgreedError& e) {
+    if (launch.rank == 0) say("error: {}", e.what());
+    return e.code();
+  } catch (const Error& e) {
+    if (watchdog.speaks_for_host()) say("error: rank {} on {}: {}", launch.rank, hostname(), e.what());
+    return e.code();
+  }
+}
+
+/// What the header must say about too few cores, and about processes without MPI.
+std::string crowd_of(int local_size) {
+  const int cores = job_cores();
+  if (local_size <= cores) return {};
+  return fmt::format("{} on {}: they share them", counted(local_size, "rank"), counted(cores, "core"));
+}
+
+std::string carried_by(const Launch& launch, const Comm& world) {
+  if (launch.carrier == Carrier::mpi) return {};
+  const int n = world.size();
+  return fmt::format("{} process{} over TCP ({}), no MPI", n, n == 1 ? "" : "es", short_name(launch.kind));
+}
+
+}  // namespace
+
 int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work) {
+  if (!launch.problem.empty()) {
+    // Most have the same: rank 0 speaks for them.
+    if (launch.rank <= 0 || (launch.nprocs > 0 && launch.rank >= launch.nprocs)) say("error: {}", launch.problem);
+    return code_of(ExitCode::bad_config);
+  }
   // If a host dies, the MPI of its neighbors writes to connections that nobody reads. They would die silently and be
   // blamed. A process without a launcher may end as any program of a pipeline does.
   if (launch.launched()) std::signal(SIGPIPE, SIG_IGN);
-  const std::string oversubscribed = repair_oversubscription(launch, mpi_library_version());
-  (void)repair_reduce(mpi_library_version());
+  const bool has_mpi = launch.carrier == Carrier::mpi;
+  std::string oversubscribed = has_mpi ? repair_oversubscription(launch, mpi_library_version()) : "";
+  if (has_mpi) (void)repair_reduce(mpi_library_version());
   // Outlives the session: finalizing can hang as well as starting.
   Watchdog watchdog(start.timeout_s, launched_job(launch), command_of(argc, argv), hang_json);
-  watchdog.begin_step(Phase::mpi_init, "MPI_Init");
-  Session session(&argc, &argv, start.threads);
-  const Comm& world = session.world();
+  std::optional<Session> session;
+  if (const ExitCode code = open_session(session, argc, argv, launch, start, watchdog); !session) return code_of(code);
+  const Comm& world = session->world();
   watchdog.begin_step(Phase::initialization, "connecting the watchers");
-  Job job(world, oversubscribed, watchdog);
+  if (!has_mpi) oversubscribed = crowd_of(world.split_by_host().size());
+  Job job(world, oversubscribed, watchdog, carried_by(launch, world));
   const auto finish = [&](ExitCode code) {
-    watchdog.begin_step(Phase::mpi_finalize, "MPI_Finalize");
+    watchdog.begin_step(Phase::mpi_finalize, has_mpi ? "MPI_Finalize" : "leaving the other processes");
     watchdog.set_kept({});
     return code_of(code);
   };
   try {
     connect_watchers(world, watchdog);
     if (world.rank() == 0) {
-      const std::string warning = separate_worlds_warning(launch, world.size());
-      if (!warning.empty()) say("warning: {}", warning);
+      for (const std::string& warning : {launch.warning, separate_worlds_warning(launch, world.size())}) {
+        if (!warning.empty()) say("warning: {}", warning);
+      }
     }
     return finish(work(job));
   } catch (const AgreedError& e) {
@@ -164,16 +222,27 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
 }
 
 void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {
-  if (launch.launched()) return;
+  if (launch.launched() || launch.carrier == Carrier::sockets || !launch.problem.empty()) return;
   const Config config = configure(line, read_config_file(line.config_file), ::getenv).config;
   const int nranks = config.nthreads * config.ngpus;
   if (nranks > 1 && runs_on_host_memory(config)) relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
 }
 
-MpiStart mpi_start(const CommandLine& line) {
+namespace {
+
+Config on_command_line(const CommandLine& line) {
   Config config;
   for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
-  return {config.timeout_s, config.mpi_threads};
+  return config;
+}
+
+}  // namespace
+
+Launch chosen_launch(const CommandLine& line) { return detect_launch(::getenv, on_command_line(line).launcher); }
+
+MpiStart mpi_start(const CommandLine& line) {
+  const Config config = on_command_line(line);
+  return {config.timeout_s, config.mpi_threads, config.meet_key};
 }
 
 std::optional<ConfigFile> read_config_file(const std::string& path) {

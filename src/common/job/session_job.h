@@ -23,11 +23,15 @@ std::optional<int> help_or_version(const Launch& launch, CommandLine::Action act
 struct MpiStart {
   double timeout_s = 0;  ///< --hang-timeout, within which MPI itself must come up
   MpiThreads threads = MpiThreads::single;
+  std::string meet_key = {};  ///< --meet-key, a file
 };
 
 /// Starts MPI, does the work and ends MPI. Every failure becomes one message and the process's exit code, or the end of
 /// the whole job.
 int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work);
+
+/// The launch that the environment and --launcher on the command line name.
+Launch chosen_launch(const CommandLine& line);
 
 /// What the command line says about MPI's start.
 MpiStart mpi_start(const CommandLine& line);

@@ -57,6 +57,12 @@ std::string ip_text(const sockaddr* address);
 /// The port of an IPv4 or IPv6 address.
 std::uint16_t port_of(const SocketAddress& address);
 
+/// TCP, non-blocking, closed by exec, without Nagle's delay. Not open if the system has no more; see errno.
+Socket make_tcp_socket(int family) noexcept;
+
+/// The address at this end of a connection or of a listener.
+SocketAddress local_address(int fd);
+
 /// One address of a network interface.
 struct InterfaceAddress {
   std::string name;

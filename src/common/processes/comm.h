@@ -1,7 +1,11 @@
 #pragma once
 
+#include "common/base/error.h"
+#include "common/processes/launcher.h"
+
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,6 +32,7 @@ class ProcessGroup {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  virtual Carrier carrier() const = 0;
   virtual void barrier() = 0;
   virtual void broadcast(void* data, std::size_t nbytes, int root) = 0;
   virtual void reduce(std::span<double> values, Reduction reduction) = 0;
@@ -39,6 +44,10 @@ class ProcessGroup {
   virtual std::unique_ptr<ProcessGroup> split(int color) = 0;
   virtual std::unique_ptr<ProcessGroup> split_by_host() = 0;
   virtual std::unique_ptr<SmallBarrier> small_barrier() = 0;
+  /// Ends the whole job now, from any thread. Not collective.
+  [[noreturn]] virtual void end_job(ExitCode code) = 0;
+  /// Whether another process is known to have ended. Any thread; not collective.
+  virtual bool peer_has_gone() const { return false; }
 };
 
 /// A group of processes and the few ways in which they agree. Every member function except rank() and size() is
@@ -50,6 +59,13 @@ class Comm {
 
   int rank() const { return group_->rank(); }
   int size() const { return group_->size(); }
+
+  Carrier carrier() const { return group_->carrier(); }
+  [[noreturn]] void end_job(ExitCode code) const {
+    group_->end_job(code);
+    std::abort();  // g++ does not believe a virtual function that it does not return
+  }
+  bool peer_has_gone() const { return group_->peer_has_gone(); }
 
   void barrier() const { group_->barrier(); }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "common/base/config.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -10,11 +12,14 @@
 
 namespace busbar {
 
-enum class Launcher : std::uint8_t { none, open_mpi, hydra, flux, slurm, pmi, pmix };
+enum class Launcher : std::uint8_t { none, torch, open_mpi, hydra, flux, slurm, pmi, pmix, env, k8s };
 
 std::string_view name(Launcher launcher);
 
-/// The launcher that started this process as one of several, read from the environment before MPI is up.
+/// What carries the control messages of a job: MPI, or TCP connections of ours.
+enum class Carrier : std::uint8_t { mpi, sockets };
+
+/// The launcher that started this process as one of several, read from the environment before the processes have met.
 struct Launch {
   Launcher kind = Launcher::none;
   int rank = -1;        ///< -1: unknown
@@ -22,12 +27,26 @@ struct Launch {
   int local_rank = -1;  ///< -1: unknown
   int local_size = 0;   ///< processes of the job on this host; 0: unknown
 
+  Carrier carrier = Carrier::mpi;
+  std::string master_address = {};  ///< of sockets: where rank 0 is met; a name or figures
+  int master_port = 0;              ///< the first of the ports on which it may listen
+  std::string job = {};             ///< the launcher's name for this start; empty: none
+  std::string problem = {};         ///< why the processes cannot meet: what to set; empty: they can
+  std::string warning = {};         ///< of two launchers that disagree; empty: none
+
   bool launched() const { return kind != Launcher::none; }
 };
 
 /// `get` reads one environment variable. A shell inside an allocation (salloc, sbatch's script, srun --pty) is no
 /// launch.
-Launch detect_launch(const std::function<const char*(const char* name)>& get = ::getenv);
+/// The innermost launcher is taken: torchrun also inside srun, and any MPI's before RANK and WORLD_SIZE, which may be
+/// left over. `choice` is --launcher. Sockets carry what torchrun, RANK with WORLD_SIZE, or a Kubernetes Job started,
+/// and what srun started without PMI; MPI carries all else. Never throws.
+Launch detect_launch(const std::function<const char*(const char* name)>& get = ::getenv,
+                     LauncherChoice choice = LauncherChoice::automatic);
+
+/// "torchrun", "env", ...: what the header says of a launch that sockets carry.
+std::string_view short_name(Launcher launcher);
 
 /// The `index`-th count in Slurm's notation of tasks per node ("2(x3),1"); 0 if there is none.
 int slurm_tasks_on_node(std::string_view text, int index);

@@ -1,6 +1,7 @@
 #include "common/processes/mpi_group.h"
 
 #include "common/base/error.h"
+#include "common/processes/session.h"
 
 #include <fmt/format.h>
 
@@ -144,9 +145,11 @@ std::unique_ptr<ProcessGroup> MpiGroup::split_by_host() {
 
 std::unique_ptr<SmallBarrier> MpiGroup::small_barrier() { return std::make_unique<DisseminationBarrier>(*this); }
 
+void MpiGroup::end_job(ExitCode code) { abort_mpi_job(code); }
+
 MPI_Comm handle(const Comm& comm) {
   const auto* group = dynamic_cast<const MpiGroup*>(&comm.group());
-  if (group == nullptr) throw_not_possible("the processes have no MPI communicator");
+  if (group == nullptr) throw_not_possible("these processes run without MPI: start them with mpirun for this");
   return group->comm();
 }
 

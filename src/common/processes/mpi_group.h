@@ -22,6 +22,7 @@ class MpiGroup final : public ProcessGroup {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  Carrier carrier() const override { return Carrier::mpi; }
   void barrier() override;
   void broadcast(void* data, std::size_t nbytes, int root) override;
   void reduce(std::span<double> values, Reduction reduction) override;
@@ -36,6 +37,8 @@ class MpiGroup final : public ProcessGroup {
   /// for the one from r - step, modulo p (Hensgen, Finkel & Manber: Two Algorithms for Barrier Synchronization, 1988).
   /// So the library under test does not choose the algorithm. Waits inside MPI, and gives up the core if MPI does.
   std::unique_ptr<SmallBarrier> small_barrier() override;
+
+  [[noreturn]] void end_job(ExitCode code) override;
 
   MPI_Comm comm() const { return comm_; }
 

@@ -1,7 +1,9 @@
 #include "common/processes/session.h"
 
 #include "common/base/text.h"
+#include "common/machine/cores.h"
 #include "common/processes/mpi_group.h"
+#include "common/processes/sockets/socket_group.h"
 
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include <array>
 #include <cctype>
 #include <exception>
+#include <numeric>
 #include <sstream>
 #include <vector>
 
@@ -26,12 +29,43 @@ Comm start(int* argc, char*** argv, MpiThreads threads) {
   return Comm(std::make_unique<MpiGroup>(own, MpiGroup::Owned::yes));
 }
 
+/// The processes know their neighbors; the rest of the table comes over these.
+Comm connect_all(const std::shared_ptr<Links>& links, int nprocs) {
+  std::vector<int> all(static_cast<std::size_t>(nprocs));
+  std::iota(all.begin(), all.end(), 0);
+  Comm world(std::make_unique<SocketGroup>(links, std::move(all), 0));
+  std::vector<JobMember> members;
+  for (int rank = 0; world.rank() == 0 && rank < nprocs; ++rank) members.push_back(links->member(rank));
+  members = unpack_members(world.broadcast(packed(members), 0));
+  links->add_members(members);
+  const std::string& machine = links->member(world.rank()).machine;
+  const auto here = std::ranges::count_if(members, [&](const JobMember& m) { return m.machine == machine; });
+  links->let_spin(here <= job_cores());
+  return world;
+}
+
+std::shared_ptr<Links> make_links(const MeetRequest& request, Links::OnEnd on_end) {
+  Meeting meeting = meet(request);
+  auto links = std::make_shared<Links>(request.launch.rank, std::move(meeting.reception), std::move(meeting.token),
+                                       std::move(on_end));
+  links->add_members(meeting.neighbors);
+  return links;
+}
+
 }  // namespace
+
+Session::Session(const MeetRequest& request, Links::OnEnd on_end)
+    : links_(make_links(request, std::move(on_end))), world_(connect_all(links_, request.launch.nprocs)) {}
 
 Session::Session(int* argc, char*** argv, MpiThreads threads) : world_(start(argc, argv, threads)) {}
 
 Session::~Session() {
-  if (std::uncaught_exceptions() > 0) abort_job(ExitCode::internal);
+  if (std::uncaught_exceptions() > 0) world_.end_job(ExitCode::internal);
+  if (links_) {
+    world_.barrier();
+    links_->finish();
+    return;
+  }
   { const Comm freed = std::move(world_); }
   // If MPI_T was started (Open MPI's settings), it must end first: Open MPI 4.1.4 crashes in the other order. If it
   // never ends, its components do not write what they counted.
@@ -75,7 +109,7 @@ std::string hostname() {
   return name.substr(0, name.find('.', 1));  // ".odd" is a name, too
 }
 
-void abort_job(ExitCode code) {
+void abort_mpi_job(ExitCode code) {
   int initialized = 0;
   int finalized = 0;
   MPI_Initialized(&initialized);

@@ -3,14 +3,17 @@
 #include "common/base/config.h"
 #include "common/base/error.h"
 #include "common/processes/comm.h"
+#include "common/processes/sockets/meet.h"
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 namespace busbar {
 
-/// MPI from start to end. Finalizes when it goes out of scope normally; never while an exception unwinds, because the
-/// peers may be inside another call and would wait for ever: the job is aborted instead (deal.II's lesson).
+/// The processes of the job from start to end, over MPI or over sockets. Finalizes when it goes out of scope normally;
+/// never while an exception unwinds, because the peers may be inside another call and would wait for ever: the job is
+/// aborted instead (deal.II's lesson).
 class Session {
  public:
   /// Every process must construct one, once, before anything collective, on its main thread. MPI may grant another
@@ -22,6 +25,8 @@ class Session {
   /// assume a safe malloc, and lock their hooks on munmap, which any thread runs, at every level. FUNNELED would only
   /// add Open MPI's locks inside each call (docs/mpi_libraries.md).
   Session(int* argc, char*** argv, MpiThreads threads = MpiThreads::single);
+  /// Without MPI. Throws what meet() throws. `on_end`: what must happen when another process ends the job, or its own.
+  Session(const MeetRequest& request, Links::OnEnd on_end);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   ~Session();
@@ -30,6 +35,7 @@ class Session {
   const Comm& world() const { return world_; }
 
  private:
+  std::shared_ptr<Links> links_;  ///< null: MPI
   Comm world_;
 };
 
@@ -45,7 +51,7 @@ std::string short_library_version(std::string_view text);
 /// This host's name, cut at the first dot as NCCL and nccl-tests do.
 std::string hostname();
 
-/// Ends the whole job now, from any thread, with this exit code.
-[[noreturn]] void abort_job(ExitCode code);
+/// Ends the whole job now, from any thread, with this exit code. For processes that MPI carries.
+[[noreturn]] void abort_mpi_job(ExitCode code);
 
 }  // namespace busbar

@@ -1,5 +1,6 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/machine/this_machine.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
@@ -169,12 +170,6 @@ std::int64_t flight_clock_ns() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
-std::uint64_t this_boot() noexcept {
-  std::array<std::uint64_t, 8> id{};
-  const Socket file(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  return ::read(file.fd(), id.data(), sizeof id) > 0 ? flight_checksum(id.data(), sizeof id, 0) : 0;
 }
 
 namespace {

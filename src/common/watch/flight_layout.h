@@ -180,9 +180,6 @@ FlightCounters sum_up(std::span<const std::uint64_t, kMaxLanes> lanes, int decla
 /// CLOCK_MONOTONIC [ns].
 std::int64_t flight_clock_ns() noexcept;
 
-/// This start of this machine, from /proc/sys/kernel/random/boot_id.
-std::uint64_t this_boot() noexcept;
-
 /// "busbar.UID.JOBID.HOST."; a record's rank follows.
 std::string flight_file_prefix(std::string_view jobid, std::string_view host);
 

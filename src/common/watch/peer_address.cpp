@@ -2,17 +2,10 @@
 
 #include "common/base/lists.h"
 #include "common/base/sequences.h"
-#include "common/watch/flight_layout.h"
 
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <map>
 
@@ -52,19 +45,6 @@ void make_hosts_distinct(std::vector<PeerAddress>& peers) {
   }
 }
 
-std::string full_host_name() {
-  std::array<char, 256> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
-std::string this_machine() {
-  struct stat shared {};
-  // Each mount of memory has a device number of its own.
-  const std::uint64_t device = stat("/dev/shm", &shared) == 0 ? shared.st_dev : 0;
-  return fmt::format("{:016x}{:016x}", this_boot(), device);
-}
-
 std::vector<std::vector<int>> group_by_host(const std::vector<PeerAddress>& peers) {
   return mapped(grouped(peers, &PeerAddress::host),
                 [](const auto& host) { return mapped(host.second, &PeerAddress::rank); });
@@ -80,13 +60,6 @@ std::uint64_t watcher_bytes() noexcept { return all_bytes.load(std::memory_order
 
 void count_watcher_bytes(ssize_t n) noexcept {
   if (n > 0) all_bytes.fetch_add(static_cast<std::uint64_t>(n), std::memory_order_relaxed);
-}
-
-Socket make_tcp_socket(int family) noexcept {
-  Socket socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const int on = 1;
-  if (socket.open()) setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  return socket;
 }
 
 }  // namespace busbar

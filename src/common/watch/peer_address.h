@@ -24,10 +24,6 @@ struct PeerAddress {
 /// /dev/shm): the full names, or else the short name and a number.
 void make_hosts_distinct(std::vector<PeerAddress>& peers);
 
-/// This process's `machine`, for PeerAddress.
-std::string this_machine();
-std::string full_host_name();
-
 /// A host that could not connect to another when the job began, by their places in JobView::hosts.
 struct FailedConnection {
   int from = 0;
@@ -60,8 +56,5 @@ std::vector<std::vector<int>> group_by_host(const std::vector<PeerAddress>& peer
 std::uint64_t watcher_bytes() noexcept;
 /// Adds the return value of send or recv.
 void count_watcher_bytes(ssize_t n) noexcept;
-
-/// TCP, non-blocking, closed by exec, without Nagle's delay. Not open if the system has no more; see errno.
-Socket make_tcp_socket(int family) noexcept;
 
 }  // namespace busbar

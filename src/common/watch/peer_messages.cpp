@@ -3,7 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
 #include "common/evidence/evidence_fields.h"
-#include "common/watch/hmac.h"
+#include "common/machine/hmac.h"
 
 #include <fmt/format.h>
 
@@ -174,16 +174,6 @@ std::string asked_address(std::string_view ip, std::uint16_t port) { return fmt:
 std::string proven_request(std::string_view token, std::string_view to, std::string_view nonce, PeerKind kind,
                            std::string_view payload) {
   return request_bytes(kind, nonce, request_proof(token, nonce, to, kind, payload), payload);
-}
-
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  // Volatile: else a compiler may return at the first difference.
-  const volatile char* const other = b.data();
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(other[i]);
-  }
-  return difference == 0;
 }
 
 }  // namespace busbar

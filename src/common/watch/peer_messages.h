@@ -83,9 +83,6 @@ std::string asked_address(std::string_view ip, std::uint16_t port);
 std::string proven_request(std::string_view token, std::string_view to, std::string_view nonce, PeerKind kind,
                            std::string_view payload);
 
-/// Compares in a time that does not reveal where they differ.
-bool equal_in_constant_time(std::string_view a, std::string_view b);
-
 /// A host's evidence as one message of at most kMaxReply bytes. Control characters in strings become spaces, strings
 /// are cut at 1000 bytes, numbers that are none become 0 (net_bytes_per_s -1). If the whole is too long, the finished
 /// steps are left out, then ranks from the end on.

@@ -1,6 +1,7 @@
 #include "common/watch/peer_server.h"
 
 #include "common/base/error.h"
+#include "common/machine/hmac.h"
 #include "common/processes/child.h"
 #include "common/watch/peer_messages.h"
 

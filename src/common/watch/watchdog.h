@@ -2,6 +2,7 @@
 
 #include "common/backends/backend.h"
 #include "common/backends/observer.h"
+#include "common/base/error.h"
 #include "common/watch/collector.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/limits.h"
@@ -80,6 +81,14 @@ class Watchdog : public Observer {
   /// every process; a process that rests in the middle of the work waits for those that have something to report.
   void set_kept(std::string what);
 
+  /// For a job that no launcher ends. Another process has gone without a word: does what is done when a launcher ends
+  /// the job for that, and leaves with exit code 4. Any thread.
+  void peer_has_gone();
+  /// Another process has said why it ends the job, with that code: leaves silently. Any thread.
+  [[noreturn]] void leave_with(ExitCode code);
+  /// Whether no lower rank of this host is alive, so that what all find is said once.
+  bool speaks_for_host() const;
+
   /// This process is about to end the job because of its own error: the others need not explain why it is gone.
   void failing();
 
@@ -151,6 +160,7 @@ class Watchdog : public Observer {
   std::atomic<bool> keep_records_{false};
   std::atomic<bool> ending_{false};  ///< the verdict is out: a launcher's SIGTERM only speeds up what is under way
   std::atomic<bool> leaving_{false};
+  std::atomic<bool> peer_gone_{false};
   std::atomic<bool> stopping_{false};
   int failed_looks_ = 0;      ///< in a row
   bool asked_again_ = false;  ///< after hosts that do not reach each other, for no known reason

@@ -379,6 +379,24 @@ void Watchdog::leave() {
   _exit(static_cast<int>(ExitCode::timeout));
 }
 
+void Watchdog::peer_has_gone() {
+  if (stopping_ || peer_gone_.exchange(true) || !signal_thread_.joinable()) return;
+  pthread_kill(signal_thread_.native_handle(), SIGTERM);
+}
+
+void Watchdog::leave_with(ExitCode code) {
+  // Another thread may be faster, and ends this process.
+  while (ending_.exchange(true)) std::this_thread::sleep_for(std::chrono::seconds(1));
+  current_record()->end(Ending::signalled);
+  remove_records(view(), true);
+  _exit(static_cast<int>(code));
+}
+
+bool Watchdog::speaks_for_host() const {
+  const JobView now = view();
+  return host_reader(read_local_ranks(now)).value_or(now.rank) >= now.rank;
+}
+
 void Watchdog::wait_for_signal() {
   int number = 0;
   while (sigwait(&signals_, &number) != 0) {
@@ -399,6 +417,7 @@ void Watchdog::wait_for_signal() {
   // Its own too: it has just ended. Inside MPI_Init the library ends the others of a host as soon as one has left.
   const JobView now = view();
   if (forgotten) remove_records(now, forget_);
+  if (peer_gone_) _exit(static_cast<int>(ExitCode::timeout));
   // By the signal's own default, so that a waiting parent sees it.
   std::signal(number, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
@@ -454,7 +473,10 @@ void Watchdog::terminated(int signal) {
   // Never released: no row may be shown any more that the line does not count.
   kept_mutex_.lock();
   if (!was_reported && result_reported_) return;  // it has ended meanwhile
-  const std::string line = interrupted_line(signal, kept_.empty() ? kNothingKept : kept_);
+  const std::string kept = kept_.empty() ? kNothingKept : kept_;
+  const std::string line = peer_gone_
+                               ? fmt::format("busbar: a process of the job has gone, and nobody saw why: {}\n", kept)
+                               : interrupted_line(signal, kept);
   // A launcher's signal may reach other hosts much later, when no process here is left to answer them.
   if (!is_plain) {
     const bool hidden = !now.failed_connections.empty() || is_first_host_hidden(now, evidence);

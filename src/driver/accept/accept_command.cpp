@@ -57,18 +57,18 @@ std::vector<OwnOption> own_options(AcceptOptions& o) {
   return options;
 }
 
-constexpr std::array<std::string_view, 11> kForEveryCell{"ranks-per-gpu", "backend",     "timeout",    "inject",
-                                                         "paranoid",      "ngpus",       "nthreads",   "seed",
-                                                         "dry-run",       "output_file", "mpi-threads"};
+constexpr std::array<std::string_view, 13> kForEveryCell{
+    "ranks-per-gpu", "backend", "timeout",     "inject",      "paranoid", "ngpus",   "nthreads",
+    "seed",          "dry-run", "output_file", "mpi-threads", "launcher", "meet-key"};
 
 /// Options that would contradict the plan.
 void check_line(AcceptOptions& options) {
   for (const Setting& setting : options.line.settings) {
     const std::string_view name = setting.option->long_name;
     if (!contains(kForEveryCell, name)) {
-      throw_bad_config(fmt::format("set {} in the plan, for each cell; for all cells accept takes {}",
-                                   label(*setting.option),
-                                   "--backend -T --inject --paranoid -g -t --seed --mpi-threads --dry-run -J"));
+      throw_bad_config(fmt::format(
+          "set {} in the plan, for each cell; for all cells accept takes {}", label(*setting.option),
+          "--backend -T --inject --paranoid -g -t --seed --mpi-threads --launcher --meet-key --dry-run -J"));
     }
     Config config;
     setting.option->set(config, setting.text);
@@ -182,7 +182,7 @@ int run(const Launch& launch, int argc, char** argv) {
   }
   const std::span<char*> args(argv, static_cast<std::size_t>(argc));
   if (!options.launch.empty()) return code_of(run_accept_launches(args, options));
-  return run_session(argc, argv, launch, mpi_start(options.line),
+  return run_session(argc, argv, chosen_launch(options.line), mpi_start(options.line),
                      [&](Job& job) { return run_accept_job(args, options, job); });
 }
 

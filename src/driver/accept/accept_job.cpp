@@ -383,7 +383,7 @@ class RankSteps : public StepRunner {
       for (const Setting& setting : options_.line.settings) setting.option->set(*each, setting.text);
     }
     job_.configure(of_all);
-    if (of_all.mpi_threads != MpiThreads::single) {
+    if (of_all.mpi_threads != MpiThreads::single && world_.carrier() == Carrier::mpi) {
       result.remarks.push_back(
           fmt::format("MPI threads: {} ({} was requested)", name(granted_mpi_threads()), name(of_all.mpi_threads)));
     }

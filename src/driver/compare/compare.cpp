@@ -193,7 +193,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
     return run_compare_job({argv, static_cast<std::size_t>(argc)}, arguments.options, arguments.configured.config, wrap,
                            job, emitted);
   };
-  const int code = run_session(argc, argv, launch, mpi_start(before.line), work);
+  const int code = run_session(argc, argv, chosen_launch(before.line), mpi_start(before.line), work);
   // MPI is over: what follows are jobs of their own.
   if (code != code_of(ExitCode::good) || !arguments.options.verify || emitted.empty()) return code;
   return code_of(verify_emitted(emitted, arguments.options, arguments.configured.config, user_environment));

@@ -100,15 +100,15 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
 /// The benchmarks' options that mean something here.
 void refuse_meaningless(const Configured& configured) {
   // -g and -t are refused later, with what to do instead.
-  constexpr std::array<std::string_view, 13> kTaken{"minbytes", "backend",       "timeout",      "output_file", "seed",
-                                                    "dry-run",  "inject",        "hang-timeout", "topology",    "ngpus",
-                                                    "nthreads", "ranks-per-gpu", "mpi-threads"};
+  constexpr std::array<std::string_view, 15> kTaken{
+      "minbytes", "backend", "timeout",  "output_file",   "seed",        "dry-run",  "inject",  "hang-timeout",
+      "topology", "ngpus",   "nthreads", "ranks-per-gpu", "mpi-threads", "launcher", "meet-key"};
   for (const std::string& name : configured.set_by_user) {
     if (contains(kTaken, name)) continue;
-    throw_bad_config(
-        fmt::format("--{} has no meaning in locate: of the benchmarks' options it takes -b (one size), --backend, "
-                    "--seed, -T, -J, --dry-run, --topology, --inject, --mpi-threads and --config",
-                    name));
+    throw_bad_config(fmt::format(
+        "--{} has no meaning in locate: of the benchmarks' options it takes -b (one size), --backend, "
+        "--seed, -T, -J, --dry-run, --topology, --inject, --mpi-threads, --launcher, --meet-key and --config",
+        name));
   }
 }
 
@@ -228,7 +228,7 @@ int run(const Launch& launch, int argc, char** argv) {
                  [&] { arguments = read_locate_arguments(argc, argv, file, ::getenv); });
     return locate_in_job({argv, static_cast<std::size_t>(argc)}, arguments, job);
   };
-  return run_session(argc, argv, launch, mpi_start(before.line), work);
+  return run_session(argc, argv, chosen_launch(before.line), mpi_start(before.line), work);
 }
 
 }  // namespace

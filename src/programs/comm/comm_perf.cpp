@@ -34,10 +34,11 @@ namespace {
 constexpr std::string_view kProgram = "comm_perf";
 
 /// The benchmarks' options that comm_perf takes.
-constexpr std::array<std::string_view, 24> kOwnOptions{
-    "nthreads",     "ngpus",  "iters",  "warmup_iters", "parallel_init", "timeout",       "output_file", "json",
-    "help",         "sizes",  "config", "backend",      "mpi-threads",   "ranks-per-gpu", "csv",         "topology",
-    "hang-timeout", "inject", "stat",   "rel-ci",       "max-time",      "epochs",        "cta_policy",  "version"};
+constexpr std::array<std::string_view, 26> kOwnOptions{
+    "nthreads", "ngpus",      "iters",        "warmup_iters", "parallel_init", "timeout",     "output_file",
+    "json",     "help",       "sizes",        "config",       "backend",       "mpi-threads", "ranks-per-gpu",
+    "csv",      "topology",   "hang-timeout", "inject",       "stat",          "rel-ci",      "max-time",
+    "epochs",   "cta_policy", "version",      "launcher",     "meet-key"};
 
 constexpr std::string_view kAbout =
     "Times what programs do with communicators: create, first and next operation (an all_reduce of\n"
@@ -154,10 +155,11 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
   return job.agreed_code(code, say_lost(files.lost(), table_complete));
 }
 
-int run(const Launch& launch, int argc, char** argv, const WrapBackend& wrap) {
+int run(const Launch& detected, int argc, char** argv, const WrapBackend& wrap) {
   const CommandLine line = scan_arguments(argc, argv);
   const auto help = [] { return help_text(kProgram, {"-n 20", kAbout, kOwnOptions}); };
-  if (const auto code = help_or_version(launch, line.action, help)) return *code;
+  if (const auto code = help_or_version(detected, line.action, help)) return *code;
+  const Launch launch = chosen_launch(line);
   relaunch_if_alone(launch, line, argc, argv);
   const auto work = [&](Job& job) {
     const std::optional<ConfigFile> file = agree_on_config_file(job, line.config_file);

@@ -168,10 +168,11 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   return job.agreed_code(code, reporter.end(summary, code));
 }
 
-int run(const Launch& launch, int argc, char** argv, std::string_view collective_name, const WrapBackend& wrap) {
+int run(const Launch& detected, int argc, char** argv, std::string_view collective_name, const WrapBackend& wrap) {
   const CommandLine line = scan_arguments(argc, argv);
   const auto help = [&] { return help_text(fmt::format("{}_perf", collective_name)); };
-  if (const auto code = help_or_version(launch, line.action, help)) return *code;
+  if (const auto code = help_or_version(detected, line.action, help)) return *code;
+  const Launch launch = chosen_launch(line);
   relaunch_if_alone(launch, line, argc, argv);
   const auto work = [&](Job& job) {
     const std::optional<ConfigFile> file = agree_on_config_file(job, line.config_file);

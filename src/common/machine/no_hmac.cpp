@@ -1,5 +1,5 @@
 // For a build without OpenSSL: SHA-256 of FIPS 180-4 under HMAC of RFC 2104.
-#include "common/watch/hmac.h"
+#include "common/machine/hmac.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "common/watch/hmac.h"
+#include "common/machine/hmac.h"
 
 #include "common/base/error.h"
 

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace busbar {
+
+// What processes without MPI say when they meet, before any of them trusts another. Each message is
+//   "BBMEET01" kind length(4, big end first) payload
+// with packed fields as its payload. A listener speaks first, so that a client knows what it has reached:
+//   rank 0: welcome; a process: hello; rank 0, when all are there: answer, or why not
+//   between two processes: link, of the one that connects
+
+inline constexpr std::size_t kMaxHello = 256 * 1024;  ///< [bytes] of a payload
+inline constexpr std::size_t kHelloHeader = 13;
+
+enum class HelloKind : std::uint8_t { welcome, hello, answer, link };
+
+/// What has arrived on a connection so far.
+struct HelloInput {
+  enum class State : std::uint8_t { incomplete, whole, bad };
+  State state = State::incomplete;
+  std::size_t expected = kHelloHeader;  ///< bytes of the message, as far as known; what follows is not part of it
+  std::string_view payload = {};        ///< of a whole message; into what was received
+};
+
+/// Bad as soon as the first wrong byte is there, if it is of another kind, or if more follows.
+HelloInput parse_hello(std::string_view received, HelloKind kind);
+
+/// Throws Error(internal) if the payload exceeds kMaxHello.
+std::string hello_bytes(HelloKind kind, std::string_view payload);
+
+/// Which job it is, as the launcher names it.
+struct MeetJob {
+  std::string name;  ///< torchrun's run id, Slurm's job and step; empty: none
+  int nprocs = 0;
+  bool operator==(const MeetJob&) const = default;
+};
+
+struct Welcome {
+  std::string version;
+  MeetJob job;
+  std::string started;  ///< rank 0's local time, for messages
+  std::string nonce;
+};
+
+/// A process and where the others reach it.
+struct JobMember {
+  int rank = 0;
+  std::int64_t pid = 0;
+  std::string host;
+  std::string machine;  ///< this_machine()
+  std::string ip;       ///< empty: it knows none that other hosts could reach
+  std::uint16_t port = 0;
+};
+
+struct Hello {
+  std::string version;
+  MeetJob job;
+  std::string arguments;
+  JobMember member;
+  std::string nonce;
+  std::string proof;  ///< of the key, over both nonces and the rest
+};
+
+/// Rank 0's answer.
+struct MeetAnswer {
+  int code = 0;                      ///< the job's exit code, if it cannot begin
+  std::string why;                   ///< empty: rank 0 has said it
+  std::string token;                 ///< of this job; proves who links
+  std::vector<JobMember> neighbors;  ///< in the circulant graph
+  std::string proof;
+};
+
+struct LinkHello {
+  int rank = 0;
+  std::string proof;
+};
+
+std::string packed(const Welcome& welcome);
+std::string packed(const Hello& hello);
+std::string packed(const MeetAnswer& answer);
+std::string packed(const LinkHello& hello);
+std::string packed(const std::vector<JobMember>& members);
+/// nullopt for any other bytes.
+std::optional<Welcome> unpack_welcome(std::string_view payload);
+std::optional<Hello> unpack_hello(std::string_view payload);
+std::optional<MeetAnswer> unpack_answer(std::string_view payload);
+std::optional<LinkHello> unpack_link(std::string_view payload);
+std::vector<JobMember> unpack_members(std::string_view payload);
+
+/// HMAC-SHA256 under `key` in hexadecimal, cut to 128 bits.
+std::string meet_proof(std::string_view key, std::string_view text);
+/// With the proof that this process knows the key; `nonce` is the welcome's.
+Hello proven(Hello hello, std::string_view key, std::string_view nonce);
+bool is_proven(const Hello& hello, std::string_view key, std::string_view nonce);
+MeetAnswer proven(MeetAnswer answer, std::string_view key, std::string_view nonce);
+bool is_proven(const MeetAnswer& answer, std::string_view key, std::string_view nonce);
+/// The proof of the process `from` that it may link with `to`.
+std::string link_proof(std::string_view token, int from, int to);
+
+}  // namespace busbar

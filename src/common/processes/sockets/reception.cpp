@@ -1,0 +1,110 @@
+#include "common/processes/sockets/reception.h"
+
+#include "common/base/error.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace busbar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Socket listen_at(const SocketAddress& address) {
+  Socket listener = make_tcp_socket(address.family());
+  if (!listener.open()) return listener;
+  const int on = 1, off = 0;
+  setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (address.family() == AF_INET6) setsockopt(listener.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  // The kernel cuts the backlog to what it allows (net.core.somaxconn).
+  if (bind(listener.fd(), address.get(), address.length) != 0 || listen(listener.fd(), 65535) != 0) {
+    const int why = errno;
+    listener.close();
+    errno = why;
+  }
+  return listener;
+}
+
+}  // namespace
+
+Socket listen_everywhere(std::uint16_t port) {
+  Socket listener = listen_at(*socket_address("::", port));
+  // A kernel without IPv6, or one that has it switched off.
+  if (!listener.open() && errno != EADDRINUSE) listener = listen_at(*socket_address("0.0.0.0", port));
+  return listener;
+}
+
+bool send_within(const Socket& socket, std::string_view bytes, std::chrono::milliseconds patience) {
+  const auto until = Clock::now() + patience;
+  while (!bytes.empty()) {
+    const ssize_t n = ::send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+      continue;
+    }
+    if (n < 0 && errno != EAGAIN && errno != EINTR) return false;
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+    pollfd event{socket.fd(), POLLOUT, 0};
+    if (left.count() <= 0 || poll(&event, 1, static_cast<int>(left.count())) < 0) return false;
+  }
+  return true;
+}
+
+std::vector<Reception::Arrival> Reception::wait(std::chrono::milliseconds patience) {
+  std::vector<pollfd> events{{listener_.fd(), POLLIN, 0}};
+  for (const Waiting& one : waiting_) events.push_back({one.socket.fd(), POLLIN, 0});
+  std::vector<Arrival> arrived;
+  if (poll(events.data(), events.size(), static_cast<int>(patience.count())) < 0) return arrived;
+  if ((events.front().revents & POLLIN) != 0) accept_all();
+  const auto now = Clock::now();
+  std::erase_if(waiting_, [&](Waiting& one) { return !read(one, arrived) || now >= one.until; });
+  return arrived;
+}
+
+void Reception::accept_all() {
+  for (;;) {
+    Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.open()) {
+      if (errno == EMFILE || errno == ENFILE) {
+        throw_not_possible(fmt::format("no descriptor is left for another process ({}): raise the limit (ulimit -n)",
+                                       std::strerror(errno)));
+      }
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      return;
+    }
+    const int on = 1;
+    setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (!send_within(socket, greeting_, std::chrono::milliseconds(0))) continue;
+    if (waiting_.size() >= kMost) waiting_.erase(waiting_.begin());
+    waiting_.push_back({std::move(socket), Clock::now() + kPatience});
+  }
+}
+
+/// Whether it may still say something.
+bool Reception::read(Waiting& one, std::vector<Arrival>& arrived) const {
+  std::array<char, 4096> chunk;
+  for (;;) {
+    // No byte more than the message has: what follows is for the next reader of the connection.
+    const HelloInput so_far = parse_hello(one.in, kind_);
+    if (so_far.state == HelloInput::State::bad) return false;
+    if (so_far.state == HelloInput::State::whole) {
+      arrived.push_back({std::move(one.socket), std::string(so_far.payload)});
+      return false;
+    }
+    const std::size_t wanted = std::min(chunk.size(), so_far.expected - one.in.size());
+    const ssize_t n = recv(one.socket.fd(), chunk.data(), wanted, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno == EAGAIN;
+    if (n == 0) return false;
+    one.in.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+}
+
+}  // namespace busbar
