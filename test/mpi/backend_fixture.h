@@ -11,8 +11,14 @@
 
 namespace busbar::test {
 
-/// MPI_COMM_WORLD as a Comm that nobody frees.
-inline Comm world() { return Comm(std::make_unique<MpiGroup>(MPI_COMM_WORLD, MpiGroup::Owned::no)); }
+/// The processes of a runner that was started without MPI; null: MPI's. Set by its main.
+inline const Comm* socket_world = nullptr;
+
+/// All processes: MPI_COMM_WORLD as a Comm that nobody frees, or those of sockets. Collective.
+inline Comm world() {
+  return socket_world != nullptr ? socket_world->split(0)
+                                 : Comm(std::make_unique<MpiGroup>(MPI_COMM_WORLD, MpiGroup::Owned::no));
+}
 
 /// The case that a sweep would make of `nbytes` requested bytes.
 inline Case make_case(const Collective& c, DType dtype, std::optional<Op> op, int root, std::size_t nbytes, int nranks,

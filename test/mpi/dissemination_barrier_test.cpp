@@ -3,13 +3,18 @@
 // others.
 
 #include "backend_fixture.h"
+#include "common/base/random_source.h"
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
-#include <new>
 #include <random>
+#include <stdexcept>
+#include <string>
 
 using namespace busbar;
 using namespace busbar::test;
@@ -20,25 +25,22 @@ namespace {
 class SharedCounter {
  public:
   explicit SharedCounter(const Comm& comm) {
-    void* mine = nullptr;
-    const MPI_Aint nbytes = comm.rank() == 0 ? sizeof(std::atomic<std::int64_t>) : 0;
-    MPI_Win_allocate_shared(nbytes, 1, MPI_INFO_NULL, handle(comm), &mine, &window_);
-    if (comm.rank() == 0) new (mine) std::atomic<std::int64_t>(0);
-    MPI_Aint size = 0;
-    int unit = 0;
-    void* first = nullptr;
-    MPI_Win_shared_query(window_, 0, &size, &unit, &first);
-    value_ = static_cast<std::atomic<std::int64_t>*>(first);
+    const std::string file = comm.broadcast("/busbar_barrier_test." + random_id(), 0);
+    const int fd = shm_open(file.c_str(), O_CREAT | O_RDWR, 0600);
+    if (fd < 0 || ftruncate(fd, sizeof *value_) != 0) throw std::runtime_error("no shared memory: " + file);
+    value_ = static_cast<std::atomic<std::int64_t>*>(
+        mmap(nullptr, sizeof *value_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));  // zero is its first state
+    close(fd);
     comm.barrier();
+    if (comm.rank() == 0) shm_unlink(file.c_str());
   }
   SharedCounter(const SharedCounter&) = delete;
   SharedCounter& operator=(const SharedCounter&) = delete;
-  ~SharedCounter() { MPI_Win_free(&window_); }
+  ~SharedCounter() { munmap(value_, sizeof *value_); }
 
   std::atomic<std::int64_t>& value() const { return *value_; }
 
  private:
-  MPI_Win window_ = MPI_WIN_NULL;
   std::atomic<std::int64_t>* value_ = nullptr;
 };
 

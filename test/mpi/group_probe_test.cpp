@@ -43,7 +43,7 @@ struct Bench {
         units(agree_on_units(all, UnitChoice::rank)),
         config([] {
           Config c;
-          c.backend = BackendChoice::mpi;
+          c.backend = socket_world == nullptr ? BackendChoice::mpi : BackendChoice::gloo;
           return c;
         }()),
         watchdog(0, {}, {}, nullptr),

@@ -1,4 +1,5 @@
 // The runner of the MPI tests: every rank runs the same tests, and the job fails if a test fails on any rank.
+#include "backend_fixture.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/processes/launcher.h"
 #include "common/processes/session.h"
@@ -6,6 +7,7 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <streambuf>
@@ -40,19 +42,36 @@ class RankPrefix : public std::streambuf {
 
 }  // namespace
 
+namespace {
+
+int run_prefixed(int rank, int argc, char** argv) {
+  RankPrefix prefix(rank);
+  std::streambuf* const plain = std::cout.rdbuf(&prefix);
+  const int failed = run_catch(argc, argv) != 0 ? 1 : 0;
+  std::cout.rdbuf(plain);
+  return failed;
+}
+
+/// Started with RANK and WORLD_SIZE: everything but what needs MPI's own functions.
+int run_over_sockets(const busbar::Launch& launch, int argc, char** argv) {
+  busbar::Session session({launch, "test_mpi", "", 120}, {});
+  const busbar::Comm& world = session.world();
+  busbar::test::socket_world = &world;
+  return static_cast<int>(world.max(std::int64_t{run_prefixed(world.rank(), argc, argv)}));
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  const busbar::Launch launch = busbar::detect_launch();
+  if (launch.carrier == busbar::Carrier::sockets) return run_over_sockets(launch, argc, argv);
   busbar::prepare_ompi_variation();
   (void)busbar::repair_reduce(busbar::mpi_library_version());
   int provided = MPI_THREAD_SINGLE;
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-
-  RankPrefix prefix(rank);
-  std::streambuf* const plain = std::cout.rdbuf(&prefix);
-  int failed = run_catch(argc, argv) != 0 ? 1 : 0;
-  std::cout.rdbuf(plain);
-
+  int failed = run_prefixed(rank, argc, argv);
   MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
   MPI_Finalize();
   return failed;

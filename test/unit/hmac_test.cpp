@@ -4,7 +4,7 @@
 #include "common/machine/hmac.h"
 
 #define hmac_sha256 own_hmac_sha256
-#include "common/watch/no_hmac.cpp"
+#include "common/machine/no_hmac.cpp"
 #undef hmac_sha256
 
 #include <catch2/catch.hpp>

@@ -90,13 +90,14 @@ TEST_CASE("our own options are long only and names are unique", "[base][options]
     CHECK(names.insert(option.long_name).second);
     if (option.short_name == 0) ours.insert(option.long_name);
   }
-  CHECK(ours == std::set<std::string_view>{"config",    "sizes",           "placement",     "csv",         "dry-run",
-                                           "version",   "backend",         "ranks-per-gpu", "topology",    "stat",
-                                           "rel-ci",    "min-time",        "max-time",      "cell-time",   "epochs",
-                                           "seed",      "cadence",         "per-rank",      "skew",        "samples",
-                                           "show-algo", "show-prediction", "hang-timeout",  "inject",      "paranoid",
-                                           "history",   "mpi-threads",     "buffers",       "pattern",     "window",
-                                           "pairs",     "nonblocking",     "json",          "fail-on-skip"});
+  CHECK(ours == std::set<std::string_view>{"config",    "sizes",           "placement",     "csv",          "dry-run",
+                                           "version",   "backend",         "ranks-per-gpu", "topology",     "stat",
+                                           "rel-ci",    "min-time",        "max-time",      "cell-time",    "epochs",
+                                           "seed",      "cadence",         "per-rank",      "skew",         "samples",
+                                           "show-algo", "show-prediction", "hang-timeout",  "inject",       "paranoid",
+                                           "history",   "mpi-threads",     "buffers",       "pattern",      "window",
+                                           "pairs",     "nonblocking",     "json",          "fail-on-skip", "launcher",
+                                           "meet-key"});
 }
 
 TEST_CASE("-J - is stdout, and --json says the same without a letter", "[base][options]") {
@@ -120,12 +121,26 @@ TEST_CASE("the default in the help is the default", "[base][options]") {
 
 TEST_CASE("every setting changes the configuration", "[base][options]") {
   // A value other than the default for each: a setter that writes to another field, or to none, shows.
-  const std::map<std::string_view, std::string> other{
-      {"op", "prod"},       {"datatype", "half"}, {"output_file", "a.json"}, {"csv", "a.csv"},
-      {"history", "a.db"},  {"placement", "in"},  {"backend", "mpi"},        {"mpi-threads", "multiple"},
-      {"buffers", "reuse"}, {"sizes", "8,1K"},    {"cta_policy", "0"},       {"inject", "rank=0,op=1,kind=skip"},
-      {"rel-ci", "3%"},     {"epochs", "30"},     {"cadence", "stream"},     {"hang-timeout", "7"},
-      {"pattern", "both"},  {"pairs", "all"}};
+  const std::map<std::string_view, std::string> other{{"op", "prod"},
+                                                      {"datatype", "half"},
+                                                      {"output_file", "a.json"},
+                                                      {"csv", "a.csv"},
+                                                      {"history", "a.db"},
+                                                      {"placement", "in"},
+                                                      {"backend", "mpi"},
+                                                      {"mpi-threads", "multiple"},
+                                                      {"launcher", "env"},
+                                                      {"meet-key", "key"},
+                                                      {"buffers", "reuse"},
+                                                      {"sizes", "8,1K"},
+                                                      {"cta_policy", "0"},
+                                                      {"inject", "rank=0,op=1,kind=skip"},
+                                                      {"rel-ci", "3%"},
+                                                      {"epochs", "30"},
+                                                      {"cadence", "stream"},
+                                                      {"hang-timeout", "7"},
+                                                      {"pattern", "both"},
+                                                      {"pairs", "all"}};
   std::vector<Config> seen{Config{}};
   for (const Option& option : all_options()) {
     if (option.set == nullptr) continue;

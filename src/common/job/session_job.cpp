@@ -53,6 +53,8 @@ JobView launched_job(const Launch& launch) {
   job.rank = std::max(launch.rank, 0);
   job.nprocs = launch.nprocs;
   job.local_size = launch.local_size;
+  // Two jobs of one shell are not one job.
+  if (launch.carrier == Carrier::sockets) job.jobid = fmt::format(".{}.{}", launch.master_port, launch.nprocs);
   return job;
 }
 
@@ -160,7 +162,9 @@ ExitCode open_session(std::optional<Session>& session, int& argc, char**& argv, 
     if (launch.rank == 0) say("error: {}", e.what());
     return e.code();
   } catch (const Error& e) {
-    if (watchdog.speaks_for_host()) say("error: rank {} on {}: {}", launch.rank, hostname(), e.what());
+    // All of a host wait in vain for the same reason; what else goes wrong is this process alone's.
+    if (e.code() != ExitCode::timeout || watchdog.speaks_for_host())
+      say("error: rank {} on {}: {}", launch.rank, hostname(), e.what());
     return e.code();
   }
 }
@@ -174,8 +178,8 @@ std::string crowd_of(int local_size) {
 
 std::string carried_by(const Launch& launch, const Comm& world) {
   if (launch.carrier == Carrier::mpi) return {};
-  const int n = world.size();
-  return fmt::format("{} process{} over TCP ({}), no MPI", n, n == 1 ? "" : "es", short_name(launch.kind));
+  if (world.size() == 1) return "1 process, no MPI";
+  return fmt::format("{} processes over TCP ({}), no MPI", world.size(), short_name(launch.kind));
 }
 
 }  // namespace
@@ -194,6 +198,7 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
   if (has_mpi) (void)repair_reduce(mpi_library_version());
   // Outlives the session: finalizing can hang as well as starting.
   Watchdog watchdog(start.timeout_s, launched_job(launch), command_of(argc, argv), hang_json);
+  if (!has_mpi) watchdog.has_no_launcher();
   std::optional<Session> session;
   if (const ExitCode code = open_session(session, argc, argv, launch, start, watchdog); !session) return code_of(code);
   const Comm& world = session->world();

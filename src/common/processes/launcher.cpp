@@ -227,7 +227,7 @@ Launch detect_launch(const Get& get, LauncherChoice choice) {
     const bool meets = is_set(get, "WORLD_SIZE") || is_set(get, "MASTER_ADDR") || choice == LauncherChoice::k8s;
     if (names.kind == Launcher::k8s && !meets) continue;
     Launch launch = read_launch(get, names);
-    const bool without_pmi = launch.nprocs > 1 && !has_pmi(get);
+    const bool without_pmi = launch.nprocs > 1 && !has_pmi(get) && choice != LauncherChoice::mpi;
     const bool is_ours = is_any(names.kind, {Launcher::torch, Launcher::env, Launcher::k8s}) ||
                          (names.kind == Launcher::slurm && (without_pmi || choice == LauncherChoice::slurm));
     if (is_ours) meet_by_sockets(get, names, launch);

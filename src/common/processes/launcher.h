@@ -45,6 +45,10 @@ struct Launch {
 Launch detect_launch(const std::function<const char*(const char* name)>& get = ::getenv,
                      LauncherChoice choice = LauncherChoice::automatic);
 
+/// The launch of a command that starts no ranks of ours: an MPI's launcher or srun started it several times. RANK and
+/// its like, which a pod's shell inherits, mean nothing for it.
+inline Launch command_launch() { return detect_launch(::getenv, LauncherChoice::mpi); }
+
 /// "torchrun", "env", ...: what the header says of a launch that sockets carry.
 std::string_view short_name(Launcher launcher);
 

@@ -40,10 +40,10 @@ std::shared_ptr<FlightRecord> make_record(const std::string& jobid, const JobVie
 
 Watchdog::Watchdog(double timeout_s, JobView job, std::string command, Json json)
     : json_(std::move(json)), command_(std::move(command)), timeout_s_(timeout_s), job_(std::move(job)) {
-  job_.jobid = environment_jobid();
+  const std::string until_agreed = std::exchange(job_.jobid, environment_jobid());
   is_named_ = !job_.jobid.empty();
   // Until the name is agreed: the processes of one host share a parent.
-  if (!is_named_) job_.jobid = fmt::format("parent{}", getppid());
+  if (!is_named_) job_.jobid = fmt::format("parent{}{}", getppid(), until_agreed);
   record_ = make_record(job_.jobid, job_, command_);
   (void)remove_old_flights(flight_folders());
   // Blocked before any other thread begins, so that only one of them takes it.

@@ -37,7 +37,8 @@ class Watchdog : public Observer {
   using Json = std::function<std::string(const HangEvidence&, const HangFinding&)>;
 
   /// Call before MPI is started. `timeout_s`: --hang-timeout; kAutomaticLimit, or 0 for no limit at all. `job`: its
-  /// host, and what the launcher says about it (rank 0 without a launcher).
+  /// host, and what the launcher says about it (rank 0 without a launcher). Its jobid ends the name
+  /// that counts until all have met.
   Watchdog(double timeout_s, JobView job, std::string command, Json json);
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -81,6 +82,8 @@ class Watchdog : public Observer {
   /// every process; a process that rests in the middle of the work waits for those that have something to report.
   void set_kept(std::string what);
 
+  /// Nobody else ends ranks that are stopped when this one leaves.
+  void has_no_launcher() { no_launcher_ = true; }
   /// For a job that no launcher ends. Another process has gone without a word: does what is done when a launcher ends
   /// the job for that, and leaves with exit code 4. Any thread.
   void peer_has_gone();
@@ -161,6 +164,7 @@ class Watchdog : public Observer {
   std::atomic<bool> ending_{false};  ///< the verdict is out: a launcher's SIGTERM only speeds up what is under way
   std::atomic<bool> leaving_{false};
   std::atomic<bool> peer_gone_{false};
+  std::atomic<bool> no_launcher_{false};
   std::atomic<bool> stopping_{false};
   int failed_looks_ = 0;      ///< in a row
   bool asked_again_ = false;  ///< after hosts that do not reach each other, for no known reason

@@ -78,6 +78,13 @@ void remove_records(const JobView& view, bool of_lively) {
   if (!own.empty()) std::filesystem::remove(own, ignored);
 }
 
+/// As a launcher does: a stopped process notices no end.
+void kill_stopped(const JobView& view) {
+  for (const RankEvidence& rank : read_local_ranks(view)) {
+    if (rank.flight.rank != view.rank && rank.process.state == 'T') kill(static_cast<pid_t>(rank.flight.pid), SIGKILL);
+  }
+}
+
 /// Whether no lower rank of this host reports or has reported.
 bool is_first_to_end(const JobView& view) {
   const std::vector<RankEvidence> ranks = read_local_ranks(view);
@@ -370,6 +377,7 @@ void Watchdog::leave() {
     aborted = true;  // without the thread, then
   }
   for (int i = 0; i < 20 && !aborted; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (no_launcher_) kill_stopped(now);
   if (!keep_records_) {
     // Of all ranks: the launcher continues stopped ones only to kill them before they can tidy up.
     remove_records(now, true);
@@ -416,6 +424,7 @@ void Watchdog::wait_for_signal() {
   own->keep();
   // Its own too: it has just ended. Inside MPI_Init the library ends the others of a host as soon as one has left.
   const JobView now = view();
+  if (peer_gone_) kill_stopped(now);
   if (forgotten) remove_records(now, forget_);
   if (peer_gone_) _exit(static_cast<int>(ExitCode::timeout));
   // By the signal's own default, so that a waiting parent sees it.
@@ -474,9 +483,8 @@ void Watchdog::terminated(int signal) {
   kept_mutex_.lock();
   if (!was_reported && result_reported_) return;  // it has ended meanwhile
   const std::string kept = kept_.empty() ? kNothingKept : kept_;
-  const std::string line = peer_gone_
-                               ? fmt::format("busbar: a process of the job has gone, and nobody saw why: {}\n", kept)
-                               : interrupted_line(signal, kept);
+  const std::string line = peer_gone_ ? fmt::format("busbar: interrupted (another process has ended): {}\n", kept)
+                                      : interrupted_line(signal, kept);
   // A launcher's signal may reach other hosts much later, when no process here is left to answer them.
   if (!is_plain) {
     const bool hidden = !now.failed_connections.empty() || is_first_host_hidden(now, evidence);

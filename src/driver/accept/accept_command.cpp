@@ -168,10 +168,11 @@ std::string read_plan_text(const std::string& file) {
 
 namespace {
 
-int run(const Launch& launch, int argc, char** argv) {
-  const bool is_root = launch.rank <= 0;
+int run(const Launch& detected, int argc, char** argv) {
   const AcceptOptions options = read_accept_options(argc, argv);
-  if (const auto code = help_or_version(launch, options.line.action, accept_help)) return *code;
+  if (const auto code = help_or_version(detected, options.line.action, accept_help)) return *code;
+  const Launch launch = chosen_launch(options.line);
+  const bool is_root = launch.rank <= 0;
   if (options.dry_run) {
     const AcceptPlan plan = checked_plan(read_plan_text(options.plan_file), options);
     if (is_root) write_stdout(accept_dry_run(plan, !options.launch.empty()));
@@ -182,7 +183,7 @@ int run(const Launch& launch, int argc, char** argv) {
   }
   const std::span<char*> args(argv, static_cast<std::size_t>(argc));
   if (!options.launch.empty()) return code_of(run_accept_launches(args, options));
-  return run_session(argc, argv, chosen_launch(options.line), mpi_start(options.line),
+  return run_session(argc, argv, launch, mpi_start(options.line),
                      [&](Job& job) { return run_accept_job(args, options, job); });
 }
 

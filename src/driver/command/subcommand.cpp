@@ -82,7 +82,7 @@ double parse_below_half(std::string_view text, std::string_view wanted) {
 }
 
 int run_alone(const std::function<int()>& work) {
-  const Launch launch = detect_launch();
+  const Launch launch = command_launch();
   return run_before_session(launch, [&] { return launch.rank <= 0 ? work() : 0; });
 }
 

@@ -170,9 +170,10 @@ void check_in_one_job(const CompareOptions& options) {
   check_vary_in_one_job(options.vary);
 }
 
-int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
+int run(const Launch& detected, int argc, char** argv, const WrapVariant& wrap) {
   const CompareArguments before = read_compare_arguments(argc, argv, std::nullopt, ::getenv);
-  if (const auto code = help_or_version(launch, before.line.action, compare_help)) return *code;
+  if (const auto code = help_or_version(detected, before.line.action, compare_help)) return *code;
+  const Launch launch = chosen_launch(before.line);
   if (!launch.launched()) {
     const std::optional<ConfigFile> file = read_config_file(before.line.config_file);
     const CompareArguments alone = read_compare_arguments(argc, argv, file, ::getenv);
@@ -193,7 +194,7 @@ int run(const Launch& launch, int argc, char** argv, const WrapVariant& wrap) {
     return run_compare_job({argv, static_cast<std::size_t>(argc)}, arguments.options, arguments.configured.config, wrap,
                            job, emitted);
   };
-  const int code = run_session(argc, argv, chosen_launch(before.line), mpi_start(before.line), work);
+  const int code = run_session(argc, argv, launch, mpi_start(before.line), work);
   // MPI is over: what follows are jobs of their own.
   if (code != code_of(ExitCode::good) || !arguments.options.verify || emitted.empty()) return code;
   return code_of(verify_emitted(emitted, arguments.options, arguments.configured.config, user_environment));

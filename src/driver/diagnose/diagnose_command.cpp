@@ -209,7 +209,7 @@ int diagnose(int argc, char** argv, bool is_root) {
 }  // namespace
 
 int run_diagnose(int argc, char** argv) {
-  const Launch launch = detect_launch();
+  const Launch launch = command_launch();
   return run_before_session(launch, [&] { return diagnose(argc, argv, launch.rank <= 0); });
 }
 

@@ -189,8 +189,8 @@ int run_doctor(int argc, char** argv) {
   // With --local each node's own rank reports: its file and exit code were requested.
   const int code = run_before_session(launch, [&] {
     const DoctorOptions options = read_doctor_options(argc, argv);
-    needs_ranks = launch.launched() && options.needs_ranks();
-    const bool is_root = options.local ? launch.local_rank <= 0 : launch.rank <= 0;
+    needs_ranks = launch.launched() && launch.problem.empty() && options.needs_ranks();
+    const bool is_root = !launch.problem.empty() || (options.local ? launch.local_rank <= 0 : launch.rank <= 0);
     return needs_ranks || !is_root ? 0 : doctor(options);
   });
   if (code != 0 || !needs_ranks) return code;

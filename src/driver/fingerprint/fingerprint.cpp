@@ -311,7 +311,7 @@ int run(const Launch& launch, int argc, char** argv) {
 }  // namespace
 
 int run_fingerprint(int argc, char** argv) {
-  const Launch launch = detect_launch();
+  const Launch launch = command_launch();
   return run_with_children(launch, [&] { return run(launch, argc, argv); });
 }
 

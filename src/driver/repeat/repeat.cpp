@@ -263,7 +263,7 @@ int repeat(const Launch& launch, int argc, char** argv) {
 }  // namespace
 
 int run_repeat(int argc, char** argv) {
-  const Launch launch = detect_launch();
+  const Launch launch = command_launch();
   return run_with_children(launch, [&] { return repeat(launch, argc, argv); });
 }
 

@@ -295,7 +295,7 @@ int triage(int argc, char** argv) {
 }  // namespace
 
 int run_triage(int argc, char** argv) {
-  const Launch launch = detect_launch();
+  const Launch launch = command_launch();
   return run_with_children(launch, [&] { return launch.rank <= 0 ? triage(argc, argv) : 0; });
 }
 

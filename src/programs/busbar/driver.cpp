@@ -30,7 +30,7 @@ std::string driver_help() {
 
 int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) {
   // Under a launcher every rank comes here; rank 0 prints for all.
-  const bool is_root = detect_launch().rank <= 0;
+  const bool is_root = command_launch().rank <= 0;
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "help" && argc > 2) {
     char asks[] = "--help";

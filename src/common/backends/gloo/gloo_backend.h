@@ -25,7 +25,7 @@ std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, cons
                                    std::string_view algorithm);
 
 /// Options that Gloo cannot honor, as check_mpi_options: Error(not_possible) naming option and remedy.
-void check_gloo_options(const Config& config, int nprocesses);
+void check_gloo_options(const Config& config, int nprocesses, Carrier carrier = Carrier::mpi);
 
 /// Sum, prod, max and min of every dtype, which Gloo takes from its caller; nulls for avg and mulsum. Narrow floats as
 /// in narrow_reduction (kernels/host_reduce.h); integers wrap.

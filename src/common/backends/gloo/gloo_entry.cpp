@@ -51,7 +51,7 @@ const GlooModule& load_gloo(const std::string& path) {
 namespace {
 
 const GlooModule& checked_and_loaded(const Config& config, const Comm& world) {
-  collectively(world, "checking the options", [&] { check_gloo_options(config, world.size()); });
+  collectively(world, "checking the options", [&] { check_gloo_options(config, world.size(), world.carrier()); });
   return *collectively_get(world, "opening Gloo", [] { return &load_gloo(); });
 }
 
@@ -76,12 +76,14 @@ std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, cons
   return make_gloo_backend(gloo, world, group, world.split_by_host().size(), find_gloo_algorithm(algorithm));
 }
 
-void check_gloo_options(const Config& config, int nprocesses) {
+void check_gloo_options(const Config& config, int nprocesses, Carrier carrier) {
   const int per_process = config.nthreads * config.ngpus;
   if (per_process != 1) {
-    throw_not_possible(
-        fmt::format("the gloo backend runs one rank per process: instead of -t {} -g {}, use mpirun -n {}",
-                    config.nthreads, config.ngpus, static_cast<long long>(nprocesses) * per_process));
+    const long long nranks = static_cast<long long>(nprocesses) * per_process;
+    throw_not_possible(fmt::format(
+        "the gloo backend runs one rank per process: instead of -t {} -g {}, {}", config.nthreads, config.ngpus,
+        carrier == Carrier::mpi ? fmt::format("use mpirun -n {}", nranks)
+                                : fmt::format("start {} processes (WORLD_SIZE={})", nranks, nranks)));
   }
   if (config.nonblocking) {
     throw_not_possible(

@@ -74,6 +74,13 @@ std::string own_ip(const Socket& to_rank0) {
 
 // Rank 0. ---------------------------------------------------------------------------------------------------------
 
+/// In quotes, from a little before the first difference on: messages are cut.
+std::string from_difference(std::string_view text, std::string_view other) {
+  constexpr std::size_t kBefore = 20;
+  const auto at = static_cast<std::size_t>(std::ranges::mismatch(text, other).in1 - text.begin());
+  return at > kBefore ? in_quotes(fmt::format("...{}", text.substr(at - kBefore))) : in_quotes(text);
+}
+
 std::string who(const JobMember& m) { return fmt::format("pid {} on {}", m.pid, printable(m.host)); }
 
 class Host {
@@ -197,8 +204,8 @@ class Host {
   std::string difference(const Hello& hello) const {
     const auto differs = [&](std::string_view what, const std::string& theirs, const std::string& own) {
       return fmt::format("rank {} on {} has {} {}, rank 0 on {} {}: start every process with the same",
-                         hello.member.rank, printable(hello.member.host), what, in_quotes(theirs), own_.member.host,
-                         in_quotes(own));
+                         hello.member.rank, printable(hello.member.host), what, from_difference(theirs, own),
+                         own_.member.host, from_difference(own, theirs));
     };
     if (hello.version != own_.version) return differs("version", hello.version, own_.version);
     if (hello.arguments != own_.arguments) return differs("the command line", hello.arguments, own_.arguments);
