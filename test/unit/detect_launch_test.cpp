@@ -94,7 +94,7 @@ TEST_CASE("The innermost launcher is taken, and decides what carries the job", "
       {"Indexed Job", kPod, automatic, Launcher::k8s, 1, 2, Carrier::sockets},
       {"Indexed Job with RANK", kPod + kEnv, automatic, Launcher::env, 3, 16, Carrier::sockets},
       {"Indexed Job of single pods", {{"JOB_COMPLETION_INDEX", "1"}}, automatic, Launcher::none, -1, 0, Carrier::mpi},
-      {"Indexed Job, k8s", kPod + kEnv, k8s, Launcher::k8s, 1, 2, Carrier::sockets},
+      {"Indexed Job, k8s", kPod + kEnv, k8s, Launcher::k8s, 1, 16, Carrier::sockets},
       {"mpirun in a pod", kMpirun + kPod, automatic, Launcher::open_mpi, 5, 8, Carrier::mpi},
   };
   for (const Row& row : rows) {
