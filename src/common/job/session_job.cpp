@@ -17,12 +17,18 @@
 #include "common/watch/watchdog.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 namespace busbar {
 
@@ -137,6 +143,18 @@ std::optional<int> help_or_version(const Launch& launch, CommandLine::Action act
 
 namespace {
 
+/// Open in the first process of this host and this job that asks.
+Socket take_word(const Launch& launch) {
+  const std::string name = fmt::format("busbar.{}.{}.{}", getuid(), launch.master_port, launch.nprocs);
+  sockaddr_un address{};  // in the abstract namespace: begins with a zero, and ends with the process
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
+  Socket word(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (bind(word.fd(), reinterpret_cast<const sockaddr*>(&address), length) != 0) word.close();
+  return word;
+}
+
 /// The processes meet here without MPI, or MPI starts. `session` stays empty if they cannot; then returns the exit
 /// code.
 ExitCode open_session(std::optional<Session>& session, int& argc, char**& argv, const Launch& launch,
@@ -162,9 +180,11 @@ ExitCode open_session(std::optional<Session>& session, int& argc, char**& argv, 
     if (launch.rank == 0) say("error: {}", e.what());
     return e.code();
   } catch (const Error& e) {
-    // All of a host wait in vain for the same reason; what else goes wrong is this process alone's.
-    if (e.code() != ExitCode::timeout || watchdog.speaks_for_host())
+    // All of a host wait in vain for the same reason, and one says so; what else goes wrong is this process alone's.
+    const Socket word = e.code() == ExitCode::timeout ? take_word(launch) : Socket();
+    if (e.code() != ExitCode::timeout || word.open())
       say("error: rank {} on {}: {}", launch.rank, hostname(), e.what());
+    if (word.open()) std::this_thread::sleep_for(std::chrono::seconds(1));  // the others find it taken
     return e.code();
   }
 }

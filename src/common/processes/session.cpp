@@ -47,7 +47,7 @@ Comm connect_all(const std::shared_ptr<Links>& links, int nprocs) {
 std::shared_ptr<Links> make_links(const MeetRequest& request, Links::OnEnd on_end) {
   Meeting meeting = meet(request);
   auto links = std::make_shared<Links>(request.launch.rank, std::move(meeting.reception), std::move(meeting.token),
-                                       std::move(on_end));
+                                       std::move(meeting.met), std::move(on_end));
   links->add_members(meeting.neighbors);
   return links;
 }

@@ -89,8 +89,6 @@ class Watchdog : public Observer {
   void peer_has_gone();
   /// Another process has said why it ends the job, with that code: leaves silently. Any thread.
   [[noreturn]] void leave_with(ExitCode code);
-  /// Whether no lower rank of this host is alive, so that what all find is said once.
-  bool speaks_for_host() const;
 
   /// This process is about to end the job because of its own error: the others need not explain why it is gone.
   void failing();

@@ -400,11 +400,6 @@ void Watchdog::leave_with(ExitCode code) {
   _exit(static_cast<int>(code));
 }
 
-bool Watchdog::speaks_for_host() const {
-  const JobView now = view();
-  return host_reader(read_local_ranks(now)).value_or(now.rank) >= now.rank;
-}
-
 void Watchdog::wait_for_signal() {
   int number = 0;
   while (sigwait(&signals_, &number) != 0) {

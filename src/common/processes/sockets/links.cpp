@@ -78,12 +78,13 @@ int connected_within(int fd, std::chrono::seconds patience) {
 
 }  // namespace
 
-Links::Links(int rank, Reception reception, std::string token, OnEnd on_end)
+Links::Links(int rank, Reception reception, std::string token, std::map<int, Socket> met, OnEnd on_end)
     : rank_(rank),
       reception_(std::move(reception)),
       token_(std::move(token)),
       on_end_(std::move(on_end)),
       bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  for (auto& [other, socket] : met) adopt(aside_, other, std::move(socket));
   try {
     guard_ = std::thread([this] { guard(); });
   } catch (const std::system_error&) {
@@ -107,23 +108,30 @@ void Links::add_members(const std::vector<JobMember>& members) {
 }
 
 void Links::fail(int peer, const std::string& what) {
+  // Others find the same at the same moment: the lowest rank says it.
+  std::this_thread::sleep_for(milliseconds(50) * std::min(rank_, 20));
+  leave_if_ended();
   const auto known = members_.find(peer);
   const std::string where = known == members_.end() ? "" : " on " + known->second.host;
   say("error: rank {} on {}: rank {}{} {}", rank_, members_.at(rank_).host, peer, where, what);
   end_job(ExitCode::not_possible);
 }
 
-void Links::adopt(int rank, Socket socket) {
+void Links::adopt(std::map<int, Peer>& peers, int rank, Socket socket) {
   set_patience(socket.fd());
   {
     const std::lock_guard lock(mutex_);
-    peers_[rank].socket = std::move(socket);
+    peers[rank].socket = std::move(socket);
   }
   ring();
 }
 
 void Links::require(std::span<const int> ranks) {
   const auto lacks = [&](int rank) { return rank != rank_ && !peers_.contains(rank); };
+  {
+    const std::lock_guard lock(mutex_);
+    for (const int rank : ranks) peers_.insert(aside_.extract(rank));
+  }
   // All connections first: none of them waits for the other process, so no two wait for each other.
   for (const int rank : ranks) {
     if (lacks(rank) && rank > rank_) connect_to(rank);
@@ -158,7 +166,7 @@ void Links::connect_to(int rank) {
                            "with NCCL_SOCKET_IFNAME",
                            to.ip, to.port, std::strerror(error)));
   }
-  adopt(rank, std::move(socket));
+  adopt(peers_, rank, std::move(socket));
 }
 
 void Links::accept_some() {
@@ -166,7 +174,7 @@ void Links::accept_some() {
     const std::optional<LinkHello> hello = unpack_link(arrival.payload);
     if (!hello || !members_.contains(hello->rank) || peers_.contains(hello->rank) || hello->rank >= rank_) continue;
     if (hello->proof != link_proof(token_, hello->rank, rank_)) continue;
-    adopt(hello->rank, std::move(arrival.socket));
+    adopt(peers_, hello->rank, std::move(arrival.socket));
   }
 }
 
@@ -311,10 +319,12 @@ void Links::note_end(const JobEnd& end) {
   // Half closed, so that the others' guards wake whatever they are in. A frame that is under way cannot be interrupted:
   // then they see the end alone.
   const std::string bytes = end_bytes(end);
-  for (auto& [rank, peer] : peers_) {
-    if (peer.closed) continue;
-    if (!peer.in_frame) ::send(peer.socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    shutdown(peer.socket.fd(), SHUT_WR);
+  for (auto* peers : {&peers_, &aside_}) {
+    for (auto& [rank, peer] : *peers) {
+      if (peer.closed) continue;
+      if (!peer.in_frame) ::send(peer.socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      shutdown(peer.socket.fd(), SHUT_WR);
+    }
   }
 }
 
@@ -342,10 +352,12 @@ void Links::guard() {
     std::vector<int> ranks;
     {
       const std::lock_guard lock(mutex_);
-      for (const auto& [rank, peer] : peers_) {
-        if (peer.closed) continue;
-        events.push_back({peer.socket.fd(), POLLRDHUP, 0});
-        ranks.push_back(rank);
+      for (auto* peers : {&peers_, &aside_}) {
+        for (const auto& [rank, peer] : *peers) {
+          if (peer.closed) continue;
+          events.push_back({peer.socket.fd(), POLLRDHUP, 0});
+          ranks.push_back(rank);
+        }
       }
     }
     if (poll(events.data(), events.size(), -1) < 0 && errno != EINTR) return;
@@ -357,7 +369,8 @@ void Links::guard() {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < ranks.size(); ++i) {
         if (events[i + 1].revents == 0) continue;
-        pump(ranks[i], peers_.at(ranks[i]));
+        const auto aside = aside_.find(ranks[i]);
+        pump(ranks[i], aside != aside_.end() ? aside->second : peers_.at(ranks[i]));
       }
     }
     announce();
@@ -367,6 +380,10 @@ void Links::guard() {
 void Links::finish() {
   constexpr std::chrono::seconds kPatience{5};
   const FrameHead bye{0, FrameKind::bye, 0};
+  {
+    const std::lock_guard lock(mutex_);
+    peers_.merge(aside_);
+  }
   for (auto& [rank, peer] : peers_) send(rank, bye, {});
   const auto until = Clock::now() + kPatience;
   for (;;) {

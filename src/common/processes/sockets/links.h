@@ -38,9 +38,10 @@ struct JobEnd {
   bool silent = false;  ///< it has said nothing: its connections closed, and a watcher must find out why
 };
 
-/// The TCP connections of this process to others of its job: two for each process at a distance of 1, 2, 4, ..., one on
-/// either side, and what sub-groups need besides. The lower rank of a pair connects. The main thread alone sends and
-/// receives; a thread of its own waits for the end of a neighbor, which it passes on at once.
+/// The TCP connections of this process to others of its job: one to each process at a distance of 1, 2, 4, ..., on
+/// either side, and what sub-groups need besides. The lower rank of a pair connects. The connections over which rank 0
+/// was met remain, for the end. The main thread alone sends and receives; a thread of its own waits for the end of a
+/// peer, which it passes on at once.
 class Links {
  public:
   /// Called once, from any thread, when the job ends before its time.
@@ -49,7 +50,8 @@ class Links {
   static constexpr std::size_t kMostQueued = std::size_t{64} << 20;  ///< [bytes] of one peer that nobody has asked for
   static constexpr std::size_t kMostOfFrame = std::size_t{1} << 30;
 
-  Links(int rank, Reception reception, std::string token, OnEnd on_end);
+  /// `met`: connections that exist, by rank.
+  Links(int rank, Reception reception, std::string token, std::map<int, Socket> met, OnEnd on_end);
   Links(const Links&) = delete;
   Links& operator=(const Links&) = delete;
   ~Links();
@@ -94,7 +96,7 @@ class Links {
   };
 
   [[noreturn]] void fail(int peer, const std::string& what);
-  void adopt(int rank, Socket socket);
+  void adopt(std::map<int, Peer>& peers, int rank, Socket socket);
   void connect_to(int rank);
   void accept_some();
   void pump(int rank, Peer& peer);
@@ -115,8 +117,9 @@ class Links {
   std::uint32_t next_group_ = 0;
   bool spins_ = false;
 
-  std::mutex mutex_;  ///< over peers_, end_ and chunk_
+  std::mutex mutex_;  ///< over peers_, aside_, end_ and chunk_
   std::map<int, Peer> peers_;
+  std::map<int, Peer> aside_;  ///< connections that only the guard watches, until they are required
   std::optional<JobEnd> end_;
   std::vector<char> chunk_ = std::vector<char>(64 * 1024);  ///< what a read puts its bytes into
   std::atomic<bool> ended_{false};

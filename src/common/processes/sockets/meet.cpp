@@ -114,6 +114,18 @@ class Host {
     return places();
   }
 
+  std::map<int, Socket> take_connections() {
+    std::map<int, Socket> all;
+    for (auto& [rank, guest] : guests_) all.emplace(rank, std::move(guest.socket));
+    return all;
+  }
+
+  /// All leave with that code, and this process says why.
+  [[noreturn]] void refuse_all(ExitCode code, const std::string& why) const {
+    for (const auto& [rank, guest] : guests_) refuse(guest, code, "");
+    throw AgreedError(code, why);
+  }
+
   void answer_all(const std::map<int, JobMember>& members, const std::string& token) {
     for (auto& [rank, guest] : guests_) {
       MeetAnswer answer;
@@ -173,11 +185,6 @@ class Host {
     answer.code = static_cast<int>(code);
     answer.why = why;
     send(guest, answer);
-  }
-
-  [[noreturn]] void refuse_all(ExitCode code, const std::string& why) const {
-    for (const auto& [rank, guest] : guests_) refuse(guest, code, "");
-    throw AgreedError(code, why);
   }
 
   void receive(Reception::Arrival arrival) {
@@ -267,6 +274,8 @@ struct Attempt {
 class Seeker {
  public:
   Seeker(const MeetRequest& request, Hello own) : request_(request), own_(std::move(own)) {}
+
+  Socket take_connection() { return std::move(rank0_); }
 
   MeetAnswer seek() {
     const auto until = limit_from_now(request_.limit_s > 0 ? request_.limit_s + 10 : 0);  // rank 0's limit comes first
@@ -381,11 +390,8 @@ class Seeker {
       if (attempt.connected) going_on.push_back(std::move(attempt));
       return std::nullopt;
     }
-    std::array<char, 4096> chunk;
-    const ssize_t n = recv(attempt.socket.fd(), chunk.data(), chunk.size(), MSG_DONTWAIT);
-    if (n > 0) attempt.in.append(chunk.data(), static_cast<std::size_t>(n));
-    const HelloInput input = parse_hello(attempt.in, HelloKind::welcome);
-    if (n > 0 && input.state == HelloInput::State::incomplete) {
+    const HelloInput input = read_hello(attempt.socket, attempt.in, HelloKind::welcome);
+    if (input.state == HelloInput::State::incomplete) {
       going_on.push_back(std::move(attempt));
       return std::nullopt;
     }
@@ -406,14 +412,10 @@ class Seeker {
     constexpr milliseconds kPatience{5000};
     if (!send_within(rank0_, bytes, kPatience)) return std::nullopt;
     std::string in;
-    std::array<char, 4096> chunk;
     while (Clock::now() < until) {
       pollfd event{rank0_.fd(), POLLIN, 0};
       if (poll(&event, 1, 1000) <= 0) continue;
-      const ssize_t n = recv(rank0_.fd(), chunk.data(), chunk.size(), MSG_DONTWAIT);
-      if (n <= 0) return std::nullopt;
-      in.append(chunk.data(), static_cast<std::size_t>(n));
-      const HelloInput input = parse_hello(in, HelloKind::answer);
+      const HelloInput input = read_hello(rank0_, in, HelloKind::answer);
       if (input.state == HelloInput::State::incomplete) continue;
       std::optional<MeetAnswer> answer = unpack_answer(input.payload);
       if (!answer) return std::nullopt;
@@ -445,23 +447,32 @@ Meeting meet(const MeetRequest& request) {
   const Launch& launch = request.launch;
   Socket listener = listen_everywhere(0);
   if (!listener.open()) throw_not_possible(fmt::format("no port to listen on: {}", std::strerror(errno)));
-  Meeting meeting{Reception(std::move(listener), HelloKind::link, ""), "", {}};
+  Meeting meeting{Reception(std::move(listener), HelloKind::link, ""), "", {}, {}};
   const Hello own = own_hello(request, meeting.reception.port());
   if (launch.nprocs == 1) {
     meeting.neighbors = {own.member};
     return meeting;
   }
   if (launch.rank > 0) {
-    MeetAnswer answer = Seeker(request, own).seek();
+    Seeker seeker(request, own);
+    MeetAnswer answer = seeker.seek();
     meeting.token = std::move(answer.token);
     meeting.neighbors = std::move(answer.neighbors);
+    meeting.met.emplace(0, seeker.take_connection());
     return meeting;
   }
   Host host(request, own);
-  const std::map<int, JobMember> members = host.gather();
-  meeting.token = random_id();
-  host.answer_all(members, meeting.token);
-  for (const auto& [rank, member] : members) meeting.neighbors.push_back(member);
+  try {
+    const std::map<int, JobMember> members = host.gather();
+    meeting.token = random_id();
+    host.answer_all(members, meeting.token);
+    for (const auto& [rank, member] : members) meeting.neighbors.push_back(member);
+  } catch (const AgreedError&) {
+    throw;
+  } catch (const Error& e) {
+    host.refuse_all(e.code(), e.what());
+  }
+  meeting.met = host.take_connections();
   return meeting;
 }
 

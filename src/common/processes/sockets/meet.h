@@ -3,6 +3,7 @@
 #include "common/processes/launcher.h"
 #include "common/processes/sockets/links.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct Meeting {
   Reception reception;  ///< of this process, for links
   std::string token;
   std::vector<JobMember> neighbors;  ///< and this process itself
+  std::map<int, Socket> met;         ///< connections, by rank: of rank 0 to all others, of the others to it
 };
 
 /// Meets the other processes: rank 0 listens on MASTER_PORT or one of the next 15, the others ask these ports in turn.

@@ -57,6 +57,20 @@ bool send_within(const Socket& socket, std::string_view bytes, std::chrono::mill
   return true;
 }
 
+HelloInput read_hello(const Socket& socket, std::string& in, HelloKind kind) {
+  std::array<char, 4096> chunk;
+  for (;;) {
+    const HelloInput so_far = parse_hello(in, kind);
+    if (so_far.state != HelloInput::State::incomplete) return so_far;
+    const ssize_t n =
+        recv(socket.fd(), chunk.data(), std::min(chunk.size(), so_far.expected - in.size()), MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return so_far;
+    if (n <= 0) return {HelloInput::State::bad};
+    in.append(chunk.data(), static_cast<std::size_t>(n));
+  }
+}
+
 std::vector<Reception::Arrival> Reception::wait(std::chrono::milliseconds patience) {
   std::vector<pollfd> events{{listener_.fd(), POLLIN, 0}};
   for (const Waiting& one : waiting_) events.push_back({one.socket.fd(), POLLIN, 0});
@@ -89,22 +103,11 @@ void Reception::accept_all() {
 
 /// Whether it may still say something.
 bool Reception::read(Waiting& one, std::vector<Arrival>& arrived) const {
-  std::array<char, 4096> chunk;
-  for (;;) {
-    // No byte more than the message has: what follows is for the next reader of the connection.
-    const HelloInput so_far = parse_hello(one.in, kind_);
-    if (so_far.state == HelloInput::State::bad) return false;
-    if (so_far.state == HelloInput::State::whole) {
-      arrived.push_back({std::move(one.socket), std::string(so_far.payload)});
-      return false;
-    }
-    const std::size_t wanted = std::min(chunk.size(), so_far.expected - one.in.size());
-    const ssize_t n = recv(one.socket.fd(), chunk.data(), wanted, MSG_DONTWAIT);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno == EAGAIN;
-    if (n == 0) return false;
-    one.in.append(chunk.data(), static_cast<std::size_t>(n));
+  const HelloInput input = read_hello(one.socket, one.in, kind_);
+  if (input.state == HelloInput::State::whole) {
+    arrived.push_back({std::move(one.socket), std::string(input.payload)});
   }
+  return input.state == HelloInput::State::incomplete;
 }
 
 }  // namespace busbar

@@ -19,6 +19,10 @@ Socket listen_everywhere(std::uint16_t port);
 /// Sends all of it within that time; whether that came about.
 bool send_within(const Socket& socket, std::string_view bytes, std::chrono::milliseconds patience);
 
+/// Reads what is there of one message, and nothing of what follows; `in` is what was read so far. Bad if the connection
+/// is closed.
+HelloInput read_hello(const Socket& socket, std::string& in, HelloKind kind);
+
 /// Accepts connections and reads the first message of each. A stranger that says nothing, or something else, costs a
 /// descriptor for five seconds and holds up nobody.
 class Reception {
