@@ -157,3 +157,12 @@ TEST_CASE("A rank's launch is not told that it is a rank", "[child][cluster]") {
   CHECK(alone.size() == ours.size());
   CHECK(has(alone, "PMIX_RANK=1"));
 }
+
+TEST_CASE("A child of a rank without MPI is no rank", "[child][sockets]") {
+  // Else it would wait for the others of the job that started its parent.
+  const std::vector<const char*> ours{
+      "RANK=3",        "WORLD_SIZE=4",  "LOCAL_RANK=1",          "LOCAL_WORLD_SIZE=2",
+      "MASTER_ADDR=a", "MASTER_PORT=1", "GROUP_RANK=0",          "TORCHELASTIC_RUN_ID=r",
+      "RANKING=kept",  "MY_RANK=kept",  "JOB_COMPLETION_INDEX=1"};
+  CHECK(child_environment(ours, true, {}) == std::vector<std::string>{"RANKING=kept", "MY_RANK=kept"});
+}

@@ -10,6 +10,7 @@
 #include <vector>
 
 using busbar::BackendChoice;
+using busbar::Carrier;
 using busbar::choose_backend;
 using busbar::Config;
 using busbar::Error;
@@ -50,6 +51,29 @@ TEST_CASE("Without a GPU on any host the choice is host memory", "[choose][nccl]
   const std::vector<HostFacts> hosts{host("a", 4, 0, 0), host("b", 4, 0, 0)};
   CHECK(choose_backend(Config{}, hosts, true) == BackendChoice::mpi);
   CHECK(choose_backend(Config{}, hosts, false) == BackendChoice::mpi);
+}
+
+TEST_CASE("Where MPI does not carry the job, the choice on host memory is Gloo, and MPI is refused",
+          "[choose][sockets]") {
+  const std::vector<HostFacts> hosts{host("a", 4, 0, 0)};
+  CHECK(choose_backend(Config{}, hosts, true, Carrier::sockets) == BackendChoice::gloo);
+  const auto refused = [&](const Config& config, const std::vector<HostFacts>& on) -> std::string {
+    try {
+      choose_backend(config, on, true, Carrier::sockets);
+    } catch (const Error& e) {
+      CHECK(e.code() == ExitCode::not_possible);
+      return e.what();
+    }
+    return "accepted";
+  };
+  CHECK_THAT(refused(with_backend(BackendChoice::mpi), hosts), Contains("mpirun") && Contains("--backend gloo"));
+  // No advice leads there either.
+  for (const auto& [asked, on] : {std::pair(BackendChoice::nccl, host("a", 4, 0, 0)),
+                                  {BackendChoice::automatic, host("a", 4, 2, 0)},
+                                  {BackendChoice::automatic, host("a", 4, 2, 2)}}) {
+    const std::string text = refused(with_backend(asked), {on});
+    CHECK_THAT(text, Contains("--backend gloo") && !Contains("--backend mpi"));
+  }
 }
 
 TEST_CASE("With a GPU for every rank the choice is NCCL", "[choose][nccl]") {

@@ -19,7 +19,12 @@
 namespace busbar {
 namespace {
 
-constexpr const char* kForceMpi = "or measure host memory on purpose: --backend mpi";
+/// What measures host memory there.
+std::string_view on_host_memory(Carrier carrier) { return carrier == Carrier::mpi ? "mpi" : "gloo"; }
+
+std::string or_on_purpose(Carrier carrier) {
+  return fmt::format("or measure host memory on purpose: --backend {}", on_host_memory(carrier));
+}
 
 /// Hosts named in a message; the others are counted, so that a thousand dead nodes do not fill the terminal.
 constexpr std::size_t kNamedHosts = 8;
@@ -49,13 +54,13 @@ std::vector<const HostFacts*> hosts_where(std::span<const HostFacts> hosts, bool
 
 bool has_gpu(const HostFacts& h) { return h.gpus_on_bus > 0 || h.gpus_usable > 0; }
 
-void require_usable_gpus(std::span<const HostFacts> hosts) {
+void require_usable_gpus(std::span<const HostFacts> hosts, const std::string& or_else) {
   const auto without = hosts_where(hosts, [](const HostFacts& h) { return !has_gpu(h); });
   if (!without.empty()) {
     const auto with = hosts_where(hosts, has_gpu);
     throw_not_possible(
         fmt::format("some hosts have GPUs ({}), and some have none ({}): start no ranks on those without, {}",
-                    host_names(with), host_names(without), kForceMpi));
+                    host_names(with), host_names(without), or_else));
   }
   const auto dead = hosts_where(hosts, [](const HostFacts& h) { return h.gpus_usable == 0; });
   if (!dead.empty()) {
@@ -65,20 +70,20 @@ void require_usable_gpus(std::span<const HostFacts> hosts) {
                                           return fmt::format("{}: {}", h.hostname,
                                                              h.gpu_problem.empty() ? "no usable GPU" : h.gpu_problem);
                                         }),
-                                   kForceMpi));
+                                   or_else));
   }
 }
 
-void require_library(std::span<const HostFacts> hosts) {
+void require_library(std::span<const HostFacts> hosts, const std::string& or_else) {
   const auto missing = hosts_where(hosts, [](const HostFacts& h) { return !h.library_problem.empty(); });
   if (missing.empty()) return;
   throw_not_possible(fmt::format(
       "{}; {}", list(missing, [](const HostFacts& h) { return fmt::format("{}: {}", h.hostname, h.library_problem); }),
-      kForceMpi));
+      or_else));
 }
 
 /// With NCCL_TESTS_DEVICE the user assigns the GPUs; each process then shows whether they suffice.
-void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts) {
+void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts, const std::string& or_else) {
   if (config.base_device) return;
   std::vector<const HostFacts*> short_of;
   int most = 1;
@@ -98,7 +103,7 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts)
   const bool can_share = config.nthreads * config.ngpus == 1;
   const std::string share =
       can_share ? fmt::format("share each GPU for a functional run (--ranks-per-gpu {}), ", most) : std::string();
-  throw_not_possible(fmt::format("too few GPUs: {}; start fewer ranks there, {}{}", which, share, kForceMpi));
+  throw_not_possible(fmt::format("too few GPUs: {}; start fewer ranks there, {}{}", which, share, or_else));
 }
 
 }  // namespace
@@ -122,18 +127,20 @@ BackendChoice choose_backend(const Config& config, std::span<const HostFacts> ho
         traits.name));
   }
   if (traits.memory == MemoryKind::host) return choice;
+  const std::string or_else = or_on_purpose(carrier);
   if (no_gpu_anywhere) {
-    throw_not_possible(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend mpi (host memory)",
-                                   traits.name, host_names(hosts_where(hosts, [](const HostFacts&) { return true; }))));
+    throw_not_possible(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend {} (host memory)",
+                                   traits.name, host_names(hosts_where(hosts, [](const HostFacts&) { return true; })),
+                                   on_host_memory(carrier)));
   }
   if (!built_in) {
     throw_not_possible(fmt::format("GPUs on {}, but this build has no {} backend: {}, {}",
                                    host_names(hosts_where(hosts, has_gpu)), traits.title, traits.how_to_build,
-                                   kForceMpi));
+                                   or_else));
   }
-  require_usable_gpus(hosts);
-  require_library(hosts);
-  require_enough_gpus(config, hosts);
+  require_usable_gpus(hosts, or_else);
+  require_library(hosts, or_else);
+  require_enough_gpus(config, hosts, or_else);
   return choice;
 }
 

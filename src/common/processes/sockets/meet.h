@@ -3,6 +3,7 @@
 #include "common/processes/launcher.h"
 #include "common/processes/sockets/links.h"
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,5 +30,21 @@ struct Meeting {
 /// Throws AgreedError on all processes if all know of the failure, and rank 0 is to say it; any other Error on those
 /// that found it.
 Meeting meet(const MeetRequest& request);
+
+// The two sides of it. -------------------------------------------------------------------------------------------
+
+/// `meeting`: has this process's reception.
+void meet_as_rank0(const MeetRequest& request, const Hello& own, Meeting& meeting);
+void seek_rank0(const MeetRequest& request, const Hello& own, Meeting& meeting);
+
+/// The last port on which rank 0 may listen: torchrun's agent listens on MASTER_PORT itself.
+int last_port(const Launch& launch);
+/// 0: never.
+std::chrono::steady_clock::time_point limit_from_now(double limit_s);
+/// This end of a connection, in figures, as others of the job can use it.
+std::string local_ip(const Socket& socket);
+/// The address to name to the others: that of the interface that the user names for NCCL, else that of the connection
+/// to rank 0.
+std::string own_ip(const Socket& to_rank0);
 
 }  // namespace busbar
