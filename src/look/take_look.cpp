@@ -6,7 +6,7 @@
 #include "common/base/text.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/machine_facts.h"
-#include "common/watch/peer_address.h"
+#include "common/machine/this_machine.h"
 #include "common/watch/ras.h"
 #include "look/apart.h"
 #include "look/host_facts.h"
