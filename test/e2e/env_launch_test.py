@@ -173,11 +173,11 @@ class EnvLaunch(Case):
 
     def test_strangers_on_the_ports_hold_up_nobody(self):
         # As torchrun's agent: it has MASTER_PORT itself. The next port belongs to one that talks.
-        job = self.ranks(3, TORCHELASTIC_RUN_ID="run", LOCAL_RANK="0", LOCAL_WORLD_SIZE="3")
+        job = self.ranks(3, TORCHELASTIC_RUN_ID="run", LOCAL_WORLD_SIZE="3")
         agent, web = Listener(job.port), Listener(job.port + 1, b"HTTP/1.0 400 Bad Request\r\n\r\n")
         self.addCleanup(agent.close)
         self.addCleanup(web.close)
-        job.start(0, [ALL_REDUCE, *SMALL])
+        job.start(0, [ALL_REDUCE, *SMALL], LOCAL_RANK="0")
         time.sleep(0.5)
         # Half-open and rude clients of rank 0 itself.
         rude = [socket.create_connection(("127.0.0.1", job.port + 2)) for _ in range(50)]
@@ -185,13 +185,21 @@ class EnvLaunch(Case):
         rude[1].sendall(b"BBMEET01\x01\xff\xff\xff\xff")
         rude[2].sendall(b"BBMEET01\x01\x00\x00\x00\x08" + b"\xff" * 8)
         rude[3].close()
-        job.start(1, [ALL_REDUCE, *SMALL])
-        job.start(2, [ALL_REDUCE, *SMALL])
+        job.start(1, [ALL_REDUCE, *SMALL], LOCAL_RANK="1")
+        job.start(2, [ALL_REDUCE, *SMALL], LOCAL_RANK="2")
         agent.serve(2)
-        first = self.all_good(job.results())
+        results = job.results()
+        first = self.all_good(results)
+        self.assertEqual(lines_of(results), [])
         first.line("# 3 processes over TCP (torchrun), no MPI")
         for client in rude:
             client.close()
+
+    def test_another_local_rank_is_one_warning(self):
+        results = self.ranks(3, LOCAL_RANK="0").start_all([ALL_REDUCE, *SMALL]).results()
+        self.all_good(results)
+        self.assertEqual(len(lines_of(results)), 1, lines_of(results))
+        self.assertIn("warning: rank 1 on ", lines_of(results)[0])
 
     def test_two_jobs_share_the_ports(self):
         port = free_port()

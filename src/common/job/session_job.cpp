@@ -202,6 +202,16 @@ std::string carried_by(const Launch& launch, const Comm& world) {
   return fmt::format("{} processes over TCP ({}), no MPI", world.size(), short_name(launch.kind));
 }
 
+/// GPUs are dealt out by the place among the processes that share memory. Collective.
+void warn_of_other_local_ranks(const Launch& launch, const Comm& world) {
+  if (launch.carrier == Carrier::mpi) return;
+  const int own = world.split_by_host().rank();
+  if (!is_first(world, launch.local_rank >= 0 && launch.local_rank != own)) return;
+  say("warning: rank {} on {} has local rank {} from its launcher, and is number {} of the processes that share its "
+      "/dev/shm: by that number it takes its GPU",
+      launch.rank, hostname(), launch.local_rank, own);
+}
+
 }  // namespace
 
 int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work) {
@@ -232,6 +242,7 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
   };
   try {
     connect_watchers(world, watchdog);
+    warn_of_other_local_ranks(launch, world);
     if (world.rank() == 0) {
       for (const std::string& warning : {launch.warning, separate_worlds_warning(launch, world.size())}) {
         if (!warning.empty()) say("warning: {}", warning);
