@@ -160,6 +160,11 @@ class EnvLaunch(Case):
             result = suite.execute([ALL_REDUCE, *SMALL, "--launcher", launcher])
             self.assertEqual((result.code, len(result.errors())), (255, 1), str(result))
 
+    def test_a_barrier_in_each_iteration_is_a_remark(self):
+        for number, says in ((1, True), (2, False), (3, True)):
+            first = self.all_good(self.ranks(2).start_all([ALL_REDUCE, *SMALL, "-z", str(number)]).results())
+            self.assertEqual(f"# -z {number}: ranks meet over TCP after each iteration" in first.out, says, str(first))
+
     def test_mpi_on_host_memory_is_refused_with_the_remedy(self):
         results = self.ranks(2).start_all([ALL_REDUCE, "--backend", "mpi", "-b", "8"]).results()
         self.assertEqual([r.code for r in results], [5, 5])

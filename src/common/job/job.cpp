@@ -82,6 +82,10 @@ JobBackend Job::adopt(std::unique_ptr<Backend> backend) const {
 std::vector<std::string> Job::remarks(const Config& config) const {
   std::vector<std::string> lines = injector_.remarks();
   if (!carried_.empty()) lines.push_back(carried_);
+  if (!carried_.empty() && world_.size() > 1 && (config.blocking == 1 || config.blocking == 3)) {
+    lines.push_back(
+        fmt::format("-z {}: ranks meet over TCP after each iteration, and leave at different times", config.blocking));
+  }
   if (world_.carrier() == Carrier::mpi) {
     if (std::string repaired = repair_reduce(mpi_library_version()); !repaired.empty()) lines.push_back(repaired);
   }
