@@ -223,6 +223,15 @@ expect_text "device kernels work in symmetric windows: add -R 2"
 expect 5 compare all_reduce,alltoall -g 2 -D 1 -R 2 --sizes 1K --vary nccl.ctas=2
 expect_text "device API kernels (-D) run only in all_reduce_perf and alltoall_perf"
 
+# Ranks with different versions would wait for each other for ever.
+got=0
+last=$(timeout -k 5 60 "${BUSBAR_MPIRUN:-mpirun}" -n 1 "$test_dir/fake_gpu_perf" all_reduce -b 8 -e 8 : \
+  -n 1 env FAKE_NCCL_VERSION=23007 "$test_dir/fake_gpu_perf" all_reduce -b 8 -e 8 2>&1) || got=$?
+((got == 5)) || last+=" exit code $got instead of 5"
+expect_text "exit code" absent
+expect_text "rank 1 on "
+expect_text "NCCL 2.30.7 is loaded here, and 2.28.9 on rank 0"
+
 # Settings that nccl-tests has: a rank of sendrecv has two peers, which NCCL knows from 2.30 on.
 FAKE_NCCL_VERSION=23007 FAKE_NCCL_COUNTS=1 expect 0 sendrecv -g 2 -b 8 -e 8
 expect_text "nvlinkCentricSched 1, maxP2pPeers 2"

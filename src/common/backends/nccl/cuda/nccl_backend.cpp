@@ -64,6 +64,19 @@ std::optional<CollectiveId> device_collective(const Config& config, const Collec
   return collective->id;
 }
 
+/// Ranks with different versions of NCCL would wait for each other for ever: 2.24.3 and 2.29.7 did. Collective.
+void require_one_version(const Comm& world, int version) {
+  int first = version;
+  world.broadcast(&first, sizeof first, 0);
+  collectively(world, "comparing versions", [&] {
+    if (version == first) return;
+    throw_not_possible(
+        fmt::format("NCCL {} is loaded here, and {} on rank 0: give all hosts one version (NCCL_HOME, "
+                    "LD_LIBRARY_PATH)",
+                    nccl_version_text(version), nccl_version_text(first)));
+  });
+}
+
 /// Before NCCL's first call, which reads the environment once.
 void set_up_environment(const Comm& world, const Comm& host, int ranks_per_gpu) {
   const int port = port_free_on_all_hosts(world, host);
@@ -113,6 +126,7 @@ NcclBackend::NcclBackend(const OpenRequest& request, bool own_gpus, const Observ
     oldest = compute_capability(locals_.front().device);
     for (const Local& l : locals_) oldest = std::min<std::int64_t>(oldest, compute_capability(l.device));
   });
+  require_one_version(world, nccl_->version);
   oldest_compute_capability_ = static_cast<int>(world.min(oldest));
   smallest_nranks_ = static_cast<int>(world.min(std::int64_t{nranks_}));
   join(world, group);
