@@ -300,7 +300,7 @@ std::string last_words(std::string_view text) {
   for (const std::string_view line : split_text(text, '\n')) {
     if (line.starts_with(kError)) error = line.substr(kError.size());
     // Launchers frame their messages.
-    if (line.find_first_not_of(" \t\r-=*") != std::string_view::npos) lines.emplace_back(line);
+    if (line.find_first_not_of(" \t\r-=*") != std::string_view::npos) lines.emplace_back(trimmed(line));
   }
   if (!error.empty()) return one_line(error);
   if (lines.size() > kLines) lines.erase(lines.begin(), lines.end() - kLines);
