@@ -153,6 +153,21 @@ std::vector<std::string> kernel_troubles(const Probe& probe) {
 
 namespace {
 
+/// "\040" is a blank: the kernel writes those, tabs, newlines and backslashes as octal numbers (proc(5)).
+std::string without_octal(std::string_view text) {
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view digits = text.substr(std::min(i + 1, text.size()), 3);
+    if (text[i] != '\\' || digits.size() < 3 || digits.find_first_not_of("01234567") != kNotFound) {
+      plain += text[i];
+      continue;
+    }
+    plain += static_cast<char>((digits[0] - '0') * 64 + (digits[1] - '0') * 8 + (digits[2] - '0'));
+    i += 3;
+  }
+  return plain;
+}
+
 /// Mount points as /proc/PID/mountinfo has them; of file systems that a server or a program serves, or of all.
 std::vector<std::string> mounts_of(const Probe& probe, bool only_served) {
   constexpr auto kServed = std::to_array<std::string_view>({"nfs", "nfs4", "cifs", "smb3", "lustre", "ceph", "9p",
@@ -165,7 +180,7 @@ std::vector<std::string> mounts_of(const Probe& probe, bool only_served) {
     if (dash - words.begin() < 5 || words.end() - dash < 2) continue;
     const std::string_view kind = dash[1];
     const bool served = kind.starts_with("fuse") || contains(kServed, kind);
-    if (served || !only_served) points.emplace_back(words[4]);
+    if (served || !only_served) points.push_back(without_octal(words[4]));
   }
   std::ranges::sort(points, [](const auto& a, const auto& b) { return a.size() > b.size(); });
   return points;

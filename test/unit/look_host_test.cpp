@@ -84,9 +84,9 @@ TEST_CASE("A process that waits for a file system names the served mounts on whi
   host.link("proc/42/fd/3", "/data/ckpt/step9.pt").link("proc/42/fd/4", "/database/x");
   host.root().file("proc/self/mountinfo",
                    "25 1 8:1 / / rw - ext4 /dev/sda1 rw\n26 25 0:50 / /data rw - nfs4 server:/x rw\n"
-                   "27 25 0:51 / /home rw - fuse.sshfs s:/h rw\n");
+                   "27 25 0:51 / /my\\040home rw - fuse.sshfs s:/h rw\n");
   const auto served = served_mounts(host.probe());
-  CHECK(served == std::vector<std::string>{"/data", "/home"});
+  CHECK(served == std::vector<std::string>{"/my home", "/data"});
   const SeenProcess seen = read_process(host.probe(), 42, {});
   CHECK(waits_for_files(seen.look));
   CHECK(blocked_process(host.probe(), seen.look, served).mounts == std::vector<std::string>{"/data"});
