@@ -93,7 +93,8 @@ void check(const TriageOptions& o) {
       (o.local ? 1 : 0) + (o.merge ? 1 : 0) + (o.kube ? 1 : 0) + (o.hosts.empty() ? 0 : 1) + (o.slurm.empty() ? 0 : 1);
   if (places != 1) {
     throw_bad_config(
-        "which job? Give one, and only one, of --slurm JOB, --hosts LIST, --kube -n NAMESPACE -l LABEL, --local, --merge "
+        "which job? Give one, and only one, of --slurm JOB, --hosts LIST, --kube -n NAMESPACE -l LABEL, --local, "
+        "--merge "
         "FILE.json ...");
   }
   if (o.merge && o.files.empty()) {
