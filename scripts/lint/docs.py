@@ -11,7 +11,7 @@ README_LINES = 250
 FOREIGN = {
     "--host", "--hostfile", "--mca", "--oversubscribe", "--allow-run-as-root", "--map-by", "--bind-to",  # mpirun
     "--mpi", "--ntasks-per-node", "--overlap",                                          # srun
-    "--nnodes", "--nproc-per-node", "--rdzv-backend", "--rdzv-endpoint", "--no-python",  # torchrun
+    "--nnodes", "--nproc-per-node", "--rdzv-backend", "--rdzv-endpoint", "--no-python", "--standalone",  # torchrun
     "--args",                                                                   # gdb
     "--collect-atstart", "--tool", "--toggle-collect",                          # valgrind
     "--enable-yield",                                                           # MPICH's configure

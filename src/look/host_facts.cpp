@@ -153,7 +153,7 @@ std::vector<std::string> kernel_troubles(const Probe& probe) {
 
 namespace {
 
-/// "\040" is a blank: the kernel writes those, tabs, newlines and backslashes as octal numbers (proc(5)).
+/// "\040" is a space: the kernel writes those, tabs, newlines and backslashes as octal numbers (proc(5)).
 std::string without_octal(std::string_view text) {
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {

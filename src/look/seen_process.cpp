@@ -235,7 +235,7 @@ void read_limits(const Probe& probe, const std::string& folder, LookProcess& loo
 void read_threads(const Probe& probe, const std::string& folder, LookProcess& look) {
   std::vector<std::string> tids = probe.list(folder + "/task");
   const std::string main = std::to_string(look.pid);
-  std::ranges::partition(tids, [&](const std::string& tid) { return tid == main; });
+  std::partition(tids.begin(), tids.end(), [&](const std::string& tid) { return tid == main; });
   if (tids.size() > kMostThreads) tids.resize(kMostThreads);
   for (const std::string& tid : tids) {
     const std::string at = folder + "/task/" + tid;

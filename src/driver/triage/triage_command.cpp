@@ -94,8 +94,7 @@ void check(const TriageOptions& o) {
   if (places != 1) {
     throw_bad_config(
         "which job? Give one, and only one, of --slurm JOB, --hosts LIST, --kube -n NAMESPACE -l LABEL, --local, "
-        "--merge "
-        "FILE.json ...");
+        "--merge FILE.json ...");
   }
   if (o.merge && o.files.empty()) {
     throw_bad_config("--merge what? Give the files that `busbar triage --local -J FILE.json` wrote");
