@@ -4,10 +4,10 @@ BUILDDIR ?= build
 DEBUG ?= 0
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
-# MPI=1 is accepted and ignored, as MPI is always used; MPI=NAME takes one of several that are installed.
-mpi := $(filter-out 0 1,$(MPI))
-ifneq ($(filter-out openmpi mpich,$(mpi)),)
-  $(error MPI=$(MPI) is not known: choose from openmpi, mpich; MPI_HOME=FOLDER takes any other)
+# MPI=1 is accepted and ignored: an MPI that is there is used. MPI=NAME takes one of several, MPI=0 none.
+mpi := $(patsubst 0,none,$(filter-out 1,$(MPI)))
+ifneq ($(filter-out openmpi mpich none,$(mpi)),)
+  $(error MPI=$(MPI) is not known: choose from openmpi, mpich, 0 (none); MPI_HOME=FOLDER takes any other)
 endif
 
 # Choices that CMake gets; a change of any of them configures anew, no change costs nothing.
@@ -22,7 +22,7 @@ build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)
 
 .NOTPARALLEL:
 .PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads test-mpich \
-        test-second-mpi test-more bench experiments faults soak install deb deb-deps dist mutants samples docs docs-deps \
+        test-second-mpi test-no-mpi test-alone test-more bench experiments faults soak install deb deb-deps dist mutants samples docs docs-deps \
         lint-deps lint format bundle-deps bundle clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
@@ -31,7 +31,7 @@ all: configure  ## Build the benchmarks into build/ (the default)
 help:  ## Show this
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables, as in nccl-tests: MPI_HOME CUDA_HOME NCCL_HOME NVCC_GENCODE NAME_SUFFIX BUILDDIR DEBUG=1."
-	@echo "MPI=openmpi or MPI=mpich: that one of several (with a BUILDDIR of its own, two builds lie beside each other)."
+	@echo "MPI=openmpi or MPI=mpich: that one of several; MPI=0: none. With a BUILDDIR of its own, builds lie beside each other."
 	@echo "Also: JOBS=N (parallel compilations), ARGS='-R mpi' (passed on to ctest), BUNDLE_NCCL=1."
 
 deps:  ## Install what is missing to build and test (Debian, Ubuntu; elsewhere prints the list)
@@ -73,6 +73,13 @@ test-mpich:  ## With MPICH and without all that a build can do without: its test
 test-second-mpi: test-deps configure
 	@$(build_only) --target test_mpi all_reduce_perf sendrecv_perf busbar
 	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error -R '^(mpi_[12]|e2e_failures|e2e_bare)$$' $(ARGS)
+
+test-no-mpi:  ## Without MPI: all_reduce_perf over Gloo, and what refuses (build-no-mpi/)
+	@$(MAKE) --no-print-directory test-alone MPI=0 PRESET=no-mpi BUILDDIR=build-no-mpi
+
+test-alone: deps configure
+	@$(build_only) --target all_reduce_perf busbar busbar_gloo
+	@ctest --test-dir '$(BUILDDIR)' --output-on-failure --no-tests=error $(ARGS)
 
 test-more: test-deps build-all  ## What CI has no time for: ends of runs 200 times; a real Prometheus; MPICH, every suite
 	@$(with_launcher) BUSBAR_BUILD="$$(realpath '$(BUILDDIR)')" BUSBAR_MORE=1 \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes BUILDDIR/busbar-VERSION-MPI-linux-x86_64.tar.xz for machines without package access: unpack anywhere, run
 # ./busbar-run. Inside: the executables, configs, scripts, and every shared library that a bare machine may lack, the
-# run-time and plugins of the MPI that they were built with (openmpi, mpich) included. Left to the machine: glibc (the
+# run-time and plugins of the MPI that they were built with (openmpi, mpich; none: no MPI) included. Left to the machine: glibc (the
 # launcher checks its version), the GPU driver, NCCL unless BUNDLE_NCCL=1, and the RDMA libraries with what they use:
 # those must match the machine's drivers, and NCCL would be given ours. Open MPI then has TCP and shared memory, which is
 # also Debian's default.
@@ -11,11 +11,12 @@ cd "$(dirname "$0")/.."
 builddir=$(cd "$1" && pwd)
 of_build() { sed -n "s/^$1:[A-Z]*=//p" "$builddir/CMakeCache.txt"; }
 mpi=$(of_build BUSBAR_MPI_NAME)
-name=busbar-$(of_build CMAKE_PROJECT_VERSION)-$mpi-linux-$(uname -m)
+name=busbar-$(of_build CMAKE_PROJECT_VERSION)-${mpi/none/no-mpi}-linux-$(uname -m)
 stage=$builddir/$name
 
 left_to_machine='^(ld-linux.*|lib(c|m|mvec|pthread|rt|dl|resolv|util|nsl|anl|nss_.*|cuda|nvidia-.*))\.so'
 hardware_only='lib(ibverbs|rdmacm|efa|fabric|psm2|psm_infinipath|infinipath|uc[pst]|nl-[a-z0-9-]*|oshmem)\.so'
+only_gloos='^lib(gloo|hiredis|ibverbs|nl-[a-z0-9-]*)\.so'
 
 # Path of a directory or program of the Open MPI that the executables were linked with.
 mpi_path() { ompi_info --parsable --path "$1" | cut -d: -f3; }
@@ -48,11 +49,29 @@ copy_programs() {
   done
   mkdir -p "$stage/lib" "$stage/scripts"
   cp "$builddir/libbusbar_tuner.so" "$stage/lib/"
+  if [[ -e $builddir/libbusbar_gloo.so ]]; then
+    copy_gloo
+  fi
   cp -r configs "$stage/" 2>/dev/null || true
+  if [[ $mpi == none ]]; then
+    return  # gpu_check.sh starts its ranks with mpirun
+  fi
   cp scripts/gpu_check.sh "$stage/scripts/" 2>/dev/null || true
   # Where gpu_check.sh reads what there is to check.
   mkdir -p "$stage/src/collectives"
   cp src/collectives/collective_list.h "$stage/src/collectives/"
+}
+
+# Gloo brings RDMA libraries, in a folder of their own: where NCCL runs, the machine's must be found.
+copy_gloo() {
+  local library
+  cp "$builddir/libbusbar_gloo.so" "$stage/bin/"  # programs look for it beside themselves
+  mkdir -p "$stage/lib/gloo"
+  ldd "$builddir/libbusbar_gloo.so" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | while read -r library; do
+    if [[ ${library##*/} =~ $only_gloos ]]; then
+      cp -L "$library" "$stage/lib/gloo/"
+    fi
+  done
 }
 
 copy_open_mpi() {
@@ -100,7 +119,7 @@ copy_libraries() {
   local library
   find "$stage" -type f | while read -r file; do if is_elf "$file"; then ldd "$file"; fi; done |
     awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | while read -r soname library; do
-    if [[ ! $soname =~ $left_to_machine ]]; then
+    if [[ ! $soname =~ $left_to_machine && ! $soname =~ $only_gloos ]]; then
       cp -L "$library" "$stage/lib/$soname"
     fi
   done
@@ -117,6 +136,7 @@ strip_and_relocate() {
       chmod u+w "$file"
       strip --strip-unneeded "$file"
       case $file in
+        */bin/libbusbar_gloo.so) patchelf --force-rpath --set-rpath "\$ORIGIN/../lib/gloo:\$ORIGIN/../lib" "$file" ;;
         */bin/*) patchelf --force-rpath --set-rpath "\$ORIGIN/../lib" "$file" ;;
         */lib/openmpi/* | */lib/pmix/*) patchelf --force-rpath --set-rpath "\$ORIGIN/.." "$file" ;;
         *) patchelf --force-rpath --set-rpath "\$ORIGIN" "$file" ;;
@@ -135,6 +155,7 @@ copy_programs
 case $mpi in
   openmpi) copy_open_mpi ;;
   mpich) copy_mpich ;;
+  none) ;;
   *)
     echo "This build's MPI ($mpi) cannot be bundled; \`make bundle MPI=openmpi\` or MPI=mpich can" >&2
     exit 1
@@ -143,7 +164,11 @@ esac
 copy_libraries
 strip_and_relocate
 scripts/check_search_paths.sh "$stage"
-sed "s/@GLIBC@/$(newest_glibc_needed)/; s/@MPI@/$mpi/" scripts/busbar-run.in >"$stage/busbar-run"
+start="mpirun -n 4 all_reduce_perf" with="or mpirun, with the libraries and the MPI ($mpi) that lie here"
+if [[ $mpi == none ]]; then
+  start="all_reduce_perf -g 4" with="with the libraries that lie here"
+fi
+sed "s/@GLIBC@/$(newest_glibc_needed)/; s/@WITH@/$with/; s/@START@/$start/" scripts/busbar-run.in >"$stage/busbar-run"
 chmod 755 "$stage/busbar-run"
 tar -C "$builddir" --owner=0 --group=0 -cJf "$builddir/$name.tar.xz" "$name"
 rm -rf "$stage"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing to build and test; with --test, --lint, --bundle or --deb, what `make test` and so on need as
-# well; with --docs only what `make docs` needs. MPI=mpich in the environment: MPICH instead of Open MPI; MPI_HOME:
-# neither. Does nothing, and needs neither root nor a network, where everything is there.
+# well; with --docs only what `make docs` needs. MPI=mpich in the environment: MPICH instead of Open MPI; MPI=none
+# or MPI_HOME: neither. Does nothing, and needs neither root nor a network, where everything is there.
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libre2-dev
@@ -9,6 +9,7 @@ packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohma
 if [[ -z "${MPI_HOME:-}" ]]; then
   case ${MPI:-} in
     mpich) packages+=(libmpich-dev mpich) ;;
+    none) ;;
     *) packages+=(libopenmpi-dev openmpi-bin) ;;
   esac
 fi

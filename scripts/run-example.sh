@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs one benchmark on 4 ranks of this machine, whatever it is: `run-example.sh build/all_reduce_perf [options]`, with
-# the launcher BUSBAR_MPIRUN, else mpirun.
+# the launcher BUSBAR_MPIRUN, else mpirun. Empty: the build has no MPI, and the benchmark starts its ranks itself.
 set -euo pipefail
 
 program=$1
@@ -9,7 +9,11 @@ if (($# == 0)); then
   set -- -b 8 -e 64M -f 2
 fi
 
-launcher=${BUSBAR_MPIRUN:-mpirun}
+launcher=${BUSBAR_MPIRUN-mpirun}
+if [[ -z $launcher || $launcher == *-NOTFOUND ]]; then
+  echo "\$ $program -g 4 $*"
+  exec "$program" -g 4 "$@" </dev/null
+fi
 if [[ $launcher -ef $(command -v "${launcher##*/}") ]]; then
   launcher=${launcher##*/}  # as one would type it
 fi

@@ -9,6 +9,7 @@
 #include "common/base/error.h"
 #include "common/machine/memory.h"
 #include "common/measure/buffer_plan.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>

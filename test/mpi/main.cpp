@@ -2,6 +2,7 @@
 #include "backend_fixture.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/processes/launcher.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 #include "run_catch.h"
 

@@ -3,7 +3,7 @@
 // than what ran.
 
 #include "backend_fixture.h"
-#include "common/processes/session.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "kernels/number.h"
 
 #include <catch2/catch.hpp>

@@ -5,7 +5,7 @@
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
-#include "common/processes/session.h"
+#include "common/processes/mpi/mpi_session.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>

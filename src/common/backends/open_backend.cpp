@@ -121,10 +121,9 @@ BackendChoice choose_backend(const Config& config, std::span<const HostFacts> ho
   const BackendChoice choice = backend_for(config, no_gpu_anywhere ? MemoryKind::host : MemoryKind::gpu, carrier);
   const BackendTraits& traits = traits_of(choice);
   if (traits.needs_mpi && carrier != Carrier::mpi) {
-    throw_not_possible(fmt::format(
-        "--backend {0}: these processes run without MPI: start them with mpirun, or measure host memory with "
-        "--backend gloo",
-        traits.name));
+    throw_not_possible(fmt::format("--backend {0}: {1}, or measure host memory with --backend gloo", traits.name,
+                                   built_in ? "these processes run without MPI: start them with mpirun"
+                                            : "this busbar was built without MPI: build it with one"));
   }
   if (traits.memory == MemoryKind::host) return choice;
   const std::string or_else = or_on_purpose(carrier);

@@ -6,6 +6,7 @@
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/launcher.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 #include "common/processes/topology.h"
 #include "common/watch/connectivity.h"

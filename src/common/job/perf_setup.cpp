@@ -7,6 +7,7 @@
 #include "common/measure/buffer_plan.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>

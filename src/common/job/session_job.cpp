@@ -11,7 +11,9 @@
 #include "common/processes/collectively.h"
 #include "common/processes/comm.h"
 #include "common/processes/gather_records.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
+#include "common/processes/start_ranks.h"
 #include "common/watch/connectivity.h"
 #include "common/watch/limits.h"
 #include "common/watch/watchdog.h"
@@ -258,10 +260,12 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
 }
 
 void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {
-  if (launch.launched() || launch.carrier == Carrier::sockets || !launch.problem.empty()) return;
+  if (launch.launched() || !launch.problem.empty() || (has_mpi() && launch.carrier == Carrier::sockets)) return;
   const Config config = configure(line, read_config_file(line.config_file), ::getenv).config;
   const int nranks = config.nthreads * config.ngpus;
-  if (nranks > 1 && runs_on_host_memory(config)) relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
+  if (nranks == 1 || !runs_on_host_memory(config)) return;
+  if (!has_mpi()) start_own_ranks(nranks, argc, argv);
+  relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
 }
 
 namespace {
@@ -274,7 +278,9 @@ Config on_command_line(const CommandLine& line) {
 
 }  // namespace
 
-Launch chosen_launch(const CommandLine& line) { return detect_launch(::getenv, on_command_line(line).launcher); }
+Launch chosen_launch(const CommandLine& line) {
+  return (has_mpi() ? detect_launch : launch_without_mpi)(::getenv, on_command_line(line).launcher);
+}
 
 MpiStart mpi_start(const CommandLine& line) {
   const Config config = on_command_line(line);

@@ -4,21 +4,15 @@
 #include "common/base/enum_words.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
-#include <cstdio>
-#include <cstring>
 #include <initializer_list>
 #include <iterator>
 #include <limits>
@@ -249,6 +243,22 @@ Launch detect_launch(const Get& get, LauncherChoice choice) {
   return alone;
 }
 
+Launch launch_without_mpi(const Get& get, LauncherChoice choice) {
+  Launch launch = detect_launch(get, choice);
+  if (launch.carrier == Carrier::sockets || !launch.problem.empty()) return launch;
+  if (choice == LauncherChoice::automatic) {
+    if (!launch.launched()) return detect_launch(get, LauncherChoice::none);
+    if (launch.kind == Launcher::slurm) return detect_launch(get, LauncherChoice::slurm);
+  }
+  const std::string by =
+      choice == LauncherChoice::mpi ? "--launcher mpi" : fmt::format("{} started this", name(launch.kind));
+  launch.problem = fmt::format(
+      "{}, and this busbar was built without MPI: start the ranks with torchrun, with srun, or with RANK, WORLD_SIZE, "
+      "MASTER_ADDR and MASTER_PORT set, or build busbar with MPI",
+      by);
+  return launch;
+}
+
 int slurm_tasks_on_node(std::string_view text, int index) {
   for (const std::string_view part : split_text(text, ',')) {
     std::string_view rest;
@@ -309,93 +319,6 @@ std::string separate_worlds_warning(const Launch& launch, int world_size) {
       "{} started {} processes, but each is alone in its own MPI world: {} separate one-rank runs, no communication. "
       "The launcher belongs to another MPI than this program: use the mpirun of the MPI that it was built with{}",
       name(launch.kind), launch.nprocs, launch.nprocs, launch.kind == Launcher::slurm ? ", or srun --mpi=pmix" : "");
-}
-
-namespace {
-
-namespace fs = std::filesystem;
-
-/// The file of the MPI library in this process; empty if it is linked statically.
-fs::path mpi_library() {
-  fs::path found;
-  dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* out) {
-        const fs::path file = info->dlpi_name;
-        const std::string name = file.filename();
-        if (!name.starts_with("libmpi.so") && !name.starts_with("libmpich.so")) return 0;
-        *static_cast<fs::path*>(out) = file;
-        return 1;
-      },
-      &found);
-  return found;
-}
-
-bool is_executable(const fs::path& file) { return access(file.c_str(), X_OK) == 0; }
-
-/// The mpirun next to the MPI library, at most three folders up (lib/x86_64-linux-gnu/openmpi), else the first in PATH:
-/// that of another MPI would start ranks that do not see each other.
-fs::path find_mpirun() {
-  // Without links, and never in the root: mpirun takes the folder above its own as the prefix of its installation, and
-  // refuses "/". /bin/mpirun would give that if /bin is a link to /usr/bin.
-  std::error_code unknown;
-  const fs::path library = mpi_library();
-  const bool is_mpich = library.filename().string().starts_with("libmpich.so");
-  fs::path dir = fs::canonical(library.parent_path(), unknown);
-  for (int i = 0; i < 4 && dir.has_relative_path(); ++i, dir = dir.parent_path()) {
-    for (const char* file : {is_mpich ? "bin/mpirun.mpich" : "bin/mpirun.openmpi", "bin/mpirun"}) {
-      if (is_executable(dir / file)) return dir / file;
-    }
-  }
-  const char* path = std::getenv("PATH");
-  for (const std::string_view folder : split_text(path != nullptr ? path : "", ':')) {
-    dir = fs::canonical(folder, unknown);
-    if (!dir.empty() && is_executable(dir / "mpirun")) return dir / "mpirun";
-  }
-  return {};
-}
-
-}  // namespace
-
-std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_view library, int nranks, bool as_root,
-                                        const std::vector<std::string>& args) {
-  std::vector<std::string> command{mpirun, "-n", std::to_string(nranks)};
-  const bool asks_leave = library.starts_with("Open MPI");
-  if (asks_leave) command.push_back("--oversubscribe");
-  if (asks_leave && as_root) command.push_back("--allow-run-as-root");
-  command.insert(command.end(), args.begin(), args.end());
-  // The last value of an option wins, however the user wrote the first.
-  command.insert(command.end(), {"-t", "1", "-g", "1"});
-  return command;
-}
-
-void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char** argv) {
-  constexpr const char* kGuard = "BUSBAR_STARTED_ITSELF";
-  if (std::getenv(kGuard) != nullptr) {
-    throw_not_possible(
-        fmt::format("mpirun started this program without a rank: it belongs to another MPI; start `mpirun -n {} {}` "
-                    "of the right MPI without -g and -t",
-                    nranks, argv[0]));
-  }
-  const fs::path mpirun = find_mpirun();
-  if (mpirun.empty()) {
-    throw_not_possible(
-        fmt::format("-g and -t without a launcher need mpirun for {} ranks, and there is none next to the MPI "
-                    "library or in PATH; install it, or start one rank per process",
-                    nranks));
-  }
-  std::vector<std::string> args(argv, argv + argc);
-  std::error_code unknown;
-  if (const fs::path self = fs::read_symlink("/proc/self/exe", unknown); !unknown) args[0] = self;
-  std::vector<std::string> command = mpirun_command(mpirun, library, nranks, geteuid() == 0, args);
-  say("no launcher, so starting {} ranks: {}", nranks, fmt::join(command, " "));
-  std::fflush(stderr);
-
-  setenv(kGuard, "1", 1);
-  std::vector<char*> raw;
-  for (std::string& word : command) raw.push_back(word.data());
-  raw.push_back(nullptr);
-  execv(raw[0], raw.data());
-  throw_not_possible(fmt::format("cannot execute {}: {}", mpirun.string(), std::strerror(errno)));
 }
 
 }  // namespace busbar

@@ -45,6 +45,11 @@ struct Launch {
 Launch detect_launch(const std::function<const char*(const char* name)>& get = ::getenv,
                      LauncherChoice choice = LauncherChoice::automatic);
 
+/// The same in a build without MPI: sockets carry what srun started even with PMI, and a process alone; `problem`
+/// refuses what only MPI can carry.
+Launch launch_without_mpi(const std::function<const char*(const char* name)>& get = ::getenv,
+                          LauncherChoice choice = LauncherChoice::automatic);
+
 /// The launch of a command that starts no ranks of ours: an MPI's launcher or srun started it several times. RANK and
 /// its like, which a pod's shell inherits, mean nothing for it.
 inline Launch command_launch() { return detect_launch(::getenv, LauncherChoice::mpi); }
@@ -71,15 +76,5 @@ std::string repair_reduce(std::string_view library);
 /// The warning that the launcher started several processes that do not see each other, or empty. For a process that is
 /// alone: `world_size` is MPI_COMM_WORLD's.
 std::string separate_worlds_warning(const Launch& launch, int world_size);
-
-/// The command that starts `nranks` ranks of `args` (args[0]: the program) with one rank per process. Open MPI needs
-/// options for root and for more ranks than cores; others have no such options.
-std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_view library, int nranks, bool as_root,
-                                        const std::vector<std::string>& args);
-
-/// Becomes mpirun with `nranks` ranks of this program, and says so on stderr. Throws Error(not_possible) if no mpirun
-/// is found, if it cannot be executed, or if this process already is the result of such a start. `library`:
-/// mpi_library_version().
-[[noreturn]] void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char** argv);
 
 }  // namespace busbar

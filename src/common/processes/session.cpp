@@ -2,7 +2,7 @@
 
 #include "common/base/text.h"
 #include "common/machine/cores.h"
-#include "common/processes/mpi_group.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/sockets/socket_group.h"
 
 #include <unistd.h>
@@ -17,17 +17,6 @@
 
 namespace busbar {
 namespace {
-
-constexpr std::array<int, words_of(MpiThreads{}).size()> kLevels{MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
-                                                                 MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
-
-Comm start(int* argc, char*** argv, MpiThreads threads) {
-  int provided = 0;
-  MPI_Init_thread(argc, argv, kLevels.at(static_cast<std::size_t>(threads)), &provided);
-  MPI_Comm own = MPI_COMM_NULL;
-  MPI_Comm_dup(MPI_COMM_WORLD, &own);
-  return Comm(std::make_unique<MpiGroup>(own, MpiGroup::Owned::yes));
-}
 
 /// The processes know their neighbors; the rest of the table comes over these.
 Comm connect_all(const std::shared_ptr<Links>& links, int nprocs) {
@@ -57,7 +46,7 @@ std::shared_ptr<Links> make_links(const MeetRequest& request, Links::OnEnd on_en
 Session::Session(const MeetRequest& request, Links::OnEnd on_end)
     : links_(make_links(request, std::move(on_end))), world_(connect_all(links_, request.launch.nprocs)) {}
 
-Session::Session(int* argc, char*** argv, MpiThreads threads) : world_(start(argc, argv, threads)) {}
+Session::Session(int* argc, char*** argv, MpiThreads threads) : world_(start_mpi(argc, argv, threads)) {}
 
 Session::~Session() {
   if (std::uncaught_exceptions() > 0) world_.end_job(ExitCode::internal);
@@ -67,26 +56,7 @@ Session::~Session() {
     return;
   }
   { const Comm freed = std::move(world_); }
-  // If MPI_T was started (Open MPI's settings), it must end first: Open MPI 4.1.4 crashes in the other order. If it
-  // never ends, its components do not write what they counted.
-  int variables = 0;
-  if (MPI_T_cvar_get_num(&variables) == MPI_SUCCESS) MPI_T_finalize();
-  MPI_Finalize();
-}
-
-MpiThreads granted_mpi_threads() {
-  int level = MPI_THREAD_SINGLE;
-  MPI_Query_thread(&level);
-  // The levels are ordered numbers, not always 0 to 3.
-  const auto above = std::upper_bound(kLevels.begin(), kLevels.end(), level);
-  return static_cast<MpiThreads>(std::max<std::ptrdiff_t>(above - kLevels.begin() - 1, 0));
-}
-
-std::string mpi_library_version() {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  MPI_Get_library_version(text.data(), &length);
-  return short_library_version({text.data(), static_cast<std::size_t>(length)});
+  finish_mpi();
 }
 
 std::string short_library_version(std::string_view text) {
@@ -107,16 +77,6 @@ std::string hostname() {
   gethostname(text.data(), text.size() - 1);
   const std::string name(text.data());
   return name.substr(0, name.find('.', 1));  // ".odd" is a name, too
-}
-
-void abort_mpi_job(ExitCode code) {
-  int initialized = 0;
-  int finalized = 0;
-  MPI_Initialized(&initialized);
-  MPI_Finalized(&finalized);
-  // Only the main thread calls MPI, whatever its level; the launcher ends the job if a process leaves by itself.
-  if (initialized != 0 && finalized == 0 && gettid() == getpid()) MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
-  _exit(static_cast<int>(code));
 }
 
 }  // namespace busbar

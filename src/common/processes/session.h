@@ -39,19 +39,10 @@ class Session {
   Comm world_;
 };
 
-/// The level that MPI granted; call between its start and its end.
-MpiThreads granted_mpi_threads();
-
-/// "Open MPI 4.1.4", "MPICH 4.0.2" or the name that the library gives itself. Also before MPI is started.
-std::string mpi_library_version();
-
-/// The same from MPI_Get_library_version: its first line, without tabs and the word "version".
+/// "Open MPI 4.1.4" from MPI_Get_library_version: its first line, without tabs and the word "version".
 std::string short_library_version(std::string_view text);
 
 /// This host's name, cut at the first dot as NCCL and nccl-tests do.
 std::string hostname();
-
-/// Ends the whole job now, from any thread, with this exit code. For processes that MPI carries.
-[[noreturn]] void abort_mpi_job(ExitCode code);
 
 }  // namespace busbar

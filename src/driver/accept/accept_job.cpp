@@ -14,6 +14,7 @@
 #include "common/output/progress.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 #include "common/record/accept_fields.h"
 #include "common/record/accept_result.h"

@@ -13,6 +13,7 @@
 #include "common/output/reporter.h"
 #include "common/output/table.h"
 #include "common/processes/collectively.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>
@@ -107,8 +108,8 @@ std::vector<std::string> plan_remarks(const Config& config, const Plan& plan, co
   std::vector<std::string> remarks;
   const bool on_host = backend.traits().memory == MemoryKind::host;
   if (backend.nranks() == 1) {
-    remarks.push_back(
-        fmt::format("1 rank: nothing is communicated; for more: mpirun -n N{}", on_host ? "" : ", or -g N"));
+    const std::string_view more = !has_mpi() ? "-g N" : on_host ? "mpirun -n N" : "mpirun -n N, or -g N";
+    remarks.push_back(fmt::format("1 rank: nothing is communicated; for more: {}", more));
   }
   add_once(remarks, in_place_remark(config, plan, backend));
   const auto cpus = static_cast<int>(std::thread::hardware_concurrency());

@@ -7,7 +7,7 @@
 #include "common/backends/transfers.h"
 #include "common/base/lists.h"
 #include "common/machine/memory.h"
-#include "common/processes/session.h"
+#include "common/processes/mpi/mpi_session.h"
 
 #include <fmt/format.h>
 

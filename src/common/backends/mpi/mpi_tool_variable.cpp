@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/processes/mpi_group.h"
+#include "common/processes/mpi/mpi_group.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,7 @@
 #include "common/base/error.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
-#include "common/processes/session.h"
+#include "common/processes/mpi/mpi_session.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

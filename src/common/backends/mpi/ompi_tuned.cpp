@@ -4,8 +4,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/processes/mpi_group.h"
-#include "common/processes/session.h"
+#include "common/processes/mpi/mpi_session.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
-#include "common/processes/mpi_group.h"
+#include "common/processes/mpi/mpi_group.h"
 
 #include "common/base/error.h"
-#include "common/processes/session.h"
+#include "common/processes/mpi/mpi_session.h"
 
 #include <fmt/format.h>
 
