@@ -22,8 +22,8 @@ build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)
 
 .NOTPARALLEL:
 .PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads test-mpich \
-        test-second-mpi test-no-mpi test-alone test-more bench experiments faults soak install deb deb-deps dist mutants samples docs docs-deps \
-        lint-deps lint format bundle-deps bundle clean
+        test-second-mpi test-no-mpi test-alone test-more bench experiments faults soak install deb deb-deps dist mutants \
+        samples docs docs-deps lint-deps lint format bundle-deps bundle release clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
 	@$(build_only) --target programs
@@ -134,5 +134,9 @@ format:  ## Apply clang-format to every source
 bundle: bundle-deps build-all  ## Make a relocatable tarball for machines without package access
 	@BUNDLE_NCCL='$(BUNDLE_NCCL)' NCCL_HOME='$(NCCL_HOME)' scripts/bundle.sh '$(BUILDDIR)'
 
+release: dist deb bundle  ## Make all parts of a release with their checksums, in build/release/
+	@$(MAKE) --no-print-directory bundle MPI=0 BUILDDIR='$(BUILDDIR)/no-mpi'
+	@packaging/release.sh '$(BUILDDIR)' '$(BUILDDIR)/no-mpi'
+
 clean:  ## Remove the build directories
-	@rm -rf '$(BUILDDIR)' build-asan build-tsan build-mpich build-cpu build-bare build-lint
+	@rm -rf '$(BUILDDIR)' build-asan build-tsan build-mpich build-cpu build-bare build-no-mpi build-lint

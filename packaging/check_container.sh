@@ -42,6 +42,13 @@ rm "$folder/root.tar"
 buildah build --isolation chroot --signature-policy "$folder/policy.json" --pull-never \
   --build-arg BASE=localhost/base -f packaging/Containerfile -t localhost/busbar .
 
+# Without MPI: no libmpi in it, and ranks that start by themselves.
+buildah build --isolation chroot --signature-policy "$folder/policy.json" --pull-never \
+  --build-arg BASE=localhost/base --build-arg MPI=none -f packaging/Containerfile -t localhost/busbar-no-mpi .
+container=$(buildah from --signature-policy "$folder/policy.json" --pull-never localhost/busbar-no-mpi)
+buildah run --isolation chroot "$container" -- all_reduce_perf -g 2 -b 8 -e 1M -f 32
+buildah run --isolation chroot "$container" -- bash -c '! find / -xdev -name "libmpi*.so*" | grep .'
+
 container=$(buildah from --signature-policy "$folder/policy.json" --pull-never localhost/busbar)
 inside() { buildah run --isolation chroot "$container" -- "$@"; }
 inside busbar --version

@@ -9,7 +9,7 @@ import sys
 
 # Which files may include a library's header: regular expressions over paths below the root.
 DOORS = {
-    r"mpi\.h|common/processes/mpi_group\.h": r"src/common/(processes|backends/mpi)/|test/(mpi|bench|faults|fakes)/",
+    r"mpi\.h|common/processes/mpi/mpi_group\.h": r"src/common/(processes|backends/mpi)/|test/(mpi|bench|faults|fakes)/",
     r"gloo/.*": r"src/common/backends/gloo/library/",
     r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes|real_nccl)/",
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|real_nccl|simt)/",
