@@ -4,6 +4,7 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/processes/collectively.h"
+#include "common/processes/mpi/mpi_session.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFile = "libbusbar_gloo.so";
-constexpr const char* kOrMpi = "or measure host memory over MPI: --backend mpi";
+std::string_view or_mpi() { return has_mpi() ? ", or measure host memory over MPI: mpirun and --backend mpi" : ""; }
 
 }  // namespace
 
@@ -29,21 +30,21 @@ const GlooModule& load_gloo() {
   }
   throw_not_possible(
       fmt::format("--backend gloo: there is no {} in {} or {}: install Gloo's headers (Debian: libgloo-dev) and "
-                  "build busbar again, {}",
-                  kFile, folder.string(), installed.string(), kOrMpi));
+                  "build busbar again{}",
+                  kFile, folder.string(), installed.string(), or_mpi()));
 }
 
 const GlooModule& load_gloo(const std::string& path) {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* why = dlerror();
-    throw_not_possible(fmt::format("--backend gloo: {} cannot be loaded ({}): install Gloo (Debian: libgloo0), {}",
-                                   kFile, why != nullptr ? why : path, kOrMpi));
+    throw_not_possible(fmt::format("--backend gloo: {} cannot be loaded ({}): install Gloo (Debian: libgloo0){}", kFile,
+                                   why != nullptr ? why : path, or_mpi()));
   }
   const auto* module = static_cast<const GlooModule*>(dlsym(handle, kGlooSymbol));
   if (module == nullptr || module->border != kGlooBorder) {
     throw_not_possible(fmt::format(
-        "--backend gloo: {} is from another build than this program: install both from one build, {}", path, kOrMpi));
+        "--backend gloo: {} is from another build than this program: install both from one build{}", path, or_mpi()));
   }
   return *module;
 }
