@@ -1,5 +1,5 @@
 # cmake --install (make install, make deb): programs, the tuner plugin, Gloo's module, plans, platforms, examples, man
-# pages, completions, the manual. busbar finds busbar-ranks beside itself; plans and platforms are in the programs,
+# pages, completions, the manual. Programs find modules beside themselves or in lib; plans and platforms are in them,
 # those installed are to edit.
 # Version, description and licence for packages stand here alone.
 
@@ -12,7 +12,7 @@ if(Python3_Interpreter_FOUND)
     COMMAND "${CMAKE_COMMAND}" -E env "BUSBAR_NAME_SUFFIX=${NAME_SUFFIX}" "${Python3_EXECUTABLE}"
             "${PROJECT_SOURCE_DIR}/packaging/manual.py" "${PROJECT_BINARY_DIR}" "${manual}" "${PROJECT_VERSION}"
     COMMAND "${CMAKE_COMMAND}" -E touch "${manual}/made"
-    DEPENDS busbar busbar_ranks ${busbar_perf_targets} "${PROJECT_SOURCE_DIR}/packaging/manual.py"
+    DEPENDS busbar ${busbar_perf_targets} "${PROJECT_SOURCE_DIR}/packaging/manual.py"
     COMMENT "Making man pages and completions")
   set(with_all ALL)
   if(BUSBAR_SANITIZE OR BUSBAR_LIBFUZZER)  # what these find is for the tests to tell
@@ -29,14 +29,16 @@ endif()
 
 # The build tree gets the search path of the installed programs at once. Where CMake is to rewrite it on installing, it
 # pads it with ':', and the loader reads an empty element as the working directory.
-set_target_properties(${busbar_perf_targets} busbar busbar_ranks PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON
+set_target_properties(${busbar_perf_targets} busbar PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON
                                                                             BUILD_WITH_INSTALL_RPATH ON)
-install(TARGETS ${busbar_perf_targets} busbar busbar_ranks busbar_look_program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS ${busbar_perf_targets} busbar busbar_look_program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(TARGETS busbar_tuner LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-if(BUSBAR_HAVE_GLOO)
-  set_target_properties(busbar_gloo PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
-  install(TARGETS busbar_gloo LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-endif()
+foreach(module IN ITEMS busbar_gloo busbar_mpi)
+  if(TARGET ${module})
+    set_target_properties(${module} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
+    install(TARGETS ${module} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  endif()
+endforeach()
 install(DIRECTORY configs packaging/grafana packaging/kubernetes packaging/slurm
         DESTINATION "${CMAKE_INSTALL_DATADIR}/busbar" USE_SOURCE_PERMISSIONS)
 install(FILES README.md LICENSE packaging/third_party.txt DESTINATION "${CMAKE_INSTALL_DOCDIR}")

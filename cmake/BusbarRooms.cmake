@@ -28,7 +28,7 @@ foreach(line IN LISTS lines)
   if(NOT TARGET ${library})
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS "src/${room}/*.cpp")
     list(FILTER sources EXCLUDE REGEX "_main\\.cpp$")
-    list(FILTER sources EXCLUDE REGEX "/backends/gloo/library/")  # a module of its own
+    list(FILTER sources EXCLUDE REGEX "/(gloo|mpi)/library/")  # modules of their own
     if(NOT BUSBAR_HAVE_CUDA)
       list(FILTER sources EXCLUDE REGEX "/backends/nccl/cuda/")
     endif()
@@ -50,16 +50,12 @@ foreach(line IN LISTS lines)
   endif()
 endforeach()
 
-# A room's files that match `needing` need a library, which the room links (a fifth word: that instead). Without its
-# target the file `instead`, if there is one, is compiled in their place, and with it that one is not.
+# A room's files that match `needing` need a library, which the room links. Without its target the file `instead`, if
+# there is one, is compiled in their place, and with it that one is not.
 function(busbar_room_needs target library needing instead)
-  set(linked ${library})
-  if(ARGN)
-    set(linked ${ARGN})
-  endif()
   get_target_property(sources ${target} SOURCES)
   if(TARGET ${library})
-    target_link_libraries(${target} PRIVATE ${linked})
+    target_link_libraries(${target} PRIVATE ${library})
     list(FILTER sources EXCLUDE REGEX "/${instead}$")
   else()
     set(stand_in ${sources})

@@ -49,6 +49,9 @@ copy_programs() {
   done
   mkdir -p "$stage/lib" "$stage/scripts"
   cp "$builddir/libbusbar_tuner.so" "$stage/lib/"
+  if [[ $mpi != none ]]; then
+    cp "$builddir/libbusbar_mpi.so" "$stage/bin/"  # programs look for it beside themselves
+  fi
   if [[ -e $builddir/libbusbar_gloo.so ]]; then
     copy_gloo
   fi
@@ -65,7 +68,7 @@ copy_programs() {
 # Gloo brings RDMA libraries, in a folder of their own: where NCCL runs, the machine's must be found.
 copy_gloo() {
   local library
-  cp "$builddir/libbusbar_gloo.so" "$stage/bin/"  # programs look for it beside themselves
+  cp "$builddir/libbusbar_gloo.so" "$stage/bin/"
   mkdir -p "$stage/lib/gloo"
   ldd "$builddir/libbusbar_gloo.so" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | while read -r library; do
     if [[ ${library##*/} =~ $only_gloos ]]; then

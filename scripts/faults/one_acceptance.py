@@ -15,7 +15,7 @@ from acceptance_list import BY_NAME, PLAN, RATES
 from cluster import RUN, VCLUSTER, Cluster, vcluster
 
 FOLDER = f"{RUN}/job"
-PROGRAM = "busbar-ranks"
+PROGRAM = "busbar"
 OUTCOMES = {0: "PASS", 7: "FAIL", 8: "INCONCLUSIVE"}
 
 

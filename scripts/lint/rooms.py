@@ -9,7 +9,7 @@ import sys
 
 # Which files may include a library's header: regular expressions over paths below the root.
 DOORS = {
-    r"mpi\.h|common/processes/mpi/mpi_group\.h": r"src/common/(processes|backends/mpi)/|test/(mpi|bench|faults|fakes)/",
+    r"mpi\.h|common/processes/mpi/library/.*": r"src/common/(processes|backends)/mpi/library/|test/(mpi|bench|faults|fakes)/",
     r"gloo/.*": r"src/common/backends/gloo/library/",
     r"nccl(_.*)?\.h": r"src/common/backends/nccl/cuda/|src/plugins/|test/(gpu|fakes|real_nccl)/",
     r"cuda.*\.h": r"src/kernels/.*\.cuh?$|src/common/backends/nccl/cuda/|test/(gpu|fakes|real_nccl|simt)/",
@@ -101,7 +101,7 @@ def self_check(rooms):
     assert fires("src/driver/accept/x.cpp", "  YAML::Parser parser(stream);")
     assert fires("src/driver/accept/x.cpp", 'fmt::print(stderr, "busbar: {}\\n", text);')
     assert not fires("src/common/record/json_values.cpp", "return Json::parse(text, see);")
-    assert not fires("src/common/processes/x.cpp", '#include <mpi.h>\n#include "common/base/error.h"\n#include <span>')
+    assert not fires("src/common/processes/mpi/library/x.cpp", '#include <mpi.h>\n#include "common/base/error.h"\n#include <span>')
     assert not fires("src/driver/accept/x.cpp", '#include "driver/locate/x.h"\n#include "kernels/host.h"')
     assert not fires("src/programs/x_main.cpp", '#include "programs/perf/perf.h"')
     try:

@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
     measure(session.world(), sizes);
   } catch (const std::exception& e) {
     fmt::print(stderr, "library_temporaries_bench: {}\n", e.what());
-    abort_mpi_job(ExitCode::internal);
+    session.world().end_job(ExitCode::internal);
   }
   return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/measure/timed_loop.h"
-#include "common/processes/mpi/mpi_group.h"
+#include "common/processes/mpi/library/mpi_group.h"
 #include "common/processes/session.h"
 #include "null_backend.h"
 

@@ -129,9 +129,8 @@ class Installed(suite.Case):
         known = {"fmt": "{fmt}", "yaml-cpp": "yaml-cpp", "crypto": "OpenSSL", "sqlite3": "SQLite", "re2": "RE2",
                  "archive": "libarchive", "hwloc": "hwloc", "stdc++": "GCC", "gcc_s": "GCC", "mpi": "the MPI",
                  "mpich": "MPICH", "gloo": "Gloo"}
-        module = os.path.join(suite.BUILD, "libbusbar_gloo.so")
-        for program in (BUSBAR, os.path.join(suite.BUILD, "busbar-ranks" + suite.SUFFIX), suite.program("all_reduce"),
-                        *([module] if os.path.exists(module) else [])):
+        modules = [os.path.join(suite.BUILD, f"libbusbar_{name}.so") for name in ("gloo", "mpi")]
+        for program in (BUSBAR, suite.program("all_reduce"), *filter(os.path.exists, modules)):
             listed = subprocess.run(["readelf", "-d", program], check=True, text=True, stdout=subprocess.PIPE).stdout
             for library in re.findall(r"NEEDED.*\[lib([^\]]+?)\.so", listed):
                 if library not in ("c", "m", "pthread", "dl", "rt"):  # the system's own

@@ -19,7 +19,7 @@ class Symbols(suite.Case):
     def test_nccl_finds_the_plugins_in_every_executable(self):
         wanted = {f"{name}_v{version}" for name in ("ncclProfiler", "ncclTunerPlugin") for version in (4, 5, 6)} | {
             "ncclProfiler_v7"}
-        driver = os.path.join(suite.BUILD, "busbar-ranks" + suite.SUFFIX)
+        driver = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
         for program in [suite.program(c) for c in suite.COLLECTIVES] + [driver]:
             lines = self.ok(suite.execute(["nm", "-D", "--defined-only", program])).out.splitlines()
             # "D": data that may be written, as NCCL's pointer to it asks for.

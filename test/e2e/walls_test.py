@@ -34,7 +34,7 @@ class Walls(suite.Case):
                                for path in libraries(kind)))
         # Templates and inline functions of the standard library are in every object.
         benchmark = defined(suite.program("all_reduce"))
-        ranks = defined(os.path.join(suite.BUILD, "busbar-ranks" + suite.SUFFIX))
+        ranks = defined(os.path.join(suite.BUILD, "busbar" + suite.SUFFIX))
         for path, names in rooms.items():
             own = {name for name in names - shared if "busbar" in name and not name.startswith(("_ZNK3fmt", "_ZN3fmt"))}
             with self.subTest(room=os.path.basename(path)):
@@ -48,6 +48,13 @@ class Walls(suite.Case):
         for word in ("busbar::accept_json", "busbar::read_accept_json", "sqlite3_", "busbar::report_html"):
             self.assertNotIn(word, names)
         self.assertIn("busbar::table_row", names)
+
+    def test_what_calls_mpi_is_in_the_module_and_nothing_of_cuda(self):
+        module = os.path.join(suite.BUILD, "libbusbar_mpi.so")
+        self.assertTrue([name for name in needed(module) if name.startswith("libmpi")])
+        self.assertNotIn("cuda", suite.execute(["nm", module]).out)
+        for program in (suite.program("all_reduce"), os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)):
+            self.assertEqual([name for name in needed(program) if "mpi" in name], [])
 
     def test_only_what_keeps_histories_needs_the_database(self):
         self.assertEqual([name for name in needed(suite.program("all_reduce")) if "sqlite" in name], [])

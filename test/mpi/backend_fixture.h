@@ -3,7 +3,7 @@
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/measure/timed_loop.h"
 #include "common/measure/verify.h"
-#include "common/processes/mpi/mpi_group.h"
+#include "common/processes/mpi/library/mpi_group.h"
 
 #include <memory>
 #include <string>

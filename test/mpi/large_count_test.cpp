@@ -2,7 +2,7 @@
 // machine, moving or reducing the wrong part. The limit is lowered instead; the calls are the same.
 
 #include "backend_fixture.h"
-#include "common/backends/mpi/mpi_collectives.h"
+#include "common/backends/mpi/library/mpi_collectives.h"
 
 #include <catch2/catch.hpp>
 

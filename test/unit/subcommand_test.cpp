@@ -5,7 +5,6 @@
 
 #include "common/base/error.h"
 #include "common/processes/child.h"
-#include "programs/busbar/driver.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
@@ -152,23 +151,9 @@ TEST_CASE("a subcommand's options are keys of a file too", "[tools][subcommand]"
   CHECK(after(2, "1") == Words{"[1]"});  // --rail=1, not --rail
 }
 
-TEST_CASE("busbar-ranks knows what busbar leaves to it", "[tools][subcommand]") {
-  Words left, known;
-  for (const Subcommand& s : all_subcommands()) {
-    CHECK_FALSE(s.summary.empty());
-    if (s.run == nullptr) left.emplace_back(s.name);
-  }
-  for (const Subcommand& s : ranks_subcommands()) {
-    CHECK(s.run != nullptr);
-    known.emplace_back(s.name);
-  }
-  // Some run in both: busbar's own where no launcher started it.
-  CHECK(std::includes(known.begin(), known.end(), left.begin(), left.end()));
-}
-
 TEST_CASE("programs of one build are found beside each other, by the names that it gave them", "[tools][subcommand]") {
-  CHECK(program_beside("/a/busbar", "busbar-ranks") == "/a/busbar-ranks");
-  CHECK(program_beside("/a/busbar_v2", "busbar-ranks") == "/a/busbar-ranks_v2");
-  CHECK(program_beside("/a/busbar-ranks_v2", "all_reduce_perf") == "/a/all_reduce_perf_v2");
-  CHECK(program_beside("/a/test_unit", "busbar-ranks") == "/a/busbar-ranks");
+  CHECK(program_beside("/a/busbar", "busbar-look") == "/a/busbar-look");
+  CHECK(program_beside("/a/busbar_v2", "busbar-look") == "/a/busbar-look_v2");
+  CHECK(program_beside("/a/busbar_v2", "all_reduce_perf") == "/a/all_reduce_perf_v2");
+  CHECK(program_beside("/a/test_unit", "busbar-look") == "/a/busbar-look");
 }

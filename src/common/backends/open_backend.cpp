@@ -7,6 +7,7 @@
 #include "common/machine/machine_facts.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
+#include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>
@@ -121,9 +122,10 @@ BackendChoice choose_backend(const Config& config, std::span<const HostFacts> ho
   const BackendChoice choice = backend_for(config, no_gpu_anywhere ? MemoryKind::host : MemoryKind::gpu, carrier);
   const BackendTraits& traits = traits_of(choice);
   if (traits.needs_mpi && carrier != Carrier::mpi) {
-    throw_not_possible(fmt::format("--backend {0}: {1}, or measure host memory with --backend gloo", traits.name,
-                                   built_in ? "these processes run without MPI: start them with mpirun"
-                                            : "this busbar was built without MPI: build it with one"));
+    const std::string why = why_no_mpi();
+    throw_not_possible(
+        fmt::format("--backend {}: {}, or measure host memory with --backend gloo", traits.name,
+                    why.empty() ? "these processes run without MPI: start them with mpirun" : std::string_view(why)));
   }
   if (traits.memory == MemoryKind::host) return choice;
   const std::string or_else = or_on_purpose(carrier);

@@ -260,7 +260,7 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
 }
 
 void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {
-  if (launch.launched() || !launch.problem.empty() || (has_mpi() && launch.carrier == Carrier::sockets)) return;
+  if (launch.launched() || !launch.problem.empty() || (launch.carrier == Carrier::sockets && has_mpi())) return;
   const Config config = configure(line, read_config_file(line.config_file), ::getenv).config;
   const int nranks = config.nthreads * config.ngpus;
   if (nranks == 1 || !runs_on_host_memory(config)) return;
@@ -278,9 +278,14 @@ Config on_command_line(const CommandLine& line) {
 
 }  // namespace
 
-Launch chosen_launch(const CommandLine& line) {
-  return (has_mpi() ? detect_launch : launch_without_mpi)(::getenv, on_command_line(line).launcher);
+Launch job_launch(LauncherChoice choice) {
+  Launch launch = detect_launch(::getenv, choice);
+  if (launch.carrier == Carrier::sockets) return launch;
+  const std::string why = why_no_mpi();
+  return why.empty() ? launch : launch_without_mpi(why, ::getenv, choice);
 }
+
+Launch chosen_launch(const CommandLine& line) { return job_launch(on_command_line(line).launcher); }
 
 MpiStart mpi_start(const CommandLine& line) {
   const Config config = on_command_line(line);

@@ -30,7 +30,9 @@ struct MpiStart {
 /// the whole job.
 int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work);
 
-/// The launch that the environment and --launcher on the command line name.
+/// The launch that the environment and --launcher name. Loads MPI if that carries it. Throws Error(not_possible) if
+/// only MPI could and there is none.
+Launch job_launch(LauncherChoice choice = LauncherChoice::automatic);
 Launch chosen_launch(const CommandLine& line);
 
 /// What the command line says about MPI's start.

@@ -277,13 +277,9 @@ std::vector<std::string> child_environment(std::span<const char* const> current,
 namespace fs = std::filesystem;
 
 fs::path program_beside(const fs::path& self, std::string_view name) {
+  constexpr std::string_view kBusbar = "busbar";
   const std::string own = self.filename().string();
-  std::string suffix;
-  for (const std::string_view known : {std::string_view("busbar-ranks"), std::string_view("busbar")}) {
-    if (!own.starts_with(known)) continue;
-    suffix = own.substr(known.size());
-    break;
-  }
+  const std::string suffix = own.starts_with(kBusbar) ? own.substr(kBusbar.size()) : "";
   return self.parent_path() / (std::string(name) + suffix);
 }
 

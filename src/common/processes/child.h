@@ -90,7 +90,7 @@ std::vector<std::string> child_environment(std::span<const char* const> current,
                                            const EnvironmentSettings& settings);
 
 /// The executable of this build called `name`, next to this one, with the NAME_SUFFIX that all of them have. `self`:
-/// this executable, busbar or busbar-ranks; empty if not known.
+/// this executable, busbar; empty if not known.
 std::filesystem::path program_beside(const std::filesystem::path& self, std::string_view name);
 std::filesystem::path program_beside(std::string_view name);
 

@@ -243,7 +243,7 @@ Launch detect_launch(const Get& get, LauncherChoice choice) {
   return alone;
 }
 
-Launch launch_without_mpi(const Get& get, LauncherChoice choice) {
+Launch launch_without_mpi(std::string_view why, const Get& get, LauncherChoice choice) {
   Launch launch = detect_launch(get, choice);
   if (launch.carrier == Carrier::sockets || !launch.problem.empty()) return launch;
   if (choice == LauncherChoice::automatic) {
@@ -252,11 +252,9 @@ Launch launch_without_mpi(const Get& get, LauncherChoice choice) {
   }
   const std::string by =
       choice == LauncherChoice::mpi ? "--launcher mpi" : fmt::format("{} started this", name(launch.kind));
-  launch.problem = fmt::format(
-      "{}, and this busbar was built without MPI: start the ranks with torchrun, with srun, or with RANK, WORLD_SIZE, "
-      "MASTER_ADDR and MASTER_PORT set, or build busbar with MPI",
-      by);
-  return launch;
+  throw_not_possible(fmt::format(
+      "{}, and {}: start the ranks with torchrun, with srun, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set",
+      by, why));
 }
 
 int slurm_tasks_on_node(std::string_view text, int index) {

@@ -45,9 +45,9 @@ struct Launch {
 Launch detect_launch(const std::function<const char*(const char* name)>& get = ::getenv,
                      LauncherChoice choice = LauncherChoice::automatic);
 
-/// The same in a build without MPI: sockets carry what srun started even with PMI, and a process alone; `problem`
-/// refuses what only MPI can carry.
-Launch launch_without_mpi(const std::function<const char*(const char* name)>& get = ::getenv,
+/// The same where no MPI can carry processes, with the reason: sockets carry what srun started even with PMI, and a
+/// process alone. Throws Error(not_possible) for what only MPI can carry.
+Launch launch_without_mpi(std::string_view why, const std::function<const char*(const char* name)>& get = ::getenv,
                           LauncherChoice choice = LauncherChoice::automatic);
 
 /// The launch of a command that starts no ranks of ours: an MPI's launcher or srun started it several times. RANK and

@@ -16,8 +16,7 @@ namespace busbar {
 struct Subcommand {
   std::string_view name;
   std::string_view summary;  ///< one line, no full stop
-  /// Gets the subcommand's name and the arguments after it, and never throws. Null if it needs ranks: busbar itself
-  /// starts without MPI, and becomes busbar-ranks for those.
+  /// Gets the subcommand's name and the arguments after it, and never throws.
   int (*run)(int argc, char** argv);
 };
 
@@ -32,10 +31,8 @@ int run_repeat(int argc, char** argv);
 int run_report(int argc, char** argv);
 int run_triage(int argc, char** argv);
 int run_workload(int argc, char** argv);
-/// This node, or what other nodes wrote. In a job it becomes busbar-ranks, unless --local or --merge asks for no ranks.
+/// This node, what other nodes wrote, or, in a job, every node.
 int run_doctor(int argc, char** argv);
-/// The same for the ranks of a job: every node is checked.
-int run_doctor_job(int argc, char** argv);
 /// In a job, or with --launch by jobs of its own.
 int run_accept(int argc, char** argv);
 /// Launches a probe under Open MPI's monitoring and shows which of its algorithms send what was sent.
@@ -77,9 +74,5 @@ std::string own_options_help(std::span<const OwnOption> own);
 
 /// What --help prints: configs/help/SUBCOMMAND.txt, with these lines in the place of its "{options}".
 std::string help_of(std::string_view subcommand, std::span<const OwnOption> own);
-
-/// Becomes busbar-ranks, the half of busbar that is linked with MPI, next to this executable: argv[0] is the
-/// subcommand's name. Returns an exit code, after one message from one rank, if it or MPI is missing.
-int become_ranks_program(int argc, char** argv);
 
 }  // namespace busbar

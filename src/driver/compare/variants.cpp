@@ -87,7 +87,7 @@ void check_name(const std::string& name) {
 void check_backend(std::string_view name, const BackendTraits& backend) {
   const BackendTraits* owner = owner_of_setting(name);
   // Settings that no library owns (UCX_TLS) only launches vary, as check_name has it: any library may read them.
-  if (owner == nullptr || owner == &backend) return;
+  if (owner == nullptr || owner->name == backend.name) return;
   // Host memory is everywhere; another library may need hardware that is not here.
   throw_bad_config(fmt::format(
       "{} is {}'s, and this job measures {}: vary {}{}", name, owner->title, backend.measures, backend.usual_settings,

@@ -7,8 +7,10 @@
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/job/before_session.h"
+#include "common/job/session_job.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/collectively.h"
 #include "common/processes/launcher.h"
 #include "common/record/doctor_json.h"
 #include "driver/command/subcommand.h"
@@ -22,6 +24,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace busbar {
@@ -181,24 +184,44 @@ int doctor(const DoctorOptions& options) {
   return conclude_doctor(options, {look_at_this_node()});
 }
 
+int doctor_of_job(const DoctorOptions& options, const Launch& launch, int argc, char** argv) {
+  constexpr double kTimeout = 120;  // a node that does not answer is found by the watchdog
+  return run_session(argc, argv, launch, {kTimeout}, [&](Job& job) {
+    const Comm& world = job.world();
+    job.set_step("looking at the nodes");
+    const std::vector<NodeReport> nodes = gather_doctor(world);
+    std::int64_t code = 0;
+    on_process0(world, [&] { code = conclude_doctor(options, nodes); });
+    return static_cast<ExitCode>(world.max(code));
+  });
+}
+
+Launch launch_of_job() {
+  try {
+    return job_launch();
+  } catch (const Error& e) {
+    throw Error(e.code(),
+                fmt::format("{}; or busbar doctor --local -J NODE.json on each node, then --merge *.json", e.what()));
+  }
+}
+
 }  // namespace
 
 int run_doctor(int argc, char** argv) {
-  const Launch launch = detect_launch();
-  bool needs_ranks = false;
+  const Launch detected = detect_launch();
+  std::optional<Launch> of_job;
+  DoctorOptions options;
   // With --local each node's own rank reports: its file and exit code were requested.
-  const int code = run_before_session(launch, [&] {
-    const DoctorOptions options = read_doctor_options(argc, argv);
-    needs_ranks = launch.launched() && launch.problem.empty() && options.needs_ranks();
-    const bool is_root = !launch.problem.empty() || (options.local ? launch.local_rank <= 0 : launch.rank <= 0);
-    return needs_ranks || !is_root ? 0 : doctor(options);
+  const int code = run_before_session(detected, [&] {
+    options = read_doctor_options(argc, argv);
+    if (detected.launched() && detected.problem.empty() && options.needs_ranks()) {
+      of_job = launch_of_job();
+      return 0;
+    }
+    const bool is_root = !detected.problem.empty() || (options.local ? detected.local_rank <= 0 : detected.rank <= 0);
+    return is_root ? doctor(options) : 0;
   });
-  if (code != 0 || !needs_ranks) return code;
-  const int failed = become_ranks_program(argc, argv);  // comes back only if MPI does not start
-  if (launch.rank <= 0) {
-    say("without MPI: busbar doctor --local -J NODE.json on each node, then --merge *.json");
-  }
-  return failed;
+  return of_job ? doctor_of_job(options, *of_job, argc, argv) : code;
 }
 
 }  // namespace busbar

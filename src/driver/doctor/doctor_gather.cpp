@@ -3,17 +3,13 @@
 #include "common/base/packed_fields.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
-#include "common/job/before_session.h"
-#include "common/job/session_job.h"
 #include "common/machine/error_counters.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"
-#include "common/processes/launcher.h"
 #include "common/processes/session.h"
 #include "common/processes/topology.h"
 #include "common/record/accept_fields.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/doctor_command.h"
 #include "driver/doctor/join_nodes.h"
 
 #include <fmt/format.h>
@@ -179,29 +175,6 @@ std::vector<DoctorRow> SearchCounters::moved() const {
   std::erase_if(found, [](const DoctorRow& row) { return row.outcome < Outcome::warn; });
   for (DoctorRow& row : found) row.subject = fmt::format("{} {}", hostname(), row.subject);
   return gather_records(world_, std::move(found));
-}
-
-int run_doctor_job(int argc, char** argv) {
-  const Launch launch = detect_launch();
-  DoctorOptions options;
-  // busbar has read them before it became this program: they are valid.
-  if (const int code = run_before_session(launch,
-                                          [&] {
-                                            options = read_doctor_options(argc, argv);
-                                            return 0;
-                                          });
-      code != 0) {
-    return code;
-  }
-  constexpr double kTimeout = 120;  // a node that does not answer is found by the watchdog
-  return run_session(argc, argv, launch, {kTimeout}, [&](Job& job) {
-    const Comm& world = job.world();
-    job.set_step("looking at the nodes");
-    const std::vector<NodeReport> nodes = gather_doctor(world);
-    std::int64_t code = 0;
-    on_process0(world, [&] { code = conclude_doctor(options, nodes); });
-    return static_cast<ExitCode>(world.max(code));
-  });
 }
 
 }  // namespace busbar

@@ -6,7 +6,8 @@
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/processes/launcher.h"
-#include "driver/doctor/doctor_command.h"
+#include "driver/command/subcommand.h"
+#include "driver/compare/compare.h"
 
 #include <fmt/format.h>
 
@@ -28,14 +29,14 @@ std::string driver_help() {
 
 }  // namespace
 
-int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) {
+int run_driver(int argc, char** argv) {
   // Under a launcher every rank comes here; rank 0 prints for all.
   const bool is_root = command_launch().rank <= 0;
   const std::string_view word = argc > 1 ? argv[1] : "";
   if (word == "help" && argc > 2) {
     char asks[] = "--help";
     char* words[] = {argv[0], argv[2], asks, nullptr};
-    return run_driver(3, words, with_ranks);
+    return run_driver(3, words);
   }
   if (word == "--help" || word == "-h" || word == "help") {
     if (is_root) fmt::print("{}", driver_help());
@@ -55,7 +56,7 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
   }
   const auto subcommands = all_subcommands();
   const auto found = std::ranges::find_if(subcommands, [&](const Subcommand& s) { return s.name == word; });
-  if (found != subcommands.end()) return (found->run != nullptr ? found->run : with_ranks)(argc - 1, argv + 1);
+  if (found != subcommands.end()) return found->run(argc - 1, argv + 1);
   if (!is_root) return code_of(ExitCode::good);
   std::vector<std::string> names;
   for (const Subcommand& s : subcommands) names.emplace_back(s.name);
@@ -67,15 +68,16 @@ int run_driver(int argc, char** argv, int (*with_ranks)(int argc, char** argv)) 
 }
 
 std::span<const Subcommand> all_subcommands() {
-  // Without a function: they need ranks, and ranks_subcommands.cpp has their functions.
   static constexpr std::array kSubcommands{
-      Subcommand{"accept", "is this cluster good, and if not, where is it bad? A plan, a verdict, a report", nullptr},
-      Subcommand{"compare", "compare settings of the library with its default: which is faster at which size", nullptr},
+      Subcommand{"accept", "is this cluster good, and if not, where is it bad? A plan, a verdict, a report",
+                 &run_accept},
+      Subcommand{"compare", "compare settings of the library with its default: which is faster at which size",
+                 [](int argc, char** argv) { return run_compare(argc, argv, {}); }},
       Subcommand{"diagnose", "find out from its logs why a job hung, failed or is slow", &run_diagnose},
       Subcommand{"doctor", "check every node, before a job runs, for what makes jobs slow or hang", &run_doctor},
-      Subcommand{"fingerprint", "find out which algorithm Open MPI runs, from what each rank sends", nullptr},
+      Subcommand{"fingerprint", "find out which algorithm Open MPI runs, from what each rank sends", &run_fingerprint},
       Subcommand{"history", "list, show and compare the results of earlier runs, also over time", &run_history},
-      Subcommand{"locate", "find the slow node, link, direction or rank, by name and with counts", nullptr},
+      Subcommand{"locate", "find the slow node, link, direction or rank, by name and with counts", &run_locate},
       Subcommand{"merge", "combine launches of a benchmark into one result, with its launch-to-launch interval",
                  &run_merge},
       Subcommand{"repeat", "launch a benchmark several times: one number for a paper or a ticket", &run_repeat},

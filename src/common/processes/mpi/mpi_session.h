@@ -1,7 +1,6 @@
 #pragma once
 
 #include "common/base/config.h"
-#include "common/base/error.h"
 #include "common/processes/comm.h"
 
 #include <memory>
@@ -9,10 +8,12 @@
 
 namespace busbar {
 
-// MPI as a whole. A build without MPI has the stand-ins of no_mpi.cpp: has_mpi() is false, and nothing else may be
-// called but abort_mpi_job and mpi_library_version.
+// MPI as a whole, in libbusbar_mpi.so. Where that cannot be loaded, only why_no_mpi and has_mpi may be called.
 
-bool has_mpi();
+/// Why no MPI can carry processes here: "this busbar was built without MPI (...)"; empty if one can. Loads it.
+std::string why_no_mpi();
+
+inline bool has_mpi() { return why_no_mpi().empty(); }
 
 /// Starts MPI; returns all its processes, on a communicator of our own. What Session's constructor says holds.
 std::unique_ptr<ProcessGroup> start_mpi(int* argc, char*** argv, MpiThreads threads);
@@ -23,11 +24,7 @@ void finish_mpi();
 /// The level that MPI granted; call between its start and its end.
 MpiThreads granted_mpi_threads();
 
-/// "Open MPI 4.1.4", "MPICH 4.0.2" or the name that the library gives itself; empty without MPI. Also before MPI is
-/// started.
+/// "Open MPI 4.1.4", "MPICH 4.0.2" or the name that the library gives itself. Also before MPI is started.
 std::string mpi_library_version();
-
-/// Ends the whole job now, from any thread, with this exit code. For processes that MPI carries.
-[[noreturn]] void abort_mpi_job(ExitCode code);
 
 }  // namespace busbar

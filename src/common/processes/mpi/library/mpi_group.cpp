@@ -1,7 +1,7 @@
-#include "common/processes/mpi/mpi_group.h"
+#include "common/processes/mpi/library/mpi_group.h"
 
 #include "common/base/error.h"
-#include "common/processes/mpi/mpi_session.h"
+#include "common/processes/mpi/library/mpi_start.h"
 
 #include <fmt/format.h>
 
@@ -145,7 +145,7 @@ std::unique_ptr<ProcessGroup> MpiGroup::split_by_host() {
 
 std::unique_ptr<SmallBarrier> MpiGroup::small_barrier() { return std::make_unique<DisseminationBarrier>(*this); }
 
-void MpiGroup::end_job(ExitCode code) { abort_mpi_job(code); }
+void MpiGroup::end_job(ExitCode code) { mpi_library::abort_job(code); }
 
 MPI_Comm handle(const Comm& comm) {
   const auto* group = dynamic_cast<const MpiGroup*>(&comm.group());

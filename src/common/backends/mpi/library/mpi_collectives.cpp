@@ -1,4 +1,4 @@
-#include "common/backends/mpi/mpi_collectives.h"
+#include "common/backends/mpi/library/mpi_collectives.h"
 
 #include "common/backends/transfers.h"
 #include "common/base/error.h"

@@ -1,7 +1,7 @@
-#include "common/processes/mpi/mpi_session.h"
+#include "common/processes/mpi/library/mpi_start.h"
 
 #include "common/base/enum_words.h"
-#include "common/processes/mpi/mpi_group.h"
+#include "common/processes/mpi/library/mpi_group.h"
 #include "common/processes/session.h"
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace busbar {
+namespace busbar::mpi_library {
 namespace {
 
 constexpr std::array<int, words_of(MpiThreads{}).size()> kLevels{MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
@@ -19,9 +19,7 @@ constexpr std::array<int, words_of(MpiThreads{}).size()> kLevels{MPI_THREAD_SING
 
 }  // namespace
 
-bool has_mpi() { return true; }
-
-std::unique_ptr<ProcessGroup> start_mpi(int* argc, char*** argv, MpiThreads threads) {
+std::unique_ptr<ProcessGroup> start(int* argc, char*** argv, MpiThreads threads) {
   int provided = 0;
   MPI_Init_thread(argc, argv, kLevels.at(static_cast<std::size_t>(threads)), &provided);
   MPI_Comm own = MPI_COMM_NULL;
@@ -29,7 +27,7 @@ std::unique_ptr<ProcessGroup> start_mpi(int* argc, char*** argv, MpiThreads thre
   return std::make_unique<MpiGroup>(own, MpiGroup::Owned::yes);
 }
 
-void finish_mpi() {
+void finish() {
   // If MPI_T was started (Open MPI's settings), it must end first: Open MPI 4.1.4 crashes in the other order. If it
   // never ends, its components do not write what they counted.
   int variables = 0;
@@ -37,7 +35,7 @@ void finish_mpi() {
   MPI_Finalize();
 }
 
-MpiThreads granted_mpi_threads() {
+MpiThreads granted_threads() {
   int level = MPI_THREAD_SINGLE;
   MPI_Query_thread(&level);
   // The levels are ordered numbers, not always 0 to 3.
@@ -45,14 +43,14 @@ MpiThreads granted_mpi_threads() {
   return static_cast<MpiThreads>(std::max<std::ptrdiff_t>(above - kLevels.begin() - 1, 0));
 }
 
-std::string mpi_library_version() {
+std::string library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
   return short_library_version({text.data(), static_cast<std::size_t>(length)});
 }
 
-void abort_mpi_job(ExitCode code) {
+void abort_job(ExitCode code) {
   int initialized = 0;
   int finalized = 0;
   MPI_Initialized(&initialized);
@@ -62,4 +60,4 @@ void abort_mpi_job(ExitCode code) {
   _exit(static_cast<int>(code));
 }
 
-}  // namespace busbar
+}  // namespace busbar::mpi_library

@@ -1,15 +1,14 @@
-#include "common/backends/mpi/mpi_tool_variable.h"
-
+#include "common/backends/mpi/library/mpi_library.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/processes/mpi/mpi_group.h"
+#include "common/processes/mpi/library/mpi_group.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <cstring>
 
-namespace busbar {
+namespace busbar::mpi_library {
 namespace {
 
 struct Variable {
@@ -86,8 +85,8 @@ Value parse(const std::string& name, MPI_Datatype type, const std::string& given
 
 }  // namespace
 
-void start_mpi_tool() {
-  if (mpi_tool_started()) return;
+void start_tool() {
+  if (tool_started()) return;
   // Open MPI 4.1 stores this level as MPI's own: MPI_Query_thread's answer must not change.
   int level = MPI_THREAD_SINGLE;
   int initialized = 0;
@@ -98,12 +97,12 @@ void start_mpi_tool() {
   }
 }
 
-bool mpi_tool_started() {
+bool tool_started() {
   int count = 0;
   return MPI_T_cvar_get_num(&count) == MPI_SUCCESS;
 }
 
-std::optional<std::string> read_mpi_variable(const std::string& name) {
+std::optional<std::string> read_variable(const std::string& name) {
   const std::optional<Variable> v = find(name);
   if (!v) return std::nullopt;
   const Handle handle(*v);
@@ -125,7 +124,7 @@ std::optional<std::string> read_mpi_variable(const std::string& name) {
   return std::nullopt;
 }
 
-void write_mpi_variable(const std::string& name, const std::string& value) {
+void write_variable(const std::string& name, const std::string& value) {
   const std::optional<Variable> v = find(name);
   if (!v) throw_not_possible(fmt::format("this MPI library has no variable {}", in_quotes(name)));
   const Handle handle(*v);
@@ -137,28 +136,14 @@ void write_mpi_variable(const std::string& name, const std::string& value) {
                   name, in_quotes(value), name, printable(value)));
 }
 
-std::string mpi_variable_description(const std::string& name) {
+std::string variable_description(const std::string& name) {
   std::optional<Variable> v = find(name);
   if (!v || v->text_length <= 0) return {};
   std::string text(static_cast<std::size_t>(v->text_length), '\0');
   return get_info(*v, text.data()) ? std::string(text.c_str()) : std::string();
 }
 
-MpiVariableChanges::~MpiVariableChanges() {
-  try {
-    for (; !before_.empty(); before_.pop_back()) write_mpi_variable(before_.back().first, before_.back().second);
-  } catch (const std::exception&) {
-    // It could be written a moment ago; a destructor cannot report it.
-  }
-}
-
-void MpiVariableChanges::set(const std::string& name, const std::string& value) {
-  const std::optional<std::string> before = read_mpi_variable(name);
-  write_mpi_variable(name, value);
-  if (before) before_.emplace_back(name, *before);
-}
-
-std::vector<std::pair<int, std::string>> mpi_variable_choices(const std::string& name) {
+std::vector<std::pair<int, std::string>> variable_choices(const std::string& name) {
   const std::optional<Variable> v = find(name);
   if (!v || v->choices == MPI_T_ENUM_NULL) return {};
   int count = 0, length = 0;
@@ -174,4 +159,4 @@ std::vector<std::pair<int, std::string>> mpi_variable_choices(const std::string&
   return result;
 }
 
-}  // namespace busbar
+}  // namespace busbar::mpi_library

@@ -3,7 +3,7 @@
 #include "collectives/dtype.h"
 #include "collectives/op.h"
 #include "common/backends/backend.h"
-#include "common/processes/mpi/mpi_group.h"
+#include "common/processes/mpi/library/mpi_group.h"
 
 #include <climits>
 #include <cstddef>

@@ -1,7 +1,8 @@
 #include "common/backends/mpi/mpi_backend.h"
 
 #include "common/backends/host_memory_backend.h"
-#include "common/backends/mpi/mpi_collectives.h"
+#include "common/backends/mpi/library/mpi_collectives.h"
+#include "common/backends/mpi/library/mpi_library.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/transfers.h"
@@ -266,8 +267,8 @@ class MpiBackend final : public HostMemoryBackend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request,
-                                          bool nonblocking) {
+std::unique_ptr<Backend> mpi_library::make_backend(const Comm& group, int ranks_on_host,
+                                                   std::optional<MpichRequest> request, bool nonblocking) {
   return std::make_unique<MpiBackend>(group, ranks_on_host, std::move(request), nonblocking);
 }
 

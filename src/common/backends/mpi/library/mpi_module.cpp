@@ -1,0 +1,25 @@
+#include "common/processes/mpi/mpi_module.h"
+
+#include "common/backends/mpi/library/mpi_library.h"
+#include "common/processes/mpi/library/mpi_start.h"
+
+namespace busbar {
+namespace {
+
+constexpr MpiBackendFunctions kBackend{mpi_library::make_backend,    mpi_library::start_tool,
+                                       mpi_library::tool_started,    mpi_library::read_variable,
+                                       mpi_library::write_variable,  mpi_library::variable_description,
+                                       mpi_library::variable_choices};
+
+}  // namespace
+}  // namespace busbar
+
+// NOLINTBEGIN(readability-identifier-naming): a name that programs look up
+extern "C" const busbar::MpiModule busbar_mpi_module;
+const busbar::MpiModule busbar_mpi_module{busbar::kMpiBorder,
+                                          busbar::mpi_library::start,
+                                          busbar::mpi_library::finish,
+                                          busbar::mpi_library::granted_threads,
+                                          busbar::mpi_library::library_version,
+                                          &busbar::kBackend};
+// NOLINTEND(readability-identifier-naming)
