@@ -96,7 +96,7 @@ inline void lose_host(HangEvidence& job, std::size_t host, Silence silence, cons
   job.hosts.at(host).ranks.clear();
 }
 
-/// What those that were reached know of MPI's connections to a host.
+/// What those that were reached know of the job's connections to a host.
 inline void set_links(HangEvidence& job, std::size_t to, JobLink::State state) {
   for (HostEvidence& from : job.hosts) {
     if (from.reached) from.links.push_back({job.hosts.at(to).host, state});

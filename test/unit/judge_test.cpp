@@ -799,7 +799,7 @@ namespace {
 
 constexpr std::array kWalls{Silence::refused, Silence::no_answer, Silence::no_route};
 
-/// Rules that came after the start let MPI's connections stand and no watcher through.
+/// Rules that came after the start let the job's connections stand and no watcher through.
 HangEvidence walled_job(const std::vector<std::size_t>& hosts, Silence how) {
   HangEvidence job = stuck_job(8, 2);
   for (const std::size_t host : hosts) lose_host(job, host, how, "no way to rank 4 at 198.18.7.3");
@@ -809,14 +809,14 @@ HangEvidence walled_job(const std::vector<std::size_t>& hosts, Silence how) {
 
 }  // namespace
 
-TEST_CASE("of a host whose watchers answer no more, while MPI's connections to it stand, nothing is known", "[judge]") {
+TEST_CASE("of a host whose watchers answer no more, while the job's connections stand, nothing is known", "[judge]") {
   for (const Silence how : kWalls) {
     for (const std::vector<std::size_t>& hosts : {std::vector<std::size_t>{2}, {2, 3}, {1, 2, 3}}) {
       CAPTURE(static_cast<int>(how), hosts.size());
       const HangEvidence job = walled_job(hosts, how);
       check(job, Verdict::unknown, {}, {});
       const std::string words = how == Silence::refused ? "refuse" : "do not answer";
-      CHECK_THAT(judge(job).sentence, Contains(words + "; MPI's connections are open: a firewall?"));
+      CHECK_THAT(judge(job).sentence, Contains(words + "; the job's connections are open: a firewall?"));
       // One that knows of such a connection is enough.
       HangEvidence some = job;
       for (HostEvidence& host : some.hosts) {
@@ -837,7 +837,7 @@ TEST_CASE("what is certain on the hosts that are reached comes before those whos
       HangEvidence job = walled_job(hosts, how);
       rank_of(job, 3).flight.entered = 411;
       check(job, Verdict::rank_lagging, {3}, {"node1"});
-      CHECK(has_line(judge(job).evidence, "MPI's connections are open: a firewall?"));
+      CHECK(has_line(judge(job).evidence, "the job's connections are open: a firewall?"));
       // In a broadcast it may wait for a root that is there, and dead.
       for_all_ranks(job, [](RankEvidence& r) { r.flight.call->collective = "broadcast"; });
       check(job, Verdict::unknown, {}, {});
@@ -867,11 +867,11 @@ TEST_CASE("a healthy job that is ended behind rules that came late blames nobody
   }
 }
 
-TEST_CASE("where no connection of MPI's is known a refusal proves nothing, and silence what it always did", "[judge]") {
+TEST_CASE("where no connection of it is known a refusal proves nothing, and silence what it always did", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
   lose_host(job, 2, Silence::refused, "connection refused from rank 4 at 198.18.7.3");
   check(job, Verdict::unknown, {}, {});
-  CHECK_THAT(judge(job).sentence, Contains("the watchers of node2 refuse; no MPI connection"));
+  CHECK_THAT(judge(job).sentence, Contains("the watchers of node2 refuse; no connection of the job"));
   rank_of(job, 3).flight.entered = 411;
   check(job, Verdict::rank_lagging, {3}, {"node1"});
   // Over InfiniBand none is.
@@ -898,13 +898,13 @@ TEST_CASE("a dead host is named beside one behind a firewall, and that one is no
   job = walled_job({2}, Silence::no_answer);
   lose_host(job, 3, Silence::no_answer, "no answer from rank 6 at 198.18.7.4");
   check(job, Verdict::host_unreachable, {6, 7}, {"node3"});
-  // Nor is it this one that is cut off, as long as any of MPI's connections stands.
+  // Nor is it this one that is cut off, as long as any of the job's connections stands.
   job = walled_job({2}, Silence::no_answer);
   for (const std::size_t host : {1, 3}) lose_host(job, host, Silence::no_answer, "no answer");
   check(job, Verdict::host_unreachable, {2, 3, 6, 7}, {"node1", "node3"});
 }
 
-TEST_CASE("one host alone that all others refuse, MPI's connections closed, suspects itself", "[judge]") {
+TEST_CASE("one host alone that all others refuse, the job's connections closed, suspects itself", "[judge]") {
   HangEvidence job = stuck_job(8, 2);
   for (const std::size_t host : {1, 2, 3}) {
     lose_host(job, host, Silence::refused, "connection refused from rank 2 at 198.18.7.2");

@@ -118,8 +118,8 @@ struct PeerProbe {
   bool stalled = false;  ///< the kernel retransmits the job's own data to it without an acknowledgement
 };
 
-/// The connections of the job's own processes on one host to another host. They are MPI's, were there before anything
-/// changed on the way, and the kernel closes them when either process ends.
+/// The connections of the job's own processes on one host to another host. They are MPI's, or carry the job without it,
+/// were there before anything changed on the way, and the kernel closes them when either process ends.
 struct JobLink {
   enum class State : std::uint8_t {
     standing,

@@ -189,13 +189,13 @@ bool died_of_mismatch(const JobSnapshot& snapshot);
 /// Commands that the reader can try.
 std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Symptom& symptom);
 
-/// Whether all other hosts refuse this one and MPI's connections to them are closed: then this host was probably cut
-/// off.
+/// Whether all other hosts refuse this one and the job's connections to them are closed: then this host was probably
+/// cut off.
 bool is_refused_by_all(const JobSnapshot& snapshot);
 
 // Words.
 
-/// "the watchers of node2 refuse; MPI's connections are open: a firewall?"
+/// "the watchers of node2 refuse; the job's connections are open: a firewall?"
 std::string walled_words(const JobSnapshot& snapshot);
 /// "the MTU is 600 bytes on node2, 1500 bytes on node0, node1, node3"; empty if it is the same everywhere.
 std::string mtu_words(const JobSnapshot& snapshot);

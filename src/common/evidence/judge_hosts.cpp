@@ -303,7 +303,7 @@ Symptom about_refused_by_all(const JobSnapshot& snapshot) {
   const std::string& reporter = snapshot.reached.front()->host;
   symptom.hosts.insert(reporter);
   symptom.sentence =
-      fmt::format("{} is refused by all {} other hosts, and MPI's connections to them are closed: it is cut off",
+      fmt::format("{} is refused by all {} other hosts, and the job's connections to them are closed: it is cut off",
                   host_and_ranks(snapshot, reporter), snapshot.unreached.size());
   for (const HostEvidence* host : snapshot.unreached) {
     symptom.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not));
@@ -386,8 +386,8 @@ std::string walled_words(const JobSnapshot& snapshot) {
   for (const HostEvidence* host : snapshot.walled) {
     const std::string_view how = host->silence == Silence::refused ? "refuse" : "do not answer";
     hosts[links_to(*snapshot.evidence, host->host)
-              ? fmt::format("{}; MPI's connections are open: a firewall?", how)
-              : fmt::format("{}; no MPI connection shows whether its processes live", how)]
+              ? fmt::format("{}; the job's connections are open: a firewall?", how)
+              : fmt::format("{}; no connection of the job shows whether its processes live", how)]
         .push_back(host->host);
   }
   std::vector<std::string> parts;

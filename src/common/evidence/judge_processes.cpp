@@ -78,7 +78,7 @@ std::optional<Symptom> find_emptied_hosts(const JobSnapshot& snapshot) {
   const RankList ranks(symptom.ranks);
   const std::string where =
       symptom.hosts.size() == 1 ? *symptom.hosts.begin() : fmt::format("{} hosts", symptom.hosts.size());
-  symptom.sentence = fmt::format("no process is left on {}{}: connection refused, and MPI's connections are closed",
+  symptom.sentence = fmt::format("no process is left on {}{}: connection refused, and the job's connections are closed",
                                  where, ranks.empty() ? "" : fmt::format(" ({})", rank_words(ranks)));
   symptom.sentence += and_waiting(snapshot, symptom);
   return symptom;
