@@ -89,9 +89,14 @@ void check_backend(std::string_view name, const BackendTraits& backend) {
   // Settings that no library owns (UCX_TLS) only launches vary, as check_name has it: any library may read them.
   if (owner == nullptr || owner->name == backend.name) return;
   // Host memory is everywhere; another library may need hardware that is not here.
-  throw_bad_config(fmt::format(
-      "{} is {}'s, and this job measures {}: vary {}{}", name, owner->title, backend.measures, backend.usual_settings,
-      owner->memory == MemoryKind::host ? fmt::format(", or add --backend {}", owner->name) : ""));
+  std::string other;
+  if (owner->needs_mpi) {
+    other = fmt::format(", or start the job with mpirun and --backend {}", owner->name);
+  } else if (owner->memory == MemoryKind::host) {
+    other = fmt::format(", or add --backend {}", owner->name);
+  }
+  throw_bad_config(fmt::format("{} is {}'s, and this job measures {}: vary {}{}", name, owner->title, backend.measures,
+                               backend.usual_settings, other));
 }
 
 /// A value's name as the library spells it; `all` and the like are lists.
