@@ -144,7 +144,9 @@ class EnvLaunch(Case):
                 ({"RANK": "0", "WORLD_SIZE": "-4"}, "WORLD_SIZE=-4 is not a number of processes"),
                 ({"WORLD_SIZE": "1000000000"}, "at most 1048576"),
                 ({"WORLD_SIZE": "99999999999999999999"}, "is not a number of processes"),
-                ({"RANK": None, "WORLD_SIZE": None, "JOB_COMPLETION_INDEX": "0"}, "the completions of the Job")):
+                ({"RANK": None, "WORLD_SIZE": None, "JOB_COMPLETION_INDEX": "2"}, "the completions of the Job"),
+                ({"RANK": "2", "WORLD_SIZE": None}, "RANK is set and WORLD_SIZE is not"),
+                ({"RANK": "2", "MASTER_PORT": None}, "RANK and WORLD_SIZE are set and MASTER_PORT is not")):
             with self.subTest(words):
                 environment = {name: value for name, value in {**place, **changes}.items() if value is not None}
                 started = time.monotonic()
@@ -154,11 +156,20 @@ class EnvLaunch(Case):
                 self.assertIn(words, result.errors()[0])
                 self.assertIn("--launcher none", result.errors()[0])
                 self.assertLess(time.monotonic() - started, 10)
-        other = suite.execute([ALL_REDUCE, *SMALL], {"RANK": "2"})
-        self.assertEqual((other.code, other.errors()), (255, []), str(other))
         for launcher in ("env", "slurm", "k8s"):
             result = suite.execute([ALL_REDUCE, *SMALL, "--launcher", launcher])
             self.assertEqual((result.code, len(result.errors())), (255, 1), str(result))
+
+    def test_a_mistake_of_the_environment_is_said_once_on_a_host(self):
+        job = Ranks(self.folder.name, 4)
+        del job.place["MASTER_PORT"]
+        results = job.start_all([ALL_REDUCE, *SMALL]).results()
+        self.assertEqual([r.code for r in results], [255] * 4)
+        self.assertEqual(len(lines_of(results)), 1, lines_of(results))
+        # What needs no job runs, and what is wrong with it is said.
+        alone = {"RANK": "2"}
+        self.assertIn("usage: ", self.ok(suite.execute([ALL_REDUCE, "--help"], alone)).out)
+        self.assertEqual(len(suite.execute([ALL_REDUCE, "--no-such"], alone).errors()), 1)
 
     def test_a_barrier_in_each_iteration_is_a_remark(self):
         for number, says in ((1, True), (2, False), (3, True)):
@@ -170,6 +181,12 @@ class EnvLaunch(Case):
         self.assertEqual([r.code for r in results], [5, 5])
         self.assertEqual(len(lines_of(results)), 1)
         self.assertIn("--backend gloo", lines_of(results)[0])
+        os.mkdir(self.path("vary"))
+        job = Ranks(self.path("vary"), 2)
+        busbar = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
+        results = job.start_all([busbar, "compare", "all_reduce", "--vary", "ompi.algorithm=all"]).results()
+        self.assertEqual(len(lines_of(results)), 1)
+        self.assertIn("or start the job with mpirun and --backend mpi", lines_of(results)[0])
 
     def test_a_mistake_that_all_find_is_said_once(self):
         results = self.ranks(3).start_all([ALL_REDUCE, *SMALL, "-g", "2"]).results()

@@ -150,6 +150,11 @@ TEST_CASE("An incomplete environment is a sentence with what to set", "[launcher
   CHECK(problem({}, LauncherChoice::slurm).starts_with("--launcher slurm needs "));
   CHECK(problem({}, LauncherChoice::k8s).starts_with("--launcher k8s needs "));
   CHECK(problem({{"JOB_COMPLETION_INDEX", "0"}}, LauncherChoice::k8s).starts_with("JOB_COMPLETION_INDEX is set and "));
+  // Who cannot know of a rank 0 speaks; srun's have one.
+  CHECK(detect({{"RANK", "2"}}).rank == -1);
+  CHECK(detect(without(kEnv, "MASTER_PORT")).rank == -1);
+  CHECK(detect(kEnv + Environment{{"RANK", "16"}}).rank == -1);
+  CHECK(detect(without(kSrun, "SLURM_STEP_NODELIST")).rank == 1);
   // One process meets nobody.
   CHECK(problem({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).empty());
 }

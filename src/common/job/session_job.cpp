@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
@@ -145,16 +146,19 @@ std::optional<int> help_or_version(const Launch& launch, CommandLine::Action act
 
 namespace {
 
-/// Open in the first process of this host and this job that asks.
-Socket take_word(const Launch& launch) {
+/// For what every process of a host finds and none knows of another: the first says it, the others find its name taken.
+void say_once_per_host(const Launch& launch, const std::string& text) {
   const std::string name = fmt::format("busbar.{}.{}.{}", getuid(), launch.master_port, launch.nprocs);
   sockaddr_un address{};  // in the abstract namespace: begins with a zero, and ends with the process
   address.sun_family = AF_UNIX;
   name.copy(address.sun_path + 1, sizeof address.sun_path - 1);
-  Socket word(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Socket word(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(word.fd(), reinterpret_cast<const sockaddr*>(&address), length) != 0) word.close();
-  return word;
+  const bool has_it = bind(word.fd(), reinterpret_cast<const sockaddr*>(&address), length) == 0;
+  if (!has_it && errno == EADDRINUSE) return;
+  say("error: {}", text);
+  constexpr std::chrono::seconds kForTheLast{1};  // they start and give up at about the same time
+  if (has_it) std::this_thread::sleep_for(kForTheLast);
 }
 
 /// The processes meet here without MPI, or MPI starts. `session` stays empty if they cannot; then returns the exit
@@ -182,11 +186,9 @@ ExitCode open_session(std::optional<Session>& session, int& argc, char**& argv, 
     if (launch.rank == 0) say("error: {}", e.what());
     return e.code();
   } catch (const Error& e) {
-    // All of a host wait in vain for the same reason, and one says so; what else goes wrong is this process alone's.
-    const Socket word = e.code() == ExitCode::timeout ? take_word(launch) : Socket();
-    if (e.code() != ExitCode::timeout || word.open())
-      say("error: rank {} on {}: {}", launch.rank, hostname(), e.what());
-    if (word.open()) std::this_thread::sleep_for(std::chrono::seconds(1));  // the others find it taken
+    // All of a host wait in vain for the same reason; what else goes wrong is this process alone's.
+    const std::string text = fmt::format("rank {} on {}: {}", launch.rank, hostname(), e.what());
+    e.code() == ExitCode::timeout ? say_once_per_host(launch, text) : say("error: {}", text);
     return e.code();
   }
 }
@@ -218,8 +220,7 @@ void warn_of_other_local_ranks(const Launch& launch, const Comm& world) {
 
 int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work) {
   if (!launch.problem.empty()) {
-    // Most have the same: rank 0 speaks for them.
-    if (launch.rank <= 0 || (launch.nprocs > 0 && launch.rank >= launch.nprocs)) say("error: {}", launch.problem);
+    if (launch.rank <= 0) say_once_per_host(launch, launch.problem);
     return code_of(ExitCode::bad_config);
   }
   // If a host dies, the MPI of its neighbors writes to connections that nobody reads. They would die silently and be

@@ -179,6 +179,9 @@ void meet_by_sockets(const Get& get, const Names& names, Launch& launch) {
     launch.job = fmt::format("{}.{}", printable(run), small_number(get, "TORCHELASTIC_RESTART_COUNT", 0));
   }
   if (launch.problem.empty()) launch.problem = problem_of(get, names, launch);
+  // These launchers start rank 0 with the same mistake. A user may have started this process alone, as rank 3 of none.
+  const bool has_rank0 = is_any(names.kind, {Launcher::torch, Launcher::slurm}) && launch.rank < launch.nprocs;
+  if (!launch.problem.empty() && !has_rank0) launch.rank = -1;
 }
 
 /// Where RANK and WORLD_SIZE say otherwise than the launcher that was taken.

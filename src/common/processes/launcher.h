@@ -31,7 +31,8 @@ struct Launch {
   std::string master_address = {};  ///< of sockets: where rank 0 is met; a name or figures
   int master_port = 0;              ///< the first of the ports on which it may listen
   std::string job = {};             ///< the launcher's name for this start; empty: none
-  std::string problem = {};         ///< why the processes cannot meet: what to set; empty: they can
+  std::string problem = {};         ///< why the processes cannot meet: what to set; empty: they can. `rank` is unknown
+                                    ///< then, so that this process speaks, unless the launcher certainly started rank 0
   std::string warning = {};         ///< of two launchers that disagree; empty: none
 
   bool launched() const { return kind != Launcher::none; }
