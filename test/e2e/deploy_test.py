@@ -291,7 +291,7 @@ class Slurm(suite.Case):
         return self.path(name)
 
     def test_scripts_are_well_formed(self):
-        self.assertEqual([os.path.basename(script) for script in self.scripts()], ["accept.sbatch", "prolog.sh"])
+        self.assertEqual([os.path.basename(script) for script in self.scripts()], ["accept.sbatch", "plain_srun.sbatch", "prolog.sh"])
         for script in self.scripts():
             self.ok(suite.execute(["bash", "-n", script]))
             self.assertTrue(os.access(script, os.X_OK), script)
