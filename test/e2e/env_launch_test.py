@@ -166,6 +166,11 @@ class EnvLaunch(Case):
         results = job.start_all([ALL_REDUCE, *SMALL]).results()
         self.assertEqual([r.code for r in results], [255] * 4)
         self.assertEqual(len(lines_of(results)), 1, lines_of(results))
+        os.mkdir(self.path("nic"))
+        results = Ranks(self.path("nic"), 3, NCCL_SOCKET_IFNAME="eth99").start_all([ALL_REDUCE, *SMALL]).results()
+        self.assertEqual([r.code for r in results], [255] * 3)
+        self.assertEqual(len(lines_of(results)), 1, lines_of(results))
+        self.assertIn("NCCL_SOCKET_IFNAME=eth99: this host has no such interface", lines_of(results)[0])
         # What needs no job runs, and what is wrong with it is said.
         alone = {"RANK": "2"}
         self.assertIn("usage: ", self.ok(suite.execute([ALL_REDUCE, "--help"], alone)).out)

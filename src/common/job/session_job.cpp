@@ -115,7 +115,7 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
   const std::string jobid = unpadded(world.broadcast(padded(own_name), 0));
   const std::string token = world.broadcast(world.rank() == 0 ? random_id() : "", 0);
   const bool one_host = on_one_host(world);
-  const PeerAddress own = watchdog.listen(world.rank(), one_host, token);
+  const PeerAddress own = watchdog.listen(world.rank(), one_host, token, world.address());
   std::size_t failed = introduce(world, watchdog, jobid, own);
   if (const std::string& warning = watchdog.warning(); is_first(world, !warning.empty())) {
     say("warning: {}: {}", hostname(), warning);
@@ -129,8 +129,9 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
     best = interface;
     if ((failed = there) == 0) return;
   }
-  (void)introduce(world, watchdog, jobid,
-                  best.empty() ? watchdog.listen(world.rank(), one_host, token) : watchdog.listen_on(best));
+  (void)introduce(
+      world, watchdog, jobid,
+      best.empty() ? watchdog.listen(world.rank(), one_host, token, world.address()) : watchdog.listen_on(best));
 }
 
 }  // namespace
@@ -186,9 +187,11 @@ ExitCode open_session(std::optional<Session>& session, int& argc, char**& argv, 
     if (launch.rank == 0) say("error: {}", e.what());
     return e.code();
   } catch (const Error& e) {
-    // All of a host wait in vain for the same reason; what else goes wrong is this process alone's.
+    // All of a host wait in vain, or have a wrong setting, for the same reason; what else goes wrong is this process
+    // alone's.
     const std::string text = fmt::format("rank {} on {}: {}", launch.rank, hostname(), e.what());
-    e.code() == ExitCode::timeout ? say_once_per_host(launch, text) : say("error: {}", text);
+    const bool is_shared = e.code() == ExitCode::timeout || e.code() == ExitCode::bad_config;
+    is_shared ? say_once_per_host(launch, text) : say("error: {}", text);
     return e.code();
   }
 }

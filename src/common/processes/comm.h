@@ -33,6 +33,8 @@ class ProcessGroup {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual Carrier carrier() const = 0;
+  /// At which the others reach this process, in figures; empty: not known here.
+  virtual std::string address() const { return {}; }
   virtual void barrier() = 0;
   virtual void broadcast(void* data, std::size_t nbytes, int root) = 0;
   virtual void reduce(std::span<double> values, Reduction reduction) = 0;
@@ -61,6 +63,7 @@ class Comm {
   int size() const { return group_->size(); }
 
   Carrier carrier() const { return group_->carrier(); }
+  std::string address() const { return group_->address(); }
   [[noreturn]] void end_job(ExitCode code) const {
     group_->end_job(code);
     std::abort();  // g++ does not believe a virtual function that it does not return

@@ -95,13 +95,14 @@ void Watchdog::use_ras(int nccl_version) {
   has_ras_ = true;
 }
 
-PeerAddress Watchdog::listen(int rank, bool one_host, const std::string& token) {
+PeerAddress Watchdog::listen(int rank, bool one_host, const std::string& token, const std::string& address) {
   {
     const std::lock_guard lock(mutex_);
     job_.token = token;
     job_.rank = rank;
   }
   try {
+    if (!address.empty()) return listen_at(address);
     return listen_at(job_interface_address(one_host, [](const char* name) { return std::getenv(name); }));
   } catch (const Error& error) {
     warning_ = error.what();

@@ -52,9 +52,10 @@ class Watchdog : public Observer {
   /// Whether the environment named the job before MPI was started. Then even a job without a launcher has a name.
   bool is_named() const { return is_named_; }
 
-  /// Opens this process's listener on the job's interface; returns what the others must know of it. If that interface
-  /// does not exist, listens on another; if there is none, nowhere, so that no process reaches it: see warning().
-  PeerAddress listen(int rank, bool one_host, const std::string& token);
+  /// Opens this process's listener on `address`, where the others reach this process, or, if it is empty, on the job's
+  /// interface; returns what the others must know of it. If that interface does not exist, listens on another; if there
+  /// is none, nowhere, so that no process reaches it: see warning().
+  PeerAddress listen(int rank, bool one_host, const std::string& token, const std::string& address = {});
   const std::string& warning() const { return warning_; }
   /// The interfaces on which it could listen, by names that hosts have in common, and the one on which it does.
   std::vector<std::string> interfaces() const;

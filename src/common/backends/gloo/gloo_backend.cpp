@@ -273,7 +273,9 @@ std::unique_ptr<Backend> make_gloo_backend(const GlooModule& gloo, const Comm& w
   GlooOpener opener{gloo, {group.rank(), group.size(), "", all_reduce}, "", group.split(0)};
   Clock::duration took{};
   auto context = collectively_get(world, "opening Gloo's sockets", [&] {
-    opener.ip = job_interface_address(one_host, [](const char* name) { return std::getenv(name); });
+    opener.ip = world.address();
+    if (opener.ip.empty())
+      opener.ip = job_interface_address(one_host, [](const char* name) { return std::getenv(name); });
     const Clock::time_point begin = Clock::now();
     auto opened = opener.open();
     took = Clock::now() - begin;

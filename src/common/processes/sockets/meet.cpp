@@ -33,6 +33,15 @@ Hello own_hello(const MeetRequest& request, std::uint16_t port) {
   return hello;
 }
 
+/// Of the interface that the user names for NCCL; empty: none. Throws Error(bad_config) if there is no such interface.
+std::string named_ip() {
+  const char* named = std::getenv("NCCL_SOCKET_IFNAME");
+  const auto only_nccl = [](const char* name) -> const char* {
+    return std::string_view(name) == "NCCL_SOCKET_IFNAME" ? std::getenv(name) : nullptr;
+  };
+  return named != nullptr && *named != '\0' ? job_interface_address(false, only_nccl) : "";
+}
+
 }  // namespace
 
 int last_port(const Launch& launch) { return std::min(launch.master_port + kPorts - 1, 65535); }
@@ -49,12 +58,8 @@ std::string local_ip(const Socket& socket) {
 }
 
 std::string own_ip(const Socket& to_rank0) {
-  const char* named = std::getenv("NCCL_SOCKET_IFNAME");
-  const auto only_nccl = [](const char* name) -> const char* {
-    return std::string_view(name) == "NCCL_SOCKET_IFNAME" ? std::getenv(name) : nullptr;
-  };
-  if (named != nullptr && *named != '\0') return job_interface_address(false, only_nccl);
-  return local_ip(to_rank0);
+  const std::string named = named_ip();
+  return named.empty() ? local_ip(to_rank0) : named;
 }
 
 Meeting meet(const MeetRequest& request) {
@@ -67,6 +72,7 @@ Meeting meet(const MeetRequest& request) {
     meeting.neighbors = {own.member};
     return meeting;
   }
+  (void)named_ip();  // every process finds the mistake before it waits for another
   launch.rank == 0 ? meet_as_rank0(request, own, meeting) : seek_rank0(request, own, meeting);
   return meeting;
 }

@@ -15,6 +15,7 @@ class SocketGroup final : public ProcessGroup {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(members_.size()); }
   Carrier carrier() const override { return Carrier::sockets; }
+  std::string address() const override { return links_->member(links_->rank()).ip; }
   void barrier() override;
   void broadcast(void* data, std::size_t nbytes, int root) override;
   void reduce(std::span<double> values, Reduction reduction) override;
