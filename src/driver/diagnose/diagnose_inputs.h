@@ -53,8 +53,7 @@ struct ReadLogs {
   std::vector<std::string> unknown;  ///< "FILE:LINE: text" of NCCL's lines that were not understood, the first ones
 };
 
-/// Reads them all, logs and dumps of PyTorch's Flight Recorder, in as many threads as there are cores; what is found
-/// does not depend on their number. `unknown_lines`: how many of those to keep.
+/// Reads them all, logs and dumps of PyTorch's Flight Recorder. `unknown_lines`: how many of those to keep.
 ReadLogs read_logs(std::span<const InputFile> files, std::size_t unknown_lines);
 
 }  // namespace busbar

@@ -55,82 +55,6 @@ int fields_of(const LogLine& line) {
   return work == nullptr ? -1 : static_cast<int>(work->said.parts.size());
 }
 
-/// Takes over fields that still have their initial value.
-template <auto... fields, class Record>
-void fill_unset(Record& ours, const Record& later) {
-  static const Record kUnset{};
-  (..., (ours.*fields == kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
-}
-
-/// Takes over fields that are known.
-template <auto... fields, class Record>
-void take_set(Record& ours, const Record& later) {
-  static const Record kUnset{};
-  (..., (later.*fields != kUnset.*fields ? void(ours.*fields = later.*fields) : void()));
-}
-
-void merge_process(Process& ours, Process& later) {
-  ours.first_line = std::min(ours.first_line, later.first_line);
-  ours.last_line = ours.file == later.file ? std::max(ours.last_line, later.last_line) : UINT64_MAX;
-  ours.lines += later.lines;
-  take_set<&Process::nccl, &Process::cuda, &Process::network>(ours, later);
-  fill_unset<&Process::decoration>(ours, later);
-  for (auto& [name, value] : later.env) {
-    if (ours.env.size() < JobBook::kMaxSettings) ours.env[name] = std::move(value);
-  }
-  for (auto& [network, devices] : later.devices) ours.devices[network] = std::move(devices);
-  ours.addresses.merge(later.addresses);
-  ours.absent_networks.merge(later.absent_networks);
-}
-
-void merge_source(LogSource& ours, const LogSource& later) {
-  fill_unset<&LogSource::job_rank>(ours, later);
-  if (ours.hint_rank < 0) {
-    ours.hint_rank = later.hint_rank;
-    ours.hint_nranks = later.hint_nranks;
-  }
-  if (later.last_call_line > 0) {
-    ours.last_call_file = later.last_call_file;
-    ours.last_call_line = later.last_call_line;
-  }
-  if (later.timings.total > ours.timings.total) ours.timings = later.timings;
-  ours.bootstrap_s = std::max(ours.bootstrap_s, later.bootstrap_s);
-  ours.cut = later.cut;
-  if (later.got_through) ours.forgive_tries();
-  ours.warnings += later.warnings;
-  ours.victim_warnings += later.victim_warnings;
-  ours.failures += later.failures;
-  ours.tries += later.tries;
-}
-
-/// Whether what the other book has of a communicator follows what this one has.
-bool continues(const CommInstance& ours, const CommInstance& later) {
-  if (ours.ended) return false;
-  if (ours.comm_id != 0 && later.comm_id != 0 && ours.comm_id != later.comm_id) return false;
-  if (ours.rank >= 0 && later.rank >= 0 && ours.rank != later.rank) return false;
-  return !(later.started && (ours.started || ours.completed || ours.used));
-}
-
-void merge_instance(CommInstance& ours, CommInstance& later, std::uint32_t calls_before, const Words& words) {
-  using Comm = CommInstance;
-  fill_unset<&Comm::rank, &Comm::nranks, &Comm::nnodes, &Comm::comm_id, &Comm::parent, &Comm::parent_instance,
-             &Comm::color, &Comm::function, &Comm::recorded_as, &Comm::last_site>(ours, later);
-  ours.ended_to = std::max(ours.ended_to, later.ended_to);
-  if (ours.ncalls() == 0) ours.announced = ours.announced || later.announced;
-  take_set<&Comm::ends_only, &Comm::started, &Comm::completed, &Comm::used, &Comm::last_connection>(ours, later);
-  ours.ended = later.ended;
-  ours.aborted = later.aborted;
-  ours.reach(later.stage);
-  ours.sends += later.sends;
-  ours.receives += later.receives;
-  ours.op_counts.append(later.op_counts);
-  ours.calls.append(later.calls, calls_before, words);
-}
-
-void add_counts(auto& ours, const auto& later, std::size_t most) {
-  for (const auto& [key, times] : later) add_count(ours, key, times, most);
-}
-
 }  // namespace
 
 void JobBook::count(KernelGroup&& group) {
@@ -175,7 +99,6 @@ std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, s
   made.decoration = decoration_label(origin.decoration);
   made.file = file;
   made.first_line = line;
-  made.key = key_;
   last_process_ = recent = static_cast<std::uint32_t>(processes.size() - 1);
   process_of.emplace(key_, last_process_);
   return last_process_;
@@ -427,100 +350,6 @@ void JobBook::flush() {
   }
   const LogLine line = parse_log_line(held.text);
   if (const auto* work = std::get_if<TorchWork>(&line.fact)) torch.add(*work, held.from.file, held.from.line);
-}
-
-/// The other book's numbers in this one.
-struct JobBook::Renumbered {
-  std::vector<std::uint32_t> processes, sources, instances;
-  std::vector<std::uint32_t> calls_before;  ///< that a process made before the other book begins, by its number there
-};
-
-void JobBook::merge_processes(JobBook& other, Renumbered& to) {
-  for (Process& later : other.processes) {
-    const auto known = process_of.find(later.key);
-    if (known != process_of.end()) {
-      to.processes.push_back(known->second);
-      to.calls_before.push_back(processes[known->second].calls);
-      merge_process(processes[known->second], later);
-      processes[known->second].calls += later.calls;
-      continue;
-    }
-    to.calls_before.push_back(0);
-    if (processes.size() == kMaxProcesses) {
-      to.processes.push_back(0);
-      continue;
-    }
-    to.processes.push_back(static_cast<std::uint32_t>(processes.size()));
-    process_of.emplace(later.key, to.processes.back());
-    Process& made = processes.emplace_back(std::move(later));
-    made.sources.clear();
-    made.instances.clear();
-  }
-  for (const LogSource& later : other.sources) {
-    to.sources.push_back(find_source(to.processes[later.process], later.dev));
-    merge_source(sources[to.sources.back()], later);
-  }
-}
-
-void JobBook::merge_instances(JobBook& other, Renumbered& to) {
-  std::vector<std::uint8_t> ids;
-  for (std::size_t id = 0; id < other.words.size(); ++id) {
-    ids.push_back(words.id(other.words.text(static_cast<std::uint8_t>(id))));
-  }
-  for (CommInstance& later : other.instances) {
-    later.calls.translate(ids);
-    const std::uint32_t process = to.processes[later.process];
-    const std::uint32_t source = to.sources[later.source];
-    std::uint32_t index = live_instance(process, later.pointer);
-    if (index == kNoIndex || !continues(instances[index], later)) index = new_instance(process, source, later.pointer);
-    to.instances.push_back(index);
-    later.parent_instance = later.parent_instance == kNoIndex             ? kNoIndex
-                            : later.parent_instance < to.instances.size() ? to.instances[later.parent_instance]
-                                                                          : kNoIndex;
-    if (later.parent != 0 && later.parent_instance == kNoIndex) {
-      later.parent_instance = live_instance(process, later.parent);
-      if (later.parent_instance != kNoIndex) instances[later.parent_instance].used = true;
-    }
-    merge_instance(instances[index], later, to.calls_before[later.process], words);
-  }
-}
-
-void JobBook::merge_connections(const JobBook& other, const Renumbered& to) {
-  for (std::size_t i = 0; i < other.sources.size(); ++i) {
-    LogSource& ours = sources[to.sources[i]];
-    const LogSource& later = other.sources[i];
-    for (const auto& [key, channels] : later.connections) {
-      auto moved = key;
-      const std::uint32_t instance = std::get<0>(key);
-      // A connection made before the other half's first line of a communicator belongs to the one that was there.
-      std::get<0>(moved) = instance == kNoIndex ? ours.instance : to.instances[instance];
-      if (ours.connections.size() < kMaxConnections) ours.connections[moved] += channels;
-    }
-    if (later.instance != kNoIndex) ours.instance = to.instances[later.instance];
-  }
-}
-
-void JobBook::merge(JobBook&& other) {
-  flush();
-  other.flush();
-  Renumbered to;
-  merge_processes(other, to);
-  merge_instances(other, to);
-  merge_connections(other, to);
-  warnings.merge(std::move(other.warnings), to.sources);
-  for (const auto& [key, state] : other.torch.states) torch.add(key, state);
-  for (KernelGroup& group : other.kernel) count(std::move(group));
-  for (ProgramNote& one : other.program) count(std::move(one));
-  steps.merge(other.steps);
-  add_counts(facts, other.facts, kMaxFacts);
-  add_counts(tuning, other.tuning, kMaxFacts);
-  add_counts(named_peers, other.named_peers, kMaxFacts);
-  add_counts(return_codes, other.return_codes, kMaxFacts);
-  understood += other.understood;
-  nccl_lines += other.nccl_lines;
-  last_process_ = kNoIndex;
-  torn_.process = kNoIndex;
-  last_instance_ = kNoIndex;
 }
 
 }  // namespace busbar

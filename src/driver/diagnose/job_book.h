@@ -29,13 +29,9 @@ class Words {
 
   std::uint8_t id(std::string_view word);
   const std::string& text(std::uint8_t id) const;
-  std::size_t size() const { return texts_.size(); }
-  /// Of the text, so that books with different numbers can be compared.
-  std::uint64_t hash(std::uint8_t id) const;
 
  private:
   std::vector<std::string> texts_;
-  std::vector<std::uint64_t> hashes_;
 };
 
 /// A call, and its place among the calls.
@@ -57,8 +53,6 @@ struct OpCounts {
   std::uint64_t passed_over = 0;  ///< counted without a line: lines are missing, or a CUDA graph was replayed
 
   void see(std::uint64_t op_count);
-  /// Appends what follows in another log of the same rank.
-  void append(const OpCounts& later);
 };
 
 /// The collective calls of one rank on one communicator, in bounded memory: the last 512 in full, of all before them
@@ -69,9 +63,7 @@ class CallStream {
   static constexpr std::size_t kCheckpoints = 64;
   static constexpr std::uint64_t kFirstStep = 64;
 
-  void add(const Call& call, const Words& words);
-  /// Appends what follows in another log of the same rank; `when` of its calls grows by `when_offset`.
-  void append(const CallStream& later, std::uint32_t when_offset, const Words& words);
+  void add(const Call& call);
 
   std::uint64_t size() const { return size_; }
   std::uint64_t window_begin() const { return size_ - ring_.size(); }
@@ -87,9 +79,6 @@ class CallStream {
   std::uint64_t checkpoint_step() const { return step_; }
   const std::vector<std::uint64_t>& checkpoints() const { return checkpoints_; }
 
-  /// Renumbers the words of a stream that another book gathered.
-  void translate(const std::vector<std::uint8_t>& ids);
-
  private:
   std::vector<Call> ring_;
   std::vector<std::uint64_t> checkpoints_;
@@ -100,12 +89,10 @@ class CallStream {
   std::uint32_t last_op_count_ = 0;
   bool consecutive_ = true;
   bool increasing_ = true;
-  bool chained_ = true;  ///< no call is missing in chain_
 };
 
 // What the lines of a job's logs say, gathered per process, rank and communicator. Everything that grows with the input
-// has a bound; what exceeds it is left out, never a reason to stop. Not for several threads: one per file or group of
-// files, then merge.
+// has a bound; what exceeds it is left out, never a reason to stop.
 
 inline constexpr std::uint32_t kNoIndex = std::numeric_limits<std::uint32_t>::max();
 
@@ -176,7 +163,6 @@ struct LogSource {
 };
 
 struct Process {
-  std::string key;
   std::string host;
   std::int64_t pid = -1;
   std::string decoration;
@@ -267,7 +253,6 @@ struct JobBook {
   /// `file`: index of the file; lines of a file come in order.
   void add(const LogLine& line, std::size_t file, std::uint64_t number);
   void add(const TorchDump& dump, std::size_t file);
-  void merge(JobBook&& other);
   /// `files`: everything that was read; `ras`: answers of the RAS service that were among them.
   Diagnosis conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras);
 
@@ -326,10 +311,6 @@ struct JobBook {
   /// Adds up groups of the same text; further ones than the bounds allow are left out.
   void count(KernelGroup&& group);
   void count(ProgramNote&& note);
-  struct Renumbered;
-  void merge_processes(JobBook& other, Renumbered& to);
-  void merge_instances(JobBook& other, Renumbered& to);
-  void merge_connections(const JobBook& other, const Renumbered& to);
   void remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number);
   bool add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number);
   void ingest_foreign(std::string_view text, std::size_t file, std::uint64_t number);

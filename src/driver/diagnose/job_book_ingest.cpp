@@ -78,7 +78,7 @@ void JobBook::ingest(const CollCall& call, const Place& from) {
   const bool handle = call.redop.size() > 1 && call.redop[0] >= '0' && call.redop[0] <= '9';
   kept.redop = words.id(!reduces(call.op) ? "" : handle ? "user" : call.redop);
   kept.root = has_root(call.op) ? static_cast<std::int32_t>(call.root) : -1;
-  instance.calls.add(kept, words);
+  instance.calls.add(kept);
 }
 
 void JobBook::note_init(const LineShape& of, const Place& from) {

@@ -36,7 +36,6 @@ struct WarningRecord {
   std::set<int> ranks;                            ///< that logged it without a source
   std::set<std::string> hosts, devices;           ///< the same
   std::vector<std::uint32_t> sources;             ///< the first kSources that logged it
-  std::uint64_t sources_more = 0;                 ///< lines of others
   std::uint64_t times = 0;
   std::size_t file = 0;
   std::uint64_t line = 0;
@@ -51,16 +50,11 @@ class WarningBook {
   /// `rule`: what it is, as classify_warning() or read_program_line() found.
   void add(const LineRule& rule, const Warning& warning, std::string_view timestamp, const WarningWriter& writer,
            std::size_t file, std::uint64_t line);
-  /// `sources`: this book's number of each source of the other.
-  void merge(WarningBook&& other, const std::vector<std::uint32_t>& sources);
 
   const std::vector<WarningRecord>& records() const { return records_; }
   std::uint64_t not_kept() const { return not_kept_; }
 
  private:
-  /// Null if there is no room for it.
-  WarningRecord* take(WarningRecord&& added);
-
   std::vector<WarningRecord> records_;
   std::uint64_t not_kept_ = 0;
 };

@@ -24,7 +24,7 @@ void add_call(CommInstance& instance, Words& words, std::int64_t seq, std::uint6
   call.op = words.id(op);
   call.dtype = words.id(dtype);
   call.redop = words.id("");
-  instance.calls.add(call, words);
+  instance.calls.add(call);
 }
 
 }  // namespace

@@ -64,10 +64,7 @@ void TorchBook::add(const TorchWork& work, std::size_t file, std::uint64_t line)
   added.last_completed = said.number<std::int64_t>("completed");
   // PyTorch 2.3 prints counters that were never set: nothing is complete that was not enqueued.
   if (added.last_enqueued >= 0 && added.last_completed > added.last_enqueued) added.last_completed = -1;
-  add({std::string(work.group.substr(0, 100)), work.rank}, added);
-}
-
-void TorchBook::add(const std::pair<std::string, int>& key, const TorchState& added) {
+  const std::pair key(std::string(work.group.substr(0, 100)), work.rank);
   constexpr std::size_t kMost = 1 << 18;
   if (states.size() < kMost || states.contains(key)) merge_torch_state(states[key], added);
 }

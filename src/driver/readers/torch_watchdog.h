@@ -27,7 +27,9 @@ struct TorchState {
   std::uint64_t line = 0;  ///< of the first timeout in `file`; 0: none
   bool signalled = false;  ///< it received the signal that a collective timed out, here or elsewhere
   std::string example;     ///< the first line about it
-};                         /// Ranks of the group, from the sizes of the operation that timed out; -1 if unknown.
+};
+
+/// Ranks of the group, from the sizes of the operation that timed out; -1 if unknown.
 int group_size(const TorchState& state);
 
 /// Adds what another line or log reports for the same rank.
@@ -38,7 +40,6 @@ struct TorchBook {
   std::map<std::pair<std::string, int>, TorchState> states;
 
   void add(const TorchWork& work, std::size_t file, std::uint64_t line);
-  void add(const std::pair<std::string, int>& key, const TorchState& added);
 };
 
 }  // namespace busbar
