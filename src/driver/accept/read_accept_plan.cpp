@@ -428,12 +428,6 @@ std::string text_of(const PlanCell& cell) {
                      text_of(cell.criteria));
 }
 
-/// FNV-1a, as the plan digest of the benchmarks: the same on every machine.
-std::uint64_t fnv1a(std::uint64_t hash, std::string_view text) {
-  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
-  return hash;
-}
-
 }  // namespace
 
 std::string why_not_here(const PlanCell& cell, const BackendTraits& backend) {
@@ -444,15 +438,14 @@ std::string why_not_here(const PlanCell& cell, const BackendTraits& backend) {
 }
 
 std::uint64_t digest_of(const AcceptPlan& plan) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  hash = fnv1a(
-      hash, fmt::format("{} {} {} {} stages {} {} {} {}", plan.platform, plan.baseline, text_of(plan.baseline_margin),
-                        plan.needs_gpus, names(plan.stages), plan.max_time_s, plan.repeat_for_s, plan.locate_on_fail));
+  std::string text =
+      fmt::format("{} {} {} {} stages {} {} {} {}", plan.platform, plan.baseline, text_of(plan.baseline_margin),
+                  plan.needs_gpus, names(plan.stages), plan.max_time_s, plan.repeat_for_s, plan.locate_on_fail);
   // Results from before this choice existed can still be resumed.
-  if (plan.init) hash = fnv1a(hash, " init " + text_of(plan.init));
-  if (plan.locate_looks_s != kLocateLooks) hash = fnv1a(hash, fmt::format(" looks {}", plan.locate_looks_s));
-  for (const PlanCell& cell : plan.cells) hash = fnv1a(hash, text_of(cell));
-  return hash;
+  if (plan.init) text += " init " + text_of(plan.init);
+  if (plan.locate_looks_s != kLocateLooks) text += fmt::format(" looks {}", plan.locate_looks_s);
+  for (const PlanCell& cell : plan.cells) text += text_of(cell);
+  return hash(text);
 }
 
 void check_environment_needs(const AcceptPlan& plan, bool has_launch) {
