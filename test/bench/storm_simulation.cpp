@@ -5,9 +5,7 @@
 
 #include "common/base/random_source.h"
 #include "common/watch/collector.h"
-#include "common/watch/host_observer.h"
 #include "common/watch/peer_address.h"
-#include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/peer_server.h"
 

@@ -1,10 +1,9 @@
 // Catches: processes that see different measurements of a round (they would go on apart and hang), a slow unit that
 // slows other groups down, a message sent by the wrong end, and a unit that sits out and is measured.
 
-#include "driver/locate/group_probe.h"
-
 #include "common/backends/open_backend.h"
 #include "common/measure/injected_backend.h"
+#include "driver/locate/locate_run.h"
 #include "mpi/backend_fixture.h"
 
 #include <catch2/catch.hpp>

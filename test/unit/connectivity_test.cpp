@@ -4,7 +4,6 @@
 #include "common/watch/connectivity.h"
 
 #include "common/watch/collector.h"
-#include "common/watch/host_observer.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/peer_server.h"

@@ -1,7 +1,7 @@
 // The bugs these would catch: a table of thousands of ranks that scrolls the verdict away, columns that do not line up,
 // a log that steers the terminal, and JSON that a foreign byte makes unreadable.
 
-#include "driver/diagnose/diagnosis_report.h"
+#include "driver/diagnose/diagnose_inputs.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

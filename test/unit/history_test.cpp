@@ -8,7 +8,6 @@
 #include "common/output/run_history.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/history/history_judge.h"
-#include "driver/history/history_output.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "outputs_fixture.h"

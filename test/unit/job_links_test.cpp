@@ -2,7 +2,7 @@
 // taken for the job's, so that a dead host seems to live; a connection that the other side has closed and that still
 // counts.
 
-#include "common/watch/host_observer.h"
+#include "common/watch/collector.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/peer_address.h"
 #include "temp_dir.h"

@@ -2,7 +2,7 @@
 // takes a healthy GPU out of service, a setting that may differ called wrong, PyTorch's timeouts read without what
 // stands behind them, and a job that is fine called broken.
 
-#include "driver/diagnose/nccl_warnings.h"
+#include "driver/diagnose/program_lines.h"
 #include "driver/rules/remedies.h"
 #include "driver/rules/setting_rules.h"
 #include "unit/job_log_fixture.h"

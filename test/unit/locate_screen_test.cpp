@@ -1,7 +1,6 @@
 // Would catch: noise that a few dips inflate, a threshold that gets stricter with noise, a reference that slow units
 // drag down, a healthy unit that is suspect because of its partner.
 
-#include "driver/locate/score_pairs.h"
 #include "driver/locate/search_record.h"
 #include "simulated_cluster.h"
 

@@ -6,7 +6,6 @@
 #include "common/base/error.h"
 #include "common/base/random_source.h"
 #include "common/watch/peer_address.h"
-#include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/peer_server.h"
 

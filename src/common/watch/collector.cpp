@@ -5,7 +5,6 @@
 #include "common/base/sequences.h"
 #include "common/watch/connectivity.h"
 #include "common/watch/limits.h"
-#include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>

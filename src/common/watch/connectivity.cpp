@@ -1,7 +1,6 @@
 #include "common/watch/connectivity.h"
 
 #include "common/base/sequences.h"
-#include "common/watch/peer_client.h"
 #include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>

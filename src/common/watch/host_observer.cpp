@@ -1,11 +1,10 @@
-#include "common/watch/host_observer.h"
-
 #include "common/machine/error_counters.h"
 #include "common/machine/network.h"
+#include "common/watch/collector.h"
 #include "common/watch/connectivity.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
-#include "common/watch/peer_client.h"
+#include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,3 @@
-#include "common/watch/peer_client.h"
-
 #include "common/base/random_source.h"
 #include "common/machine/hmac.h"
 #include "common/watch/peer_messages.h"

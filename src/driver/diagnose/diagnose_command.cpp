@@ -1,4 +1,3 @@
-
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
@@ -8,7 +7,6 @@
 #include "common/watch/flight_record.h"
 #include "driver/command/subcommand.h"
 #include "driver/diagnose/diagnose_inputs.h"
-#include "driver/diagnose/diagnosis_report.h"
 #include "driver/diagnose/looks/judge_looks.h"
 #include "driver/readers/log_files.h"
 #include "driver/rules/line_rules.h"

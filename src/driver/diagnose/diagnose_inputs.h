@@ -3,11 +3,14 @@
 #include "common/evidence/hang_evidence.h"
 #include "common/record/host_look.h"
 #include "common/watch/flight_record.h"
+#include "driver/diagnose/diagnosis.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/readers/input_file.h"
+#include "driver/readers/log_files.h"
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,5 +58,31 @@ struct ReadLogs {
 
 /// Reads them all, logs and dumps of PyTorch's Flight Recorder. `unknown_lines`: how many of those to keep.
 ReadLogs read_logs(std::span<const InputFile> files, std::size_t unknown_lines);
+
+/// A diagnosis for the terminal: verdict and evidence first, then the tables, what is missing, what to try next.
+std::string diagnosis_text(const Diagnosis& diagnosis);
+
+/// All that was found in all that was given.
+struct DiagnoseResult {
+  std::optional<Diagnosis> logs;  ///< empty if no logs were given
+  std::vector<JudgedHang> hangs;
+  std::vector<DiagnoseInputs::OtherFile> others;
+  std::vector<std::string> unknown;
+};
+
+/// The first in the order of Verdict of what logs and hangs say: a primary cause in either explains the other.
+Verdict verdict_of(const DiagnoseResult& result);
+
+/// The hang whose verdict is that of all; null if the logs decide it.
+const JudgedHang* decisive_hang(const DiagnoseResult& result);
+
+/// For the terminal; `unknown`: with NCCL's lines that were not understood.
+std::string diagnose_text(const DiagnoseResult& result, bool unknown);
+
+/// One JSON object: that of the logs' diagnosis, its verdict that of all, and the hangs in a list of their own.
+std::string diagnose_json(const DiagnoseResult& result);
+
+/// The same into a new file, as results are written. Throws Error.
+void write_diagnose_json(const std::string& path, const DiagnoseResult& result);
 
 }  // namespace busbar

@@ -1,5 +1,3 @@
-#include "driver/diagnose/diagnosis_report.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
@@ -10,6 +8,7 @@
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "common/record/json_values.h"
+#include "driver/diagnose/diagnose_inputs.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "driver/diagnose/diagnosis.h"
-#include "driver/diagnose/nccl_warnings.h"
 #include "driver/diagnose/program_lines.h"
 #include "driver/readers/call_records.h"
 #include "driver/readers/torch_watchdog.h"

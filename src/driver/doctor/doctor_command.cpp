@@ -1,5 +1,3 @@
-#include "driver/doctor/doctor_command.h"
-
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"

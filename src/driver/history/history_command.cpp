@@ -11,7 +11,6 @@
 #include "driver/command/subcommand.h"
 #include "driver/history/history.h"
 #include "driver/history/history_judge.h"
-#include "driver/history/history_output.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,3 @@
-#include "driver/history/history_output.h"
-
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"

@@ -1,10 +1,9 @@
-#include "driver/locate/group_probe.h"
-
 #include "common/backends/open_backend.h"
 #include "common/measure/observed_steps.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 #include "common/statistics/interval.h"
+#include "driver/locate/locate_run.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
-#include "driver/locate/score_pairs.h"
-
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
+#include "driver/locate/search_record.h"
 
 #include <algorithm>
 #include <cmath>

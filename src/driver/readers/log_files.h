@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/record/stack_tree.h"
-#include "driver/readers/log_fact.h"
+#include "driver/readers/log_line.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/readers/log_fact.h"
+#include "driver/readers/log_line.h"
 
 #include <cstddef>
 #include <cstdint>
