@@ -1,10 +1,9 @@
 // The bugs these would catch: a rule where nothing was proven, one that reaches beyond what was measured, a boundary
 // off by one size, bytes that the reader of the file counts otherwise, and a "best" setting picked from noise.
 
-#include "driver/compare/emit.h"
-
 #include "common/base/error.h"
 #include "comparison_fixture.h"
+#include "driver/compare/compare.h"
 #include "driver/compare/variants.h"
 
 #include <catch2/catch.hpp>

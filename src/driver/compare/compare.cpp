@@ -8,7 +8,6 @@
 #include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/processes/collectively.h"
-#include "driver/compare/emit.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

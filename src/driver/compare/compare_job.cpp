@@ -9,7 +9,6 @@
 #include "driver/compare/compare.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"
-#include "driver/compare/emit.h"
 #include "driver/compare/rounds.h"
 
 #include <fmt/format.h>
@@ -89,51 +88,49 @@ std::string dry_run_lines(const Target& target, const Whereabouts& where, bool i
 }
 
 /// Measures the targets in turn; one of it lives as long as the job.
-class TargetRuns {
- public:
-  TargetRuns(const CompareOptions& options, const Config& config, Job& job, const WrapVariant& wrap, Backend& baseline,
-             Rounds& rounds, const Rounds::Settings& settings, std::function<void(const Comparison&)> finished)
-      : options_(options),
-        config_(config),
-        job_(job),
-        wrap_(wrap),
-        baseline_(baseline),
-        rounds_(rounds),
-        settings_(settings),
-        finished_(std::move(finished)) {}
+struct TargetRuns {
+  const CompareOptions& options;
+  const Config& config;
+  Job& job;
+  const WrapVariant& wrap;
+  Backend& baseline;
+  Rounds& rounds;
+  const Rounds::Settings& settings;
+  std::function<void(const Comparison&)> finished;
+  std::size_t cases_left = 0;             ///< of later tables
+  std::vector<std::string> refused = {};  ///< per variant, why the library does not open it
 
   void run(const std::list<Target>& targets) {
-    for (const Target& target : targets) cases_left_ += target.plan.cases.size();
+    for (const Target& target : targets) cases_left += target.plan.cases.size();
     for (const Target& target : targets) run(target);
   }
 
- private:
   void run(const Target& target) {
-    refused_.assign(target.variants.size(), {});
+    refused.assign(target.variants.size(), {});
     for (const std::vector<Case>& table : tables_of(target.plan)) {
       Comparison comparison = empty_comparison(target);
-      cases_left_ -= table.size();
+      cases_left -= table.size();
       measure(comparison, target, table);
-      if (options_.refine) refine(comparison, target);
+      if (options.refine) refine(comparison, target);
       conclude(comparison);
-      finished_(comparison);
+      finished(comparison);
     }
   }
 
   /// Opens new ones, except for variants that the library refused before.
   RoundSet open(const Target& target) {
     RoundSet set;
-    const Comm& world = job_.world();
+    const Comm& world = job.world();
     for (std::size_t v = 0; v < target.variants.size(); ++v) {
       const Variant& variant = target.variants[v];
-      if (!refused_[v].empty()) {
-        set.opened.push_back({nullptr, refused_[v]});
+      if (!refused[v].empty()) {
+        set.opened.push_back({nullptr, refused[v]});
         continue;
       }
-      job_.begin_step(Phase::initialization, fmt::format("opening a communicator for {}", variant.label));
-      OpenedVariant& one = set.opened.emplace_back(open_variant(variant, *target.collective, config_, world, world));
-      if (wrap_ && one.backend) one.backend = wrap_(std::move(one.backend), variant);
-      JobBackend adopted = job_.adopt(std::move(one.backend));
+      job.begin_step(Phase::initialization, fmt::format("opening a communicator for {}", variant.label));
+      OpenedVariant& one = set.opened.emplace_back(open_variant(variant, *target.collective, config, world, world));
+      if (wrap && one.backend) one.backend = wrap(std::move(one.backend), variant);
+      JobBackend adopted = job.adopt(std::move(one.backend));
       one.backend = std::move(adopted.backend);
       set.watched.push_back(std::move(adopted.watched));
     }
@@ -143,24 +140,24 @@ class TargetRuns {
   Comparison empty_comparison(const Target& target) const {
     Comparison comparison;
     comparison.collective = target.collective;
-    comparison.backend = baseline_.traits().name;
-    comparison.nranks = baseline_.nranks();
-    comparison.nnodes = settings_.where.nnodes;
-    comparison.delta = options_.delta;
+    comparison.backend = baseline.traits().name;
+    comparison.nranks = baseline.nranks();
+    comparison.nnodes = settings.where.nnodes;
+    comparison.delta = options.delta;
     comparison.variants = target.variants;
     return comparison;
   }
 
   /// All `cases` in every round, in an order of its own.
   void measure(Comparison& comparison, const Target& target, std::span<const Case> cases) {
-    auto sizes = mapped(cases, [&](const Case& c) { return rounds_.start(c, target.variants.size()); });
+    auto sizes = mapped(cases, [&](const Case& c) { return rounds.start(c, target.variants.size()); });
     const std::uint64_t stream = sizes.front().number << 32U;
     std::vector<std::size_t> running(sizes.size());
     std::iota(running.begin(), running.end(), std::size_t{0});
     int most = kLooks.back();
     for (int round = 0; round < most && !running.empty(); ++round) {
-      const double begun_s = rounds_.agree_on_now();
-      if (round > 0 && begun_s >= config_.max_time_s) break;
+      const double begun_s = rounds.agree_on_now();
+      if (round > 0 && begun_s >= config.max_time_s) break;
       RoundSet set = open(target);
       if (set.opened.front().backend == nullptr) {
         // Refused, here or at a first call: nothing holds buffers, and nothing is left to compare with.
@@ -170,45 +167,45 @@ class TargetRuns {
         }
         break;
       }
-      job_.begin_step(Phase::allocating, "allocating buffers");
-      rounds_.allocate(set, largest_message(target.plan));
-      const double opened_s = rounds_.agree_on_now();
-      if (round == 0) most = affordable_rounds(opened_s - begun_s, config_.max_time_s - opened_s);
+      job.begin_step(Phase::allocating, "allocating buffers");
+      rounds.allocate(set, largest_message(target.plan));
+      const double opened_s = rounds.agree_on_now();
+      if (round == 0) most = affordable_rounds(opened_s - begun_s, config.max_time_s - opened_s);
       const auto backends = mapped(set.opened, [](const OpenedVariant& o) { return o.backend.get(); });
       std::size_t visits_left = running.size() * static_cast<std::size_t>(most - round) +
-                                cases_left_ * static_cast<std::size_t>(kLooks.back());
-      job_.guarded(rounds_.step(), backends, [&] {
-        for (const std::size_t i : turn_order(settings_.seed, stream, round, running)) {
+                                cases_left * static_cast<std::size_t>(kLooks.back());
+      job.guarded(rounds.step(), backends, [&] {
+        for (const std::size_t i : turn_order(settings.seed, stream, round, running)) {
           const double budget_s =
-              visit_budget_s(rounds_.now_s(), config_.max_time_s, config_.cell_time_s / most, visits_left--);
-          rounds_.visit(sizes[i], *target.collective, target.variants, set, budget_s);
+              visit_budget_s(rounds.now_s(), config.max_time_s, config.cell_time_s / most, visits_left--);
+          rounds.visit(sizes[i], *target.collective, target.variants, set, budget_s);
         }
       });
-      for (std::size_t v = 0; v < refused_.size(); ++v) refused_[v] = set.opened[v].why_not;
+      for (std::size_t v = 0; v < refused.size(); ++v) refused[v] = set.opened[v].why_not;
       if (round + 1 != most && !contains(kLooks, round + 1)) continue;
-      for (const std::size_t i : running) rounds_.look(sizes[i]);
+      for (const std::size_t i : running) rounds.look(sizes[i]);
       std::erase_if(running, [&](std::size_t i) { return sizes[i].over; });
     }
     for (ComparedSize& size : sizes) {
       size.compared.out_of_time = !size.over && size.compared.rounds < most;
-      if (size.compared.out_of_time) rounds_.look(size);
+      if (size.compared.out_of_time) rounds.look(size);
       comparison.cases.push_back(std::move(size.compared));
     }
   }
 
   void refine(Comparison& comparison, const Target& target) {
-    while (rounds_.now_s() < config_.max_time_s) {
+    while (rounds.now_s() < config.max_time_s) {
       std::uint64_t nbytes = next_size_between(comparison).value_or(0);
-      job_.world().broadcast(&nbytes, sizeof nbytes, 0);  // the processes may differ in its last bits
+      job.world().broadcast(&nbytes, sizeof nbytes, 0);  // the processes may differ in its last bits
       if (nbytes == 0) return;
-      Config one = config_;
+      Config one = config;
       one.sizes = {nbytes};
       const Case& like = comparison.cases.front().row_case;
       one.dtypes = {like.dtype};
       if (like.op) one.ops = {*like.op};
       one.root = like.root;
       one.all_roots = false;
-      const Plan plan = make_plan(one, *target.collective, baseline_, target.traffic,
+      const Plan plan = make_plan(one, *target.collective, baseline, target.traffic,
                                   {arena_bytes(largest_message(target.plan), 0) * 2, "as planned"});
       // One case; of pingpong's several, the one of the same root.
       const auto next = std::ranges::find(plan.cases, like.root, &Case::root);
@@ -219,17 +216,6 @@ class TargetRuns {
       });
     }
   }
-
-  const CompareOptions& options_;
-  const Config& config_;
-  Job& job_;
-  const WrapVariant& wrap_;
-  Backend& baseline_;
-  Rounds& rounds_;
-  const Rounds::Settings& settings_;
-  std::function<void(const Comparison&)> finished_;
-  std::size_t cases_left_ = 0;        ///< of later tables
-  std::vector<std::string> refused_;  ///< per variant, why the library does not open it
 };
 
 RunInfo describe_compare(std::span<char*> args, const Config& config, const Backend& backend, const Target& target,
@@ -296,9 +282,9 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
 
   Rounds rounds(baseline, world, config, settings, std::move(local_ranks), job.watchdog(), job.fail(),
                 [&](const std::string& text) { reporter.progress(text); });
-  TargetRuns runs(options, config, job, wrap, baseline, rounds, settings,
-                  [&](const Comparison& comparison) { reporter.add(comparison); });
-  runs.run(targets);
+  TargetRuns{options,  config, job,      wrap,
+             baseline, rounds, settings, [&](const Comparison& comparison) { reporter.add(comparison); }}
+      .run(targets);
   const ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;
   const bool complete = reporter.end(code);
   on_process0(world, [&] { emitted = emit_files(options, reporter.comparisons()); });

@@ -13,7 +13,6 @@
 #include "driver/compare/compare.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"
-#include "driver/compare/emit.h"
 #include "driver/compare/launch_rounds.h"
 #include "driver/compare/variants.h"
 #include "driver/history/history.h"

@@ -84,7 +84,7 @@ Json cell_json(const VariantCell& cell, const std::string& label) {
 }
 
 Json case_json(const Comparison& comparison, const ComparedCase& compared) {
-  const auto label = [&](auto v) { return comparison.variants[static_cast<std::size_t>(v)].label; };
+  const auto label = [&](auto v) { return comparison.variants[v].label; };
   Json cells = Json::array();
   for (std::size_t v = 0; v < compared.variants.size(); ++v) {
     cells.push_back(cell_json(compared.variants[v], comparison.variants[v].label));

@@ -4,9 +4,9 @@
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
+#include "driver/compare/compare.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"
-#include "driver/compare/emit.h"
 #include "driver/compare/variants.h"
 
 #include <fmt/format.h>
@@ -220,7 +220,7 @@ std::string worst_regret_line(const Comparison& comparison) {
     if (c.winner > 0 && (worst == nullptr || c.regret > worst->regret)) worst = &c;
   }
   if (worst == nullptr) return "# the library's own choice is nowhere confidently beaten\n";
-  const Variant& winner = comparison.variants[static_cast<std::size_t>(worst->winner)];
+  const Variant& winner = comparison.variants[worst->winner];
   std::string text =
       fmt::format("# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
                   percent(worst->regret), format_bytes(worst->row_case.nbytes), winner.label,
@@ -316,7 +316,7 @@ std::string winner_text(const Comparison& comparison, const ComparedCase& compar
                                     [](const VariantCell& c) { return c.usable() && c.ratio; });
   if (!compares) return "-";
   if (compared.winner <= 0) return unbeaten_text(comparison, compared);
-  std::string text = comparison.variants[static_cast<std::size_t>(compared.winner)].label;
+  std::string text = comparison.variants[compared.winner].label;
   // Others that beat the default too and cannot be told from the winner.
   std::vector<std::string> others;
   for (std::size_t v : leaders(compared, comparison.delta, comparison.between_launches)) {

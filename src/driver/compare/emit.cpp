@@ -1,5 +1,3 @@
-#include "driver/compare/emit.h"
-
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "common/base/lists.h"
 #include "common/base/sequences.h"
@@ -7,6 +5,7 @@
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "driver/compare/compare.h"
 #include "driver/compare/variants.h"
 #include "driver/launch/launching.h"
 
@@ -46,7 +45,7 @@ std::string why_not_all(const List& list, std::span<const std::string> names, st
 std::vector<std::size_t> worthy(const ComparedCase& at, double delta) {
   std::vector<std::size_t> result;
   if (at.winner <= 0) return result;
-  const double best_s = at.variants[static_cast<std::size_t>(at.winner)].median_s;
+  const double best_s = at.variants[at.winner].median_s;
   for (std::size_t v = 1; v < at.variants.size(); ++v) {
     const VariantCell& cell = at.variants[v];
     const bool faster = cell.usable() && cell.difference == Difference::faster;

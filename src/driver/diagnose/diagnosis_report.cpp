@@ -1,4 +1,5 @@
 #include "common/base/compress_list.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/evidence/hang_evidence.h"
@@ -100,18 +101,12 @@ std::string calls(const Diagnosis& diagnosis) {
 
 /// Facts of one key on one line; what only repeats other tables is left out.
 std::string facts(const Diagnosis& diagnosis) {
-  std::vector<std::pair<std::string, std::string>> grouped;
-  for (const auto& [key, value] : diagnosis.facts) {
-    if (!grouped.empty() && grouped.back().first == key) {
-      grouped.back().second += ", " + value;
-    } else {
-      grouped.emplace_back(key, value);
-    }
-  }
+  using Fact = std::pair<std::string, std::string>;
   std::size_t width = 0;
-  for (const auto& [key, value] : grouped) width = std::max(width, std::min(key.size(), kWidestCell));
-  std::vector<std::string> rows;
-  for (const auto& [key, value] : grouped) rows.push_back(fmt::format("{:<{}}  {}", key, width, value));
+  for (const Fact& fact : diagnosis.facts) width = std::max(width, std::min(fact.first.size(), kWidestCell));
+  const auto rows = mapped(grouped(diagnosis.facts, &Fact::first), [&](const auto& group) {
+    return fmt::format("{:<{}}  {}", group.first, width, fmt::join(mapped(group.second, &Fact::second), ", "));
+  });
   constexpr std::size_t kMostFacts = 60;
   return lines("Facts", rows, kMostFacts);
 }

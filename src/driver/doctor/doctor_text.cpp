@@ -1,4 +1,5 @@
 #include "common/base/compress_list.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "driver/doctor/checks.h"
@@ -77,10 +78,9 @@ std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, co
   for (const NodeReport& node : after) {
     const NodeReport* old = find_host(before, node.host);
     if (old == nullptr || node.time_s <= old->time_s) continue;
-    NodeReport report;
+    NodeReport& report = moved.emplace_back();
     report.host = node.host;
     report.rows = moved_counters(old->counters, node.counters, node.time_s - old->time_s);
-    moved.push_back(std::move(report));
   }
   return moved;
 }
@@ -136,17 +136,13 @@ std::string nodes_title(const std::vector<std::string>& hosts, std::size_t nodes
 
 /// Findings of the same nodes are together, those with the worst first; skips are separate.
 std::string lines_text(const DoctorVerdict& verdict, bool skips) {
-  std::vector<std::vector<std::string>> order;
-  std::map<std::vector<std::string>, std::string> blocks;
-  for (const DoctorVerdict::Line& line : verdict.lines) {
-    if ((line.row.outcome == Outcome::skip) != skips) continue;
-    auto [block, is_new] = blocks.try_emplace(line.hosts);
-    if (is_new) order.push_back(line.hosts);
-    block->second += row_line(line.row) + remedy_line(line.row.remedy);
-  }
   std::string text;
-  for (const std::vector<std::string>& hosts : order) {
-    text += fmt::format("\n{}{}\n{}", skips ? "not checked, " : "", nodes_title(hosts, verdict.nodes), blocks[hosts]);
+  for (const auto& [kind, lines] : grouped(verdict.lines, [](const DoctorVerdict::Line& line) {
+         return std::pair(line.row.outcome == Outcome::skip, line.hosts);
+       })) {
+    if (kind.first != skips) continue;
+    text += fmt::format("\n{}{}\n", skips ? "not checked, " : "", nodes_title(kind.second, verdict.nodes));
+    for (const DoctorVerdict::Line* line : lines) text += row_line(line->row) + remedy_line(line->row.remedy);
   }
   return text;
 }

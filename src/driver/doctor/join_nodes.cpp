@@ -1,7 +1,6 @@
 #include "driver/doctor/join_nodes.h"
 
 #include "common/base/compress_list.h"
-#include "common/base/lists.h"
 #include "common/base/sequences.h"
 
 #include <fmt/format.h>
@@ -22,6 +21,12 @@ auto fields_of(const DoctorRow& row) {
                     row.if_differs);
 }
 
+void add_ranks(std::vector<int>& ranks, const std::vector<int>& more) {
+  std::set<int> all(ranks.begin(), ranks.end());
+  all.insert(more.begin(), more.end());
+  ranks.assign(all.begin(), all.end());
+}
+
 }  // namespace
 
 NodeReport merge_ranks(const std::vector<NodeReport>& parts) {
@@ -40,15 +45,11 @@ NodeReport merge_ranks(const std::vector<NodeReport>& parts) {
         node.rows.push_back(row);
         node.rows.back().ranks.clear();
       }
-      std::vector<int>& ranks = node.rows[found->second].ranks;
-      for (const int rank : part.ranks) {
-        if (!contains(ranks, rank)) ranks.push_back(rank);
-      }
+      add_ranks(node.rows[found->second].ranks, part.ranks);
     }
   }
   std::ranges::sort(node.ranks);
   for (DoctorRow& row : node.rows) {
-    std::ranges::sort(row.ranks);
     if (row.ranks == node.ranks) row.ranks.clear();
   }
   return node;
@@ -205,12 +206,6 @@ using Line = DoctorVerdict::Line;
 
 /// What makes two rows the same finding. Not the value: free space, ages and loads differ on every node.
 auto kind_of(const DoctorRow& row) { return std::tuple(row.check, row.subject, row.outcome, row.reason, row.remedy); }
-
-void add_ranks(std::vector<int>& ranks, const std::vector<int>& more) {
-  std::set<int> all(ranks.begin(), ranks.end());
-  all.insert(more.begin(), more.end());
-  ranks.assign(all.begin(), all.end());
-}
 
 void note_value(Line& line, const std::string& value) {
   line.other_values = line.other_values || value != line.row.value;

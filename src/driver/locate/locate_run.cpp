@@ -402,7 +402,7 @@ struct SearchJob {
 
   std::vector<std::string> names_of(const std::vector<int>& numbers) const {
     std::vector<std::string> names;
-    for (const int unit : numbers) names.push_back(units.names[static_cast<std::size_t>(unit)]);
+    for (const int unit : numbers) names.push_back(units.names[unit]);
     return names;
   }
 

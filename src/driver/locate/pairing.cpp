@@ -57,10 +57,9 @@ DisjointMatchings::DisjointMatchings(int n, std::uint64_t seed) {
 int DisjointMatchings::size() const { return static_cast<int>(order_.size()); }
 
 Pairs DisjointMatchings::at(int i) const {
-  Pairs pairs = round_robin(static_cast<int>(label_.size()), order_.at(static_cast<std::size_t>(i)));
+  Pairs pairs = round_robin(static_cast<int>(label_.size()), order_.at(i));
   for (auto& [a, b] : pairs) {
-    const std::pair<int, int> named =
-        in_order(label_[static_cast<std::size_t>(a)], label_[static_cast<std::size_t>(b)]);
+    const std::pair<int, int> named = in_order(label_[a], label_[b]);
     a = named.first;
     b = named.second;
   }
@@ -72,23 +71,23 @@ std::vector<std::vector<int>> pack_disjoint(const Pairs& pairs) {
   for (const auto& [a, b] : pairs) n = std::max({n, a + 1, b + 1});
   std::vector<int> degree(static_cast<std::size_t>(n));
   for (const auto& [a, b] : pairs) {
-    ++degree[static_cast<std::size_t>(a)];
-    ++degree[static_cast<std::size_t>(b)];
+    ++degree[a];
+    ++degree[b];
   }
   // Those of the busiest units first: they decide how many rounds there must be.
   std::vector<int> order(pairs.size());
   std::iota(order.begin(), order.end(), 0);
   const auto busy = [&](int i) {
-    const auto& [a, b] = pairs[static_cast<std::size_t>(i)];
-    return std::max(degree[static_cast<std::size_t>(a)], degree[static_cast<std::size_t>(b)]);
+    const auto& [a, b] = pairs[i];
+    return std::max(degree[a], degree[b]);
   };
   std::ranges::stable_sort(order, [&](int a, int b) { return busy(a) > busy(b); });
 
   std::vector<std::vector<int>> rounds;
   std::vector<std::vector<char>> taken;  // per round: which units are in it
   for (const int i : order) {
-    const auto a = static_cast<std::size_t>(pairs[static_cast<std::size_t>(i)].first);
-    const auto b = static_cast<std::size_t>(pairs[static_cast<std::size_t>(i)].second);
+    const auto a = static_cast<std::size_t>(pairs[i].first);
+    const auto b = static_cast<std::size_t>(pairs[i].second);
     std::size_t round = 0;
     while (round < rounds.size() && (taken[round][a] || taken[round][b])) ++round;
     if (round == rounds.size()) {
@@ -129,15 +128,13 @@ std::vector<std::vector<std::vector<int>>> halving_levels(int n, std::uint64_t s
 
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 /// One round in the making: which units are still free.
 class Table {
  public:
   Table(const PairEvidence& evidence, int nunits, Random& random)
-      : evidence_(evidence), nunits_(nunits), taken_(at(nunits)), random_(random) {
+      : evidence_(evidence), nunits_(nunits), taken_(nunits), random_(random) {
     round_.one_way = evidence.one_way;
-    order_.resize(at(nunits));
+    order_.resize(nunits);
     std::iota(order_.begin(), order_.end(), 0);
     random_.shuffle(std::span(order_));
     for (const EndEvidence& end : evidence.ends) wanted_.insert(unit(end.end));
@@ -147,10 +144,10 @@ class Table {
   }
 
   int unit(int end) const { return end % nunits_; }
-  bool is_free(int end) const { return !taken_[at(unit(end))]; }
+  bool is_free(int end) const { return !taken_[unit(end)]; }
 
   void seat(int a, int b, std::int32_t tested) {
-    taken_[at(unit(a))] = taken_[at(unit(b))] = 1;
+    taken_[unit(a)] = taken_[unit(b)] = 1;
     const bool swap = evidence_.one_way ? a >= nunits_ : a > b;
     round_.pairs.emplace_back(unit(swap ? b : a), unit(swap ? a : b));
     round_.tested.push_back(tested);
@@ -273,7 +270,7 @@ std::vector<PlannedRound> plan_retests(const PairEvidence& evidence, std::span<c
   std::vector<PlannedRound> rounds;
   for (const std::vector<int>& together : pack_disjoint(pairs)) {
     Table table(evidence, nunits, random);
-    for (const int i : together) table.seat_link(links[at(i)]);
+    for (const int i : together) table.seat_link(links[i]);
     table.fill();
     rounds.push_back(table.done(LocateRound::Kind::retest));
   }

@@ -16,8 +16,8 @@ namespace {
 std::vector<double> scores(std::span<const MeasuredPair> pairs, int nends) {
   std::vector<std::vector<double>> of(static_cast<std::size_t>(nends));
   for (const MeasuredPair& pair : pairs) {
-    of[static_cast<std::size_t>(pair.a)].push_back(pair.bandwidth);
-    of[static_cast<std::size_t>(pair.b)].push_back(pair.bandwidth);
+    of[pair.a].push_back(pair.bandwidth);
+    of[pair.b].push_back(pair.bandwidth);
   }
   std::vector<double> score;
   for (std::vector<double>& values : of) {
@@ -171,7 +171,6 @@ class PairScoring {
 
  private:
   bool good(int end) const { return evidence_.screen.good(end); }
-  static std::size_t at(int end) { return static_cast<std::size_t>(end); }
   double ratio(const PairResult& result) const {
     const double factor = result.round < factors_.size() ? factors_[result.round] : 1;
     return static_cast<double>(result.bandwidth) / factor / evidence_.screen.reference;
@@ -195,31 +194,31 @@ class PairScoring {
   /// Counts per end its pairs with partners that are `wanted`.
   template <class Wanted>
   void count_pairs(Wanted wanted) {
-    pairs_.resize(at(nends_));
+    pairs_.resize(nends_);
     for (const MeasuredPair& pair : evidence_.pairs) {
       const double of_reference = pair.bandwidth / evidence_.screen.reference;
-      if (wanted(pair.b)) pairs_[at(pair.a)].add(of_reference, slow(of_reference));
-      if (wanted(pair.a)) pairs_[at(pair.b)].add(of_reference, slow(of_reference));
+      if (wanted(pair.b)) pairs_[pair.a].add(of_reference, slow(of_reference));
+      if (wanted(pair.a)) pairs_[pair.b].add(of_reference, slow(of_reference));
     }
   }
 
   /// Per end its dips with partners that are good and do not dip themselves: some pairs of a few units are measured so
   /// often that one of them would be blamed for the other.
   void count_dips() {
-    std::vector<char> dips(at(nends_));
+    std::vector<char> dips(nends_);
     for (int known = 0; known <= nends_ / 4; ++known) {
-      dips_.assign(at(nends_), {});
+      dips_.assign(nends_, {});
       for (const PairResult& result : results_) {
         if (result.one_way != evidence_.one_way || result.kind == LocateRound::Kind::alone || result.look > 0) continue;
         if (result.kind == LocateRound::Kind::rail) continue;
         const int a = first_end(result);
         const int b = second_end(result, nunits_);
-        if (good(b) && !dips[at(b)]) add_dips(dips_[at(a)], result);
-        if (good(a) && !dips[at(a)]) add_dips(dips_[at(b)], result);
+        if (good(b) && !dips[b]) add_dips(dips_[a], result);
+        if (good(a) && !dips[a]) add_dips(dips_[b], result);
       }
       const int worst = worst_dips(dips);
       if (worst < 0) return;
-      dips[at(worst)] = 1;
+      dips[worst] = 1;
     }
   }
 
@@ -228,15 +227,15 @@ class PairScoring {
     int worst = -1;
     Dips all;
     for (int end = 0; end < nends_; ++end) {
-      const Dips& own = dips_[at(end)];
-      if (!good(end) || known[at(end)]) continue;
+      const Dips& own = dips_[end];
+      if (!good(end) || known[end]) continue;
       all.measured += own.measured;
       all.slow += own.slow;
       if (own.slow == 0) continue;
-      if (worst < 0 || own.share() > dips_[at(worst)].share()) worst = end;
+      if (worst < 0 || own.share() > dips_[worst].share()) worst = end;
     }
     if (worst < 0) return -1;
-    const Dips& own = dips_[at(worst)];
+    const Dips& own = dips_[worst];
     const double others =
         smoothed(std::max(0, all.slow - 2 * own.slow) / 2.0, std::max(0, all.measured - 2 * own.measured) / 2.0);
     return nends_ * tail(own.slow, own.measured, others) <= kFalseAlarms ? worst : -1;
@@ -251,16 +250,16 @@ class PairScoring {
     long measured = 0;
     for (int end = 0; end < nends_; ++end) {
       if (!good(end)) continue;
-      slow_pairs += pairs_[at(end)].slow;
-      pairs += pairs_[at(end)].measured;
-      dipped += dips_[at(end)].slow;
-      measured += dips_[at(end)].measured;
+      slow_pairs += pairs_[end].slow;
+      pairs += pairs_[end].measured;
+      dipped += dips_[end].slow;
+      measured += dips_[end].measured;
     }
     constexpr double kWorthALook = 0.02;
     for (int end = 0; end < nends_; ++end) {
-      const SlowCount& own = pairs_[at(end)];
-      const Dips& dips = dips_[at(end)];
-      const bool suspect = evidence_.screen.state[at(end)] == Screen::State::suspect;
+      const SlowCount& own = pairs_[end];
+      const Dips& dips = dips_[end];
+      const bool suspect = evidence_.screen.state[end] == Screen::State::suspect;
       // Its own are left out of what is normal: in a small cluster they are a good part of it.
       const auto stands_out = [&](const auto& mine, long all_slow, long all) {
         if (!good(end) || mine.slow < 2) return false;
@@ -276,7 +275,7 @@ class PairScoring {
       evidence_.ends.push_back(entry);
     }
     for (const int i : evidence_.screen.slow_pairs) {
-      const MeasuredPair& pair = evidence_.pairs[at(i)];
+      const MeasuredPair& pair = evidence_.pairs[i];
       LinkEvidence link;
       link.a = pair.a;
       link.b = pair.b;
@@ -350,14 +349,14 @@ class PairScoring {
 
   void judge_chance() {
     for (EndEvidence& entry : evidence_.ends) {
-      entry.pairs = pairs_[at(entry.end)];
-      entry.dipped = dips_[at(entry.end)].slow;
-      entry.measured = dips_[at(entry.end)].measured;
+      entry.pairs = pairs_[entry.end];
+      entry.dipped = dips_[entry.end].slow;
+      entry.measured = dips_[entry.end].measured;
       // If it is slow alone too, that speaks against it; if not, it is about the load: no evidence for it.
       const int alone = entry.alone.slow;
       entry.chance = nends_ * tail(entry.pairs.slow + entry.confirmations.slow + alone,
                                    entry.pairs.measured + entry.confirmations.measured + alone, evidence_.slow_share);
-      entry.sustained = dips_[at(entry.end)].mean() / sustained_;
+      entry.sustained = dips_[entry.end].mean() / sustained_;
       entry.dip_chance = nends_ * tail(entry.dipped, entry.measured, dip_share_);
     }
     for (LinkEvidence& link : evidence_.links) {

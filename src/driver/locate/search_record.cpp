@@ -107,8 +107,8 @@ void SoakWatch::add(std::span<const std::pair<int, int>> pairs, std::span<const 
     if (!(ratios[i] > 0)) continue;
     const auto [a, b] = pairs[i];
     ++measured_;
-    watch(units_[static_cast<std::size_t>(a)], ratios[i], window);
-    watch(units_[static_cast<std::size_t>(b)], ratios[i], window);
+    watch(units_[a], ratios[i], window);
+    watch(units_[b], ratios[i], window);
     if (ratios[i] < threshold && slow_.size() < kMostSlow) slow_.push_back({a, b, static_cast<float>(ratios[i])});
   }
 }
@@ -119,8 +119,8 @@ std::vector<SoakFlag> SoakWatch::flags() const {
   while (!left.empty()) {
     std::vector<int> slow(units_.size());
     for (const Slow& pair : left) {
-      ++slow[static_cast<std::size_t>(pair.a)];
-      ++slow[static_cast<std::size_t>(pair.b)];
+      ++slow[pair.a];
+      ++slow[pair.b];
     }
     const auto share = [&](std::size_t u) { return slow[u] / std::max(1.0, static_cast<double>(units_[u].measured)); };
     std::size_t worst = 0;

@@ -33,7 +33,7 @@ struct Screen {
   std::vector<int> slow_pairs;  ///< indices of pairs below the threshold whose ends are both good
   double faster_share = 0;      ///< ends whose score is so far above the reference as a slow one is below
 
-  bool good(int end) const { return state[static_cast<std::size_t>(end)] == State::good; }
+  bool good(int end) const { return state[end] == State::good; }
 };
 
 /// `threshold`: of the reference, below which a pair is slow. An end is suspect when even its best pairs are slow: a

@@ -189,8 +189,7 @@ ReportTable slowest_pairs(const ReportMatrix& matrix) {
     std::string note = cell.one_way ? "one way" : "";
     if (share < matrix.threshold) note += note.empty() ? "slow" : ", slow";
     table.rows.push_back({{},
-                          {matrix.units[static_cast<std::size_t>(cell.a)],
-                           matrix.units[static_cast<std::size_t>(cell.b)], three_digits(cell.bandwidth / 1e9),
+                          {matrix.units[cell.a], matrix.units[cell.b], three_digits(cell.bandwidth / 1e9),
                            fmt::format("{:.2f}", share), fmt::format("{}", cell.measurements), note}});
   }
   if (table.rows.size() < cells.size()) {
