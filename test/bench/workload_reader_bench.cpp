@@ -5,7 +5,7 @@
 // handler that does nothing, from contiguous memory. Counters: GB/s of processor time of both (1e9 B/s, of the fastest
 // iteration), and their ratio.
 
-#include "driver/workload/kineto.h"
+#include "driver/workload/trace_readers.h"
 #include "thread_time.h"
 
 #include <benchmark/benchmark.h>

@@ -3,9 +3,7 @@
 
 #include "common/base/error.h"
 #include "driver/workload/join_ranks.h"
-#include "driver/workload/kineto.h"
-#include "driver/workload/log_traces.h"
-#include "driver/workload/trace_kind.h"
+#include "driver/workload/trace_readers.h"
 #include "driver/workload/workload_file.h"
 #include "fuzz_main.h"
 #include "seed_files.h"

@@ -26,7 +26,7 @@ TEST_CASE("a call is counted once, with its kernel's time and step", "[workload]
   CHECK(rank.calls[0].time_ns == 6000);
   CHECK(rank.calls[0].exposed_ns == 4000);
   CHECK(rank.calls[0].step == 0);
-  CHECK(rank.operations[0].kind == CommKind::all_reduce);
+  CHECK(rank.operations[0].call == CommKind::all_reduce);
   CHECK(rank.operations[0].dtype == "float");
   CHECK(rank.groups[0].ranks == std::vector<int>{0, 1});
   CHECK(rank.left_out.at("wait") == 1);
@@ -49,7 +49,7 @@ TEST_CASE("an old trace has the output in the operation around the call, in eith
     const TraceRank rank = kineto_rank(kineto_trace(0, events));
     REQUIRE(rank.calls.size() == 1);
     const TraceCallKey& key = rank.operations[rank.calls[0].operation];
-    CHECK(key.kind == CommKind::all_gather);
+    CHECK(key.call == CommKind::all_gather);
     CHECK(key.in_bytes == 64);
     CHECK(key.out_bytes == 512);
     CHECK(rank.groups[key.group].size == 8);
@@ -57,13 +57,13 @@ TEST_CASE("an old trace has the output in the operation around the call, in eith
   // One that begins later is not around it.
   const std::string later = kineto_event("cpu_op", "c10d::_allgather_base_", 12, 20,
                                          R"("Input Dims": [[32, 8]], "Input type": ["c10::Half"])");
-  CHECK(kineto_rank(kineto_trace(0, later + "," + call)).operations[0].out_bytes == kUnknownBytes);
+  CHECK(kineto_rank(kineto_trace(0, later + "," + call)).operations[0].out_bytes == std::nullopt);
   // Of another thread: not around it.
   const TraceRank rank =
       kineto_rank(kineto_trace(0, around + "," +
                                       kineto_event("user_annotation", "nccl:_all_gather_base", 11, 4,
                                                    R"("Input Dims": [[4]], "Input type": ["float"])", 2)));
-  CHECK(rank.operations[rank.calls[0].operation].out_bytes == kUnknownBytes);
+  CHECK(rank.operations[rank.calls[0].operation].out_bytes == std::nullopt);
 }
 
 TEST_CASE("times are exact to the nanosecond", "[workload][kineto]") {
@@ -115,5 +115,5 @@ TEST_CASE("bad traces are a sentence, or a remark if something was read", "[work
                           kineto_call("allreduce", 1, 11, INT64_MAX, -5);
   const TraceRank rank = kineto_rank(kineto_trace(0, odd));
   REQUIRE(rank.calls.size() == 1);
-  CHECK(rank.operations[0].in_bytes == kUnknownBytes);
+  CHECK(rank.operations[0].in_bytes == std::nullopt);
 }

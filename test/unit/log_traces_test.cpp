@@ -1,11 +1,9 @@
 // Would show: an alltoall that counts as its messages, a type that a version of NCCL did not write, sizes of one rank
 // for those of all, and kinds of traces that are read as others.
 
-#include "driver/workload/log_traces.h"
-
 #include "common/base/error.h"
 #include "driver/workload/join_ranks.h"
-#include "driver/workload/trace_kind.h"
+#include "driver/workload/trace_readers.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>
@@ -68,15 +66,15 @@ TEST_CASE("sends and receives that are an alltoall", "[workload]") {
   const auto ranks = read_log(init(1, 3) + run + call("Send", 5, 7, 2, 2));
   REQUIRE(ranks.at(0).calls.size() == 2);
   const TraceCallKey& key = ranks[0].operations[0];
-  CHECK(key.kind == CommKind::alltoallv);
+  CHECK(key.call == CommKind::alltoallv);
   CHECK(key.in_bytes == 4 * (10 + 11 + 12));
   CHECK(key.out_bytes == 4 * 60);
-  CHECK(ranks[0].operations[1].kind == CommKind::send);
+  CHECK(ranks[0].operations[1].call == CommKind::send);
   CHECK(ranks[0].operations[1].peer == 2);
 
   std::string equal;
   for (int peer = 0; peer < 3; ++peer) equal += call("Send", 10, 7, peer) + call("Recv", 10, 7, peer);
-  CHECK(read_log(init(1, 3) + equal).at(0).operations.at(0).kind == CommKind::alltoall);
+  CHECK(read_log(init(1, 3) + equal).at(0).operations.at(0).call == CommKind::alltoall);
   // Neighbors in a ring of three ranks exchange with all others too, but not with themselves; a pipeline with one.
   const auto pipeline = read_log(init(1, 3) + call("Send", 10, 7, 2) + call("Recv", 10, 7, 0));
   CHECK(pipeline.at(0).calls.size() == 2);

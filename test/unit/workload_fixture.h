@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/workload/kineto.h"
+#include "driver/workload/trace_readers.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "driver/readers/call_records.h"
 #include "driver/readers/log_line.h"
 #include "driver/rules/line_rules.h"
-#include "driver/workload/log_traces.h"
+#include "driver/workload/trace_readers.h"
 
 #include <fmt/format.h>
 
@@ -23,11 +23,7 @@ int rank_of_name(const InputFile& file) {
 }
 
 /// "send 0->3", "recv 0<-3": the peer is the second, a rank in the group.
-int peer_in(std::string_view op) {
-  const std::size_t arrow =
-      std::max(op.find("->") == kNotFound ? 0 : op.find("->"), op.find("<-") == kNotFound ? 0 : op.find("<-"));
-  return arrow == 0 ? -1 : number_of<int>(op.substr(arrow + 2)).value_or(-1);
-}
+std::optional<int> peer_in(std::string_view op) { return number_of<int>(op.substr(op.find_last_of("<->") + 1)); }
 
 TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
   TraceRank rank;
@@ -45,22 +41,21 @@ TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
       ++rank.left_out["coalesced (a wrapper of calls that are counted)"];
       continue;
     }
-    TraceCallKey key{.kind = kind_of(entry.op.substr(0, entry.op.find(' '))), .via = "c10d"};
-    if (key.kind == CommKind::barrier) {
+    CallShape shape{.call = kind_of(entry.op.substr(0, entry.op.find(' '))), .via = "c10d"};
+    if (shape.call == CommKind::barrier) {
       ++rank.left_out["barrier"];
       continue;
     }
-    if (key.kind == CommKind::alltoall) key.kind = CommKind::alltoallv;  // rows are not recorded
+    if (shape.call == CommKind::alltoall) shape.call = CommKind::alltoallv;  // rows are not recorded
     const TraceType in = type_of(entry.in_dtype),
                     out = type_of(entry.out_dtype.empty() ? entry.in_dtype : entry.out_dtype);
-    key.dtype = in.name;
-    key.in_bytes = bytes_of(static_cast<std::int64_t>(entry.in_elements), in.size);
-    key.out_bytes = bytes_of(static_cast<std::int64_t>(entry.out_elements), out.size);
-    key.peer = key.kind == CommKind::send || key.kind == CommKind::recv ? peer_in(entry.op) : -1;
+    shape.dtype = in.name;
+    shape.in_bytes = bytes_of(static_cast<std::int64_t>(entry.in_elements), in.size);
+    shape.out_bytes = bytes_of(static_cast<std::int64_t>(entry.out_elements), out.size);
+    if (is_message(shape.call)) shape.peer = peer_in(entry.op);
     const TorchDump::Group& group = dump.groups[entry.group];
-    key.group = rank.group(
-        {group.name, group.description, group.ranks.empty() ? -1 : static_cast<int>(group.ranks.size()), group.ranks});
-    TraceCall& call = rank.add_call(key);
+    const int size = group.ranks.empty() ? -1 : static_cast<int>(group.ranks.size());
+    TraceCall& call = rank.add_call(shape, rank.group({group.name, group.description, size, group.ranks}));
     call.seq = entry.seq;
     if (entry.time_s >= 0 && entry.time_s < 1e6) call.time_ns = std::llround(1e9 * entry.time_s);
     any_ended = any_ended || entry.ended;

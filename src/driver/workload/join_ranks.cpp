@@ -25,26 +25,19 @@ bool is_symmetric(CommKind kind) {
          kind == CommKind::alltoall;
 }
 
-bool is_message(CommKind kind) { return kind == CommKind::send || kind == CommKind::recv; }
-
-double seconds(std::int64_t time_ns) { return 1e-9 * static_cast<double>(time_ns); }
-
-std::optional<std::uint64_t> size_of(std::uint64_t nbytes) {
-  return nbytes == kUnknownBytes ? std::nullopt : std::optional(nbytes);
-}
-
 std::string call_words(const WorkloadOperation& operation) {
-  const auto nbytes = call_bytes(operation);
+  const auto nbytes = operation.size();
   return fmt::format("{} {} {}", name(operation.call), nbytes ? fmt::format("{} B", *nbytes) : "of unknown size",
                      operation.dtype);
 }
 
-}  // namespace
-
-std::optional<std::uint64_t> call_bytes(const WorkloadOperation& operation) {
-  if (!operation.in_bytes || !operation.out_bytes) return std::nullopt;
-  return std::max(*operation.in_bytes, *operation.out_bytes);
+bool alike(const CallShape& a, const CallShape& b) {
+  if (a.call != b.call || a.dtype != b.dtype || a.root != b.root || a.op != b.op) return false;
+  return a.call == CommKind::alltoallv || a.varies || b.varies ||
+         (a.in_bytes == b.in_bytes && a.out_bytes == b.out_bytes);
 }
+
+}  // namespace
 
 void JoinRanks::check(const TraceRank& rank) const {
   if (job_.sources.empty()) return;
@@ -73,9 +66,9 @@ void JoinRanks::add(TraceRank rank) {
   if (rank.nranks > 0 && !job_.nranks) job_.nranks = rank.nranks;
   files_[rank.rank] = rank.source.file;
   job_.sources.push_back(rank.source);
-  any_input_ = any_input_ || rank.has_input;
-  any_compute_ = any_compute_ || rank.has_compute;
-  any_kernels_ = any_kernels_ || rank.has_kernels;
+  facts_.has_input |= rank.has_input;
+  facts_.has_compute |= rank.has_compute;
+  facts_.has_kernels |= rank.has_kernels;
   for (const auto& [what, count] : rank.left_out) left_out_[what] += count;
   for (const std::string& remark : rank.remarks) said_[remark].push_back(rank.rank);
   const std::vector<std::uint32_t> groups = groups_of(rank);
@@ -118,29 +111,15 @@ std::vector<std::uint32_t> JoinRanks::groups_of(const TraceRank& rank) {
 std::vector<std::uint32_t> JoinRanks::operations_of(const TraceRank& rank, const std::vector<std::uint32_t>& groups) {
   std::vector<std::uint32_t> places;
   for (TraceCallKey key : rank.operations) {
-    const std::uint32_t group = groups[key.group];
-    key.group = 0;
-    if (job_.operations.size() >= kMostOperations && !places_.contains({group, key})) {
-      key.varies = true;
-      key.in_bytes = key.out_bytes = kUnknownBytes;
-      key.root = key.peer = -1;
-    }
-    const auto [place, is_new] = places_.try_emplace({group, key}, job_.operations.size());
-    places.push_back(place->second);
+    key.group = groups[key.group];
+    const auto [place, is_new] = numbers_.number(key);
+    places.push_back(place);
     if (!is_new) continue;
-    sums_.emplace_back();
+    counts_.emplace_back();
     WorkloadOperation& added = job_.operations.emplace_back();
-    added.id = place->second;
-    added.call = key.kind;
-    added.dtype = key.dtype;
-    added.in_bytes = size_of(key.in_bytes);
-    added.out_bytes = size_of(key.out_bytes);
-    added.op = key.op;
-    if (key.root >= 0) added.root = key.root;
-    if (key.peer >= 0) added.peer = key.peer;
-    added.group = job_.groups[group].name;
-    added.via = key.via;
-    added.varies = key.varies;
+    static_cast<CallShape&>(added) = key;
+    added.id = place;
+    added.group = job_.groups[key.group].name;
   }
   return places;
 }
@@ -153,23 +132,24 @@ void JoinRanks::add_calls(const TraceRank& rank, const std::vector<std::uint32_t
   for (const TraceCall& call : rank.calls) {
     const std::uint32_t index = operations[call.operation];
     WorkloadOperation& operation = job_.operations[index];
-    Sums& sums = sums_[index];
-    if (sums.ranks.empty() || sums.ranks.back() != rank.rank) {
-      sums.ranks.push_back(rank.rank);
-      sums.steps += rank.steps.size();
+    Counts& counted = counts_[index];
+    if (counted.ranks.empty() || counted.ranks.back() != rank.rank) {
+      counted.ranks.push_back(rank.rank);
+      counted.steps += rank.steps.size();
     }
     ++operation.calls;
     operation.nbytes += call.nbytes;
     if (!rank.steps.empty() && call.step < 0) ++operation.left_out;
     if (call.time_ns >= 0) {
-      const double time_s = seconds(call.time_ns);
-      WorkloadTimes& times = operation.times ? *operation.times : operation.times.emplace();
-      times.least_s = sums.timed == 0 ? time_s : std::min(times.least_s, time_s);
+      const double time_s = seconds_of(call.time_ns);
+      if (!operation.times) operation.times = {.least_s = time_s, .exposed_s = 0};
+      WorkloadTimes& times = *operation.times;
+      ++times.calls;
+      times.mean_s += time_s;
+      times.least_s = std::min(times.least_s, time_s);
       times.most_s = std::max(times.most_s, time_s);
-      ++sums.timed;
-      sums.time_s += time_s;
-      sums.exposed_s += seconds(call.exposed_ns);
-      if (call.step >= 0) sums.in_steps_s += time_s;
+      *times.exposed_s += seconds_of(call.exposed_ns);
+      if (call.step >= 0) times.per_step_s += time_s;
     }
     const std::uint32_t group_index = groups[rank.operations[call.operation].group];
     Group& group = groups_[group_index];
@@ -187,12 +167,6 @@ void JoinRanks::add_calls(const TraceRank& rank, const std::vector<std::uint32_t
     meet(rank, call, index, group, place);
     if (disagreed_ != before) lost.insert(group_index);
   }
-}
-
-bool JoinRanks::alike(const WorkloadOperation& a, const WorkloadOperation& b) const {
-  if (a.call != b.call || a.dtype != b.dtype || a.root != b.root || a.op != b.op) return false;
-  return a.call == CommKind::alltoallv || a.varies || b.varies ||
-         (a.in_bytes == b.in_bytes && a.out_bytes == b.out_bytes);
 }
 
 void JoinRanks::meet(const TraceRank& rank, const TraceCall& call, std::uint32_t operation, Group& group,
@@ -242,15 +216,6 @@ void JoinRanks::add_per_step(const TraceRank& rank, const std::vector<std::uint3
   }
 }
 
-void JoinRanks::finish_groups() {
-  // A log does not name a group's ranks; if there are traces of all, they are known.
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    const auto members = static_cast<int>(groups_[i].members.size());
-    if (job_.groups[i].ranks.empty() && groups_[i].reconciled && job_.groups[i].size == members)
-      job_.groups[i].ranks = compress_ranks(RankList(groups_[i].members));
-  }
-}
-
 void JoinRanks::finish_meetings() {
   std::map<int, LateRank> late;
   std::map<int, double> waits_s;
@@ -261,13 +226,14 @@ void JoinRanks::finish_meetings() {
     for (const auto& [place, meeting] : group.meetings) {
       if (meeting.ranks < group.members.size()) ++partial;
       if (meeting.timed < 2) continue;
-      Sums& sums = sums_[meeting.operation];
-      ++sums.from_last;
-      sums.from_last_s += seconds(meeting.least_ns);
+      if (std::optional<WorkloadTimes>& times = job_.operations[meeting.operation].times) {
+        ++counts_[meeting.operation].from_last;
+        times->from_last_s = times->from_last_s.value_or(0) + seconds_of(meeting.least_ns);
+      }
       if (!is_symmetric(job_.operations[meeting.operation].call)) continue;
       // What the others waited longer than the last one, each. Less than a twentieth is no lateness.
-      const double wait_s = seconds(meeting.all_ns - meeting.timed * meeting.least_ns) / (meeting.timed - 1);
-      if (wait_s < 0.05 * seconds(meeting.least_ns)) continue;
+      const double wait_s = seconds_of(meeting.all_ns - meeting.timed * meeting.least_ns) / (meeting.timed - 1);
+      if (wait_s < 0.05 * seconds_of(meeting.least_ns)) continue;
       ++late[meeting.last_rank].last;
       waits_s[meeting.last_rank] += wait_s;
     }
@@ -295,22 +261,20 @@ void JoinRanks::finish_meetings() {
 void JoinRanks::finish_operations() {
   std::uint64_t unknown = 0, all = 0;
   for (WorkloadOperation& operation : job_.operations) {
-    const Sums& sums = sums_[operation.id];
-    std::vector<int> ranks = sums.ranks;
-    std::ranges::sort(ranks);
-    operation.ranks = compress_ranks(ranks);
+    Counts& counts = counts_[operation.id];
+    std::ranges::sort(counts.ranks);
+    operation.ranks = compress_ranks(counts.ranks);
     all += operation.calls;
-    if (!operation.varies && !call_bytes(operation)) unknown += operation.calls;
+    const auto nbytes = operation.size();
+    if (!operation.varies && !nbytes) unknown += operation.calls;
     if (!operation.times) continue;
     WorkloadTimes& times = *operation.times;
-    const auto n = static_cast<double>(sums.timed);
-    times.calls = sums.timed;
-    times.mean_s = sums.time_s / n;
-    if (any_compute_) times.exposed_s = sums.exposed_s / n;
-    if (sums.steps > 0) times.per_step_s = sums.in_steps_s / static_cast<double>(sums.steps);
-    if (sums.from_last > 0) times.from_last_s = sums.from_last_s / static_cast<double>(sums.from_last);
+    const auto n = static_cast<double>(times.calls);
+    times.mean_s /= n;
+    times.exposed_s = facts_.has_compute ? std::optional(*times.exposed_s / n) : std::nullopt;
+    times.per_step_s = counts.steps > 0 ? times.per_step_s / static_cast<double>(counts.steps) : 0;
+    if (times.from_last_s) *times.from_last_s /= static_cast<double>(counts.from_last);
     const double time_s = times.from_last_s.value_or(times.least_s);
-    const auto nbytes = call_bytes(operation);
     if (time_s <= 0 || !nbytes || *nbytes == 0) continue;
     times.algbw = 1e-9 * static_cast<double>(*nbytes) / time_s;
     const auto group = std::ranges::find(job_.groups, operation.group, &WorkloadGroup::name);
@@ -353,7 +317,12 @@ Workload JoinRanks::finish() {
                          : fmt::format("{} holds no communication call; was the job profiled with several ranks?",
                                        job_.sources.front().file));
   }
-  finish_groups();
+  // A log does not name a group's ranks; if there are traces of all, they are known.
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    WorkloadGroup& group = job_.groups[i];
+    if (group.ranks.empty() && groups_[i].reconciled && group.size == static_cast<int>(groups_[i].members.size()))
+      group.ranks = compress_ranks(RankList(groups_[i].members));
+  }
   finish_meetings();
   finish_operations();
   mark_odd_steps(job_.steps);
@@ -367,12 +336,13 @@ Workload JoinRanks::finish() {
     return std::pair(exposed_s(a), a.nbytes) > std::pair(exposed_s(b), b.nbytes);
   });
   for (std::size_t i = 0; i < job_.operations.size(); ++i) job_.operations[i].id = i + 1;
-  std::set<int> timed;
+  std::set<std::optional<int>> timed;
   for (const WorkloadStep& step : job_.steps) {
-    if (step.on_gpu) timed.insert(step.rank.value_or(-1));
+    if (step.on_gpu) timed.insert(step.rank);
   }
+  facts_.ranks_with_times = timed.size();
   std::erase_if(job_.groups, [](const WorkloadGroup& group) { return group.name.empty(); });
-  job_.verdict = judge_workload(job_, {any_kernels_, any_compute_, any_input_, timed.size()});
+  job_.verdict = judge_workload(job_, facts_);
   return job_;
 }
 

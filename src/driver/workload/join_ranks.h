@@ -10,6 +10,12 @@
 
 namespace busbar {
 
+/// Whether any trace has such events; how many ranks have times of a GPU.
+struct VerdictFacts {
+  bool has_kernels = false, has_compute = false, has_input = false;
+  std::size_t ranks_with_times = 0;
+};
+
 /// Ranks of one job become one workload. The same collective of several ranks is matched by its group and its place in
 /// the group's sequence, never by time. A rank's calls are forgotten once they were added: memory grows with distinct
 /// calls, and with the calls of one rank.
@@ -27,13 +33,10 @@ class JoinRanks {
   const std::vector<StepLanes>& lanes() const { return lanes_; }
 
  private:
-  /// What is added up of an operation.
-  struct Sums {
+  /// What is counted of an operation. Its times are sums until it is finished.
+  struct Counts {
     std::vector<int> ranks;
-    std::uint64_t timed = 0, steps = 0;
-    double time_s = 0, exposed_s = 0, in_steps_s = 0;
-    double from_last_s = 0;
-    std::uint64_t from_last = 0;
+    std::uint64_t steps = 0, from_last = 0;
   };
   /// One collective of several ranks.
   struct Meeting {
@@ -57,8 +60,6 @@ class JoinRanks {
                  const std::vector<std::uint32_t>& groups);
   void add_per_step(const TraceRank& rank, const std::vector<std::uint32_t>& operations);
   void meet(const TraceRank& rank, const TraceCall& call, std::uint32_t operation, Group& group, std::uint64_t place);
-  bool alike(const WorkloadOperation& a, const WorkloadOperation& b) const;
-  void finish_groups();
   void finish_meetings();
   void finish_operations();
   void tell_ranks();
@@ -66,24 +67,19 @@ class JoinRanks {
   Workload job_;
   std::vector<StepLanes> lanes_;
   std::vector<std::string> remarks_;
-  std::vector<Sums> sums_;
+  std::vector<Counts> counts_;
   std::vector<Group> groups_;
   std::map<std::string, std::uint32_t> group_places_;
-  std::map<std::pair<std::uint32_t, TraceCallKey>, std::uint32_t> places_;
+  CallNumbers numbers_;
   std::map<std::string, std::uint64_t> step_numbers_, left_out_;
   std::map<int, std::string> files_;              ///< by rank
   std::map<std::string, std::vector<int>> said_;  ///< remarks and the ranks of which they are
   std::vector<std::string> disagreements_;
   std::uint64_t disagreed_ = 0;
-  bool any_input_ = false, any_compute_ = false, any_kernels_ = false;
+  VerdictFacts facts_;
 };
 
-/// What limits the job, as text too. `late`: of the job, the worst first. `has_compute`, ...: whether any trace has
-/// such events.
-struct VerdictFacts {
-  bool has_kernels = false, has_compute = false, has_input = false;
-  std::size_t ranks_with_times = 0;
-};
+/// What limits the job, as text too. `late`: of the job, the worst first.
 WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts);
 
 /// Marks steps that took much longer than the others of their rank.

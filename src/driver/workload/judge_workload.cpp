@@ -5,31 +5,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
-#include <utility>
 #include <vector>
 
 namespace busbar {
 namespace {
 
-/// Sums over all steps that have GPU times.
-struct Total {
-  double time_s = 0, computing_s = 0, exposed_s = 0, idle_s = 0, input_s = 0;
-  std::size_t steps = 0;
-};
-
-Total total_of(const std::vector<WorkloadStep>& steps) {
-  Total total;
+/// Sums over all steps that have GPU times; `calls`: how many steps.
+WorkloadStep total_of(const std::vector<WorkloadStep>& steps) {
+  WorkloadStep total;
+  total.input_s = 0;
   for (const WorkloadStep& step : steps) {
     if (!step.on_gpu || step.time_s <= 0) continue;
-    ++total.steps;
+    ++total.calls;
     total.time_s += step.time_s;
     total.computing_s += step.computing_s;
     total.exposed_s += step.exposed_s;
     total.idle_s += step.idle_s;
-    total.input_s += step.input_s.value_or(0);
+    *total.input_s += step.input_s.value_or(0);
   }
   return total;
 }
@@ -43,37 +37,23 @@ std::string most_exposed(const Workload& job) {
   };
   const auto worst = std::ranges::max_element(job.operations, {}, exposed);
   if (worst == job.operations.end() || exposed(*worst) <= 0) return {};
-  const auto nbytes = call_bytes(*worst);
+  const auto nbytes = worst->size();
   return fmt::format("{} of {}{}", name(worst->call), nbytes ? fmt::format("{} B", *nbytes) : "unknown size",
                      worst->group.empty() ? "" : fmt::format(" in group {}", worst->group));
 }
 
-std::string next_step(const Workload& job, BoundBy bound, int late_rank) {
-  switch (bound) {
-    case BoundBy::computing:
-      return "make the kernels faster; faster communication can save the exposed share at most";
-    case BoundBy::communication:
-      return fmt::format("overlap or speed up {}; compare its busbw with that of the same size in {}",
-                         most_exposed(job), "the suite's benchmark on the same nodes");
-    case BoundBy::late_rank:
-      return fmt::format(
-          "find out why rank {} comes late: `busbar locate` and `busbar doctor` on its node, its share of the data",
-          late_rank);
-    case BoundBy::input:
-      return "give the data loader more workers, or prefetch";
-    case BoundBy::idle:
-      return "look at what the CPU does while the GPU is idle: launches, synchronization, input";
-    case BoundBy::unknown:
-      break;
-  }
-  return {};
-}
+/// What may bound a job, with its share of a step.
+struct Bound {
+  BoundBy by = BoundBy::unknown;
+  double share = 0;
+  std::string who, next;
+};
 
 }  // namespace
 
 WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
   WorkloadVerdict verdict;
-  const Total total = total_of(job.steps);
+  const WorkloadStep total = total_of(job.steps);
   const auto miss = [&](std::string text) { verdict.missing.push_back(std::move(text)); };
   if (!facts.has_kernels) {
     miss("computing and exposed communication: the traces have no GPU kernels (profile with CUDA activities)");
@@ -85,38 +65,40 @@ WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
   if (facts.ranks_with_times < 2 || job.late.empty()) {
     miss("late ranks: that needs GPU times of two ranks of a group, with equal calls");
   }
-  if (!facts.has_kernels || !facts.has_compute || total.steps == 0) {
+  if (!facts.has_kernels || !facts.has_compute || total.calls == 0) {
     verdict.sentence = "What bounds the job cannot be said from these traces; the calls and their sizes are known.";
     verdict.next = "profile some steps on all ranks with CPU and CUDA activities, record_shapes=True";
     return verdict;
   }
-  const double time_s = total.time_s;
-  const double exposed = total.exposed_s / time_s;
-  const double mean_step_s = time_s / static_cast<double>(total.steps);
-  const double late = job.late.empty() ? 0 : std::min(exposed, job.late.front().per_step_s / mean_step_s);
-  const double input = total.input_s / time_s;
-  const std::array<std::pair<BoundBy, double>, 5> shares{{{BoundBy::computing, total.computing_s / time_s},
-                                                          {BoundBy::communication, exposed - late},
-                                                          {BoundBy::late_rank, late},
-                                                          {BoundBy::input, input},
-                                                          {BoundBy::idle, total.idle_s / time_s - input}}};
-  const auto most = std::ranges::max_element(shares, {}, &std::pair<BoundBy, double>::second);
-  verdict.bound_by = most->first;
-  verdict.share = most->second;
-  const int late_rank = job.late.empty() ? -1 : job.late.front().rank;
-  const std::string who = verdict.bound_by == BoundBy::computing       ? "computing"
-                          : verdict.bound_by == BoundBy::communication ? "exposed communication"
-                          : verdict.bound_by == BoundBy::late_rank     ? fmt::format("a late rank ({})", late_rank)
-                          : verdict.bound_by == BoundBy::input         ? "input"
-                          : facts.has_input                            ? "the host: the GPUs are idle"
-                                                                       : "the host or input: the GPUs are idle";
-  verdict.sentence =
-      fmt::format("Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", who,
-                  percent(verdict.share), percent(total.computing_s / time_s), percent(exposed),
-                  late >= 0.005 ? fmt::format(" ({} of the step waits for rank {})", percent(late), late_rank) : "",
-                  percent(total.idle_s / time_s),
-                  facts.has_input ? fmt::format(" ({} of the step waits for input)", percent(input)) : "");
-  verdict.next = next_step(job, verdict.bound_by, late_rank);
+  const auto share = [&](double part_s) { return part_s / total.time_s; };
+  const double exposed = share(total.exposed_s), input = share(*total.input_s), idle = share(total.idle_s);
+  const LateRank last = job.late.empty() ? LateRank{.rank = -1} : job.late.front();
+  const double late = std::min(exposed, last.per_step_s / (total.time_s / static_cast<double>(total.calls)));
+  const Bound bounds[] = {
+      {BoundBy::computing, share(total.computing_s), "computing",
+       "make the kernels faster; faster communication can save the exposed share at most"},
+      {BoundBy::communication, exposed - late, "exposed communication",
+       fmt::format(
+           "overlap or speed up {}; compare its busbw with that of the same size in the suite's benchmark on the "
+           "same nodes",
+           most_exposed(job))},
+      {BoundBy::late_rank, late, fmt::format("a late rank ({})", last.rank),
+       fmt::format("find out why rank {} comes late: `busbar locate` and `busbar doctor` on its node, its share of the "
+                   "data",
+                   last.rank)},
+      {BoundBy::input, input, "input", "give the data loader more workers, or prefetch"},
+      {BoundBy::idle, idle - input,
+       facts.has_input ? "the host: the GPUs are idle" : "the host or input: the GPUs are idle",
+       "look at what the CPU does while the GPU is idle: launches, synchronization, input"}};
+  const Bound& most = *std::ranges::max_element(bounds, {}, &Bound::share);
+  verdict.bound_by = most.by;
+  verdict.share = most.share;
+  verdict.next = most.next;
+  verdict.sentence = fmt::format(
+      "Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", most.who, percent(most.share),
+      percent(share(total.computing_s)), percent(exposed),
+      late >= 0.005 ? fmt::format(" ({} of the step waits for rank {})", percent(late), last.rank) : "", percent(idle),
+      facts.has_input ? fmt::format(" ({} of the step waits for input)", percent(input)) : "");
   return verdict;
 }
 

@@ -1,7 +1,7 @@
 #include "driver/workload/kineto_event.h"
 
 #include "common/base/text.h"
-#include "driver/workload/kineto.h"
+#include "driver/workload/trace_readers.h"
 
 #include <algorithm>
 #include <array>
@@ -129,8 +129,8 @@ void KinetoEvents::begin_object() {
   if (depth_ == 2 && part_ == Part::info) return;
   if (depth_ == 3 && part_ == Part::events) return event_.clear();
   if (depth_ == 4 && part_ == Part::events && field_ == Field::args && args_matter()) return void(arg_ = nullptr);
-  if (depth_ == 4 && part_ == Part::info && job_.listed.size() < (std::size_t{1} << 16))
-    return void(job_.listed.emplace_back());
+  if (depth_ == 4 && part_ == Part::info && job_.groups.size() < (std::size_t{1} << 16))
+    return void(job_.groups.emplace_back());
   skipped_ = depth_;
 }
 
@@ -138,8 +138,8 @@ void KinetoEvents::begin_list() {
   ++depth_;
   if (skipped_ != 0) return;
   if (depth_ == 2 && part_ == Part::events) return void(seen_events_ = true);
-  if (depth_ == 3 && part_ == Part::info && info_key_ == "pg_config") return;
-  if (depth_ == 5 && part_ == Part::info && info_key_ == "ranks") return;
+  if (depth_ == 3 && part_ == Part::info && fact_ == "pg_config") return;
+  if (depth_ == 5 && part_ == Part::info && fact_ == "ranks") return;
   if (depth_ == 5 && part_ == Part::events && arg_ != nullptr) return;
   if ((depth_ == 6 || depth_ == 7) && part_ == Part::events && arg_ != nullptr && arg_->shape == Shape::dims) {
     product_ = -1;
@@ -174,9 +174,9 @@ void KinetoEvents::key(std::string& name) {
   if (skipped_ != 0) return;
   if (depth_ == 1) {
     part_ = name == "traceEvents" ? Part::events : name == "distributedInfo" ? Part::info : Part::none;
-    info_key_ = name;
+    fact_ = name;
   } else if (part_ == Part::info) {
-    info_key_ = name;
+    fact_ = name;
   } else if (depth_ == 3) {
     field_ = field_of(name);
   } else if (depth_ == 4) {
@@ -191,13 +191,7 @@ void KinetoEvents::key(std::string& name) {
 void KinetoEvents::string(std::string& value) {
   if (skipped_ != 0) return;
   if (part_ == Part::info) {
-    if (depth_ == 2 && info_key_ == "backend") job_.backend = value;
-    if (depth_ == 2 && info_key_ == "nccl_version") job_.version = value;
-    if (depth_ < 4 || job_.listed.empty()) return;
-    KinetoJob::Group& group = job_.listed.back();
-    if (info_key_ == "pg_name") group.name = value;
-    if (info_key_ == "pg_desc") group.description = value;
-    if (info_key_ == "ranks") group.ranks += value;
+    add_fact(value);
   } else if (part_ == Part::events && depth_ == 3) {
     if (field_ == Field::phase) event_.complete = value.size() == 1 && value[0] == 'X';
     if (field_ == Field::category) event_.category = category_of(value);
@@ -215,13 +209,7 @@ void KinetoEvents::string(std::string& value) {
 void KinetoEvents::whole(std::int64_t value) {
   if (skipped_ != 0) return;
   if (part_ == Part::info) {
-    if (depth_ == 2 && info_key_ == "rank") job_.rank = value;
-    if (depth_ == 2 && info_key_ == "world_size") job_.nranks = value;
-    if (depth_ == 2 && info_key_ == "pg_count") job_.groups = value;
-    if (depth_ < 4 || job_.listed.empty()) return;
-    KinetoJob::Group& group = job_.listed.back();
-    if (info_key_ == "pg_size") group.size = value;
-    if (info_key_ == "ranks") group.ranks += std::to_string(value) + ",";
+    add_fact(std::to_string(value));
   } else if (part_ == Part::events && depth_ == 3) {
     constexpr std::int64_t kMost = 4'000'000'000'000'000;  // [us]
     const std::int64_t time_ns = value < kMost && value > -kMost ? value * 1000 : kNoTime;
@@ -241,6 +229,14 @@ void KinetoEvents::number(double value, const std::string& text) {
   if (skipped_ != 0 || part_ != Part::events || depth_ != 3) return;
   if (field_ == Field::begin) event_.begin_ns = nanoseconds_of(text, value);
   if (field_ == Field::time) event_.time_ns = nanoseconds_of(text, value);
+}
+
+void KinetoEvents::add_fact(std::string_view text) {
+  if (depth_ == 2) job_.facts[fact_] = text;
+  if (depth_ < 4 || job_.groups.empty()) return;
+  std::string& fact = job_.groups.back()[fact_];
+  if (fact_ != "ranks") fact.clear();
+  fact.append(text).append(",", fact_ == "ranks" ? 1 : 0);
 }
 
 void KinetoEvents::add_extent(std::int64_t value) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,15 +45,11 @@ struct KinetoArg {
   Shape shape = Shape::one;
 };
 
-/// What a trace says of its job.
+/// What a trace says of its job ("distributedInfo"), and of each of its groups ("pg_config"): texts and numbers by key.
 struct KinetoJob {
-  std::string backend, version;
-  std::int64_t rank = -1, nranks = -1, groups = -1;
-  struct Group {
-    std::string name, description, ranks;
-    std::int64_t size = -1;
-  };
-  std::vector<Group> listed;
+  using Facts = std::map<std::string, std::string>;
+  Facts facts;
+  std::vector<Facts> groups;
 };
 
 /// Splits a Kineto trace into its events; those that cannot matter are passed over.
@@ -78,13 +75,14 @@ class KinetoEvents : public JsonEvents {
   enum class Field : std::uint8_t { none, phase, category, name, tid, begin, time, args };
   static Field field_of(const std::string& name);
   bool args_matter() const;
+  void add_fact(std::string_view text);
   void add_extent(std::int64_t value);
   void end_extents();
 
   std::function<void(KinetoEvent&)> on_event_;
   KinetoEvent event_;
   KinetoJob job_;
-  std::string info_key_;
+  std::string fact_;  ///< the key of what a trace says of its job
   int depth_ = 0;
   int skipped_ = 0;  ///< the depth of what is passed over; 0: nothing
   Part part_ = Part::none;

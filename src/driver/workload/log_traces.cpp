@@ -1,10 +1,9 @@
-#include "driver/workload/log_traces.h"
-
 #include "common/base/text.h"
 #include "driver/readers/call_records.h"
 #include "driver/readers/log_files.h"
 #include "driver/readers/log_line.h"
 #include "driver/rules/line_rules.h"
+#include "driver/workload/trace_readers.h"
 
 #include <fmt/format.h>
 
@@ -23,12 +22,7 @@ struct LogComm {
   std::size_t rank_index = 0;  ///< of the ranks of the file
   std::uint32_t group = 0;
   int rank = -1, nranks = -1;
-  struct Message {
-    bool sends = false;
-    int peer = -1;
-    TraceCallKey key;
-  };
-  std::vector<Message> run;
+  std::vector<CallShape> run;
   std::uint64_t op_count = 0;  ///< of the run
 };
 
@@ -138,81 +132,77 @@ class CallLog {
   void take_call(const LogOrigin& origin, const CollCall& call) {
     LogComm& comm = comm_of(origin, call);
     TraceRank& rank = ranks_[comm.rank_index];
-    TraceCallKey key{.kind = kind_of(call.op), .op = reduction_of(call.redop), .group = comm.group, .via = "nccl"};
     const TraceType type = type_of(call.dtype);
-    key.dtype = type.name;
+    CallShape shape{.call = kind_of(call.op), .dtype = type.name, .via = "nccl"};
     const std::int64_t nranks = std::max(comm.nranks, call.nranks);
     const std::int64_t count = call.count > std::uint64_t{1} << 58 ? -1 : static_cast<std::int64_t>(call.count);
-    const std::uint64_t part = bytes_of(count, type.size);
-    const std::uint64_t whole =
-        nranks > 0 && part != kUnknownBytes ? bytes_of(nranks, std::max<std::uint64_t>(part, 1)) : kUnknownBytes;
-    set_sizes(key, part, part == 0 && nranks > 0 ? 0 : whole);
-    if (key.kind != CommKind::all_reduce && key.kind != CommKind::reduce_scatter && key.kind != CommKind::reduce)
-      key.op.clear();
-    if (key.kind == CommKind::broadcast || key.kind == CommKind::reduce || key.kind == CommKind::gather ||
-        key.kind == CommKind::scatter) {
-      key.root = static_cast<int>(call.root);
+    set_sizes(shape, bytes_of(count, type.size), nranks > 0 ? nranks : -1);
+    if (shape.call == CommKind::all_reduce || shape.call == CommKind::reduce_scatter || shape.call == CommKind::reduce)
+      shape.op = reduction_of(call.redop);
+    const auto root = static_cast<int>(std::clamp<std::int64_t>(call.root, -1, 1 << 24));
+    if (is_rooted(shape.call) && root >= 0) shape.root = root;
+    if (is_message(shape.call)) {
+      if (root >= 0) shape.peer = root;
+      return take_message(comm, std::move(shape), call.op_count);
     }
-    if (key.kind == CommKind::send || key.kind == CommKind::recv) return take_message(comm, std::move(key), call);
     end_run(comm);
-    if (key.kind == CommKind::unknown) ++rank.left_out[fmt::format("of an unknown kind ({})", printable(call.op))];
-    rank.add_call(key);
+    if (shape.call == CommKind::unknown) ++rank.left_out[fmt::format("of an unknown kind ({})", printable(call.op))];
+    rank.add_call(shape, comm.group);
   }
 
-  /// `part`: of one rank or peer; `whole`: of all.
-  static void set_sizes(TraceCallKey& key, std::uint64_t part, std::uint64_t whole) {
-    const bool sends_all =
-        key.kind == CommKind::reduce_scatter || key.kind == CommKind::scatter || key.kind == CommKind::alltoall;
-    const bool gets_all =
-        key.kind == CommKind::all_gather || key.kind == CommKind::gather || key.kind == CommKind::alltoall;
-    key.in_bytes = sends_all ? whole : part;
-    key.out_bytes = gets_all ? whole : part;
+  /// `part`: of one rank or peer.
+  static void set_sizes(CallShape& shape, std::optional<std::uint64_t> part, std::int64_t nranks) {
+    const std::optional<std::uint64_t> whole = part == 0U && nranks > 0 ? part : bytes_of(nranks, part.value_or(0));
+    const bool all_to_all = shape.call == CommKind::alltoall;
+    const bool sends_all = all_to_all || shape.call == CommKind::reduce_scatter || shape.call == CommKind::scatter;
+    const bool gets_all = all_to_all || shape.call == CommKind::all_gather || shape.call == CommKind::gather;
+    shape.in_bytes = sends_all ? whole : part;
+    shape.out_bytes = gets_all ? whole : part;
   }
 
-  void take_message(LogComm& comm, TraceCallKey key, const CollCall& call) {
-    const bool sends = key.kind == CommKind::send;
-    const int peer = static_cast<int>(std::clamp<std::int64_t>(call.root, -1, 1 << 24));
-    const bool again = std::ranges::any_of(comm.run, [&](const auto& m) { return m.sends == sends && m.peer == peer; });
+  void take_message(LogComm& comm, CallShape shape, std::uint64_t op_count) {
+    const bool again =
+        std::ranges::any_of(comm.run, [&](const CallShape& m) { return m.call == shape.call && m.peer == shape.peer; });
     constexpr std::size_t kLongestRun = 1 << 16;
-    if (again || comm.op_count != call.op_count || comm.run.size() >= kLongestRun) end_run(comm);
-    comm.op_count = call.op_count;
-    key.peer = peer;
-    comm.run.push_back({sends, peer, std::move(key)});
+    if (again || comm.op_count != op_count || comm.run.size() >= kLongestRun) end_run(comm);
+    comm.op_count = op_count;
+    comm.run.push_back(std::move(shape));
   }
 
   /// A run of sends and receives is an alltoall if the rank exchanges data with itself too, as libraries do then, or
   /// with all others of more than two. A peer that is missing got nothing.
   void end_run(LogComm& comm) {
     TraceRank& rank = ranks_[comm.rank_index];
-    std::vector<LogComm::Message> run = std::exchange(comm.run, {});
+    std::vector<CallShape> run = std::exchange(comm.run, {});
     std::set<int> to, from;
     std::uint64_t in = 0, out = 0;
-    std::set<std::uint64_t> sizes;
-    for (const LogComm::Message& message : run) {
-      (message.sends ? to : from).insert(message.peer);
-      (message.sends ? in : out) += message.key.has_size() ? message.key.in_bytes : 0;
-      sizes.insert(message.key.in_bytes);
+    std::set<std::optional<std::uint64_t>> sizes;
+    for (const CallShape& message : run) {
+      const bool sends = message.call == CommKind::send;
+      (sends ? to : from).insert(message.peer.value_or(-1));
+      (sends ? in : out) += message.in_bytes.value_or(0);
+      sizes.insert(message.in_bytes);
     }
     const auto all_others = static_cast<std::size_t>(std::max(comm.nranks - 1, 2));
     const bool with_itself = comm.rank >= 0 && to.contains(comm.rank) && from.contains(comm.rank) && comm.nranks > 1;
     if (run.empty() || (!with_itself && (to.size() < all_others || from.size() < all_others))) {
-      for (const LogComm::Message& message : run) rank.add_call(message.key);
+      for (const CallShape& message : run) rank.add_call(message, comm.group);
       return;
     }
-    TraceCallKey key = run.front().key;
+    CallShape shape = run.front();
     const bool equal = sizes.size() == 1 && to.size() == from.size() && std::ssize(to) == comm.nranks;
-    key.kind = equal ? CommKind::alltoall : CommKind::alltoallv;
-    key.peer = -1;
-    key.in_bytes = in;
-    key.out_bytes = out;
-    rank.add_call(key);
+    shape.call = equal ? CommKind::alltoall : CommKind::alltoallv;
+    shape.peer.reset();
+    shape.in_bytes = in;
+    shape.out_bytes = out;
+    rank.add_call(shape, comm.group);
     rank.left_out["sends and receives (counted as alltoall)"] += run.size();
   }
 
   /// NCCL 2.7 to 2.21 writes bytes in the place of elements for AllGather and Broadcast.
   void mark_lost_types(TraceRank& rank) const {
-    const auto loses = [](const TraceCallKey& key) {
-      return key.kind == CommKind::all_gather || key.kind == CommKind::broadcast;
+    const auto loses = [](const CallShape& key) {
+      return key.call == CommKind::all_gather || key.call == CommKind::broadcast;
     };
     bool lost = std::ranges::any_of(rank.operations, [&](const TraceCallKey& key) {
       return !loses(key) && key.dtype != "int8" && !key.dtype.empty();
@@ -236,14 +226,12 @@ class CallLog {
       rank.nranks = call.nranks;
       rank.rank = call.rank;
     }
-    TraceCallKey key{.kind = kind_of(call.op), .via = "nccl"};
-    key.group = rank.group({call.comm, "", call.nranks, {}, true});
-    const std::uint64_t part = call.nbytes;
-    set_sizes(key, part, bytes_of(call.nranks, part));
+    CallShape shape{.call = kind_of(call.op), .via = "nccl"};
     // Unlike those of the calls themselves, sizes of alltoall, gather and scatter are totals here.
-    if (key.kind == CommKind::alltoall || key.kind == CommKind::gather || key.kind == CommKind::scatter)
-      key.in_bytes = key.out_bytes = part;
-    TraceCall& counted = rank.add_call(key);
+    const bool is_total =
+        shape.call == CommKind::alltoall || shape.call == CommKind::gather || shape.call == CommKind::scatter;
+    set_sizes(shape, call.nbytes, is_total ? 1 : call.nranks);
+    TraceCall& counted = rank.add_call(shape, rank.group({call.comm, "", call.nranks, {}, true}));
     if (call.time_s >= 0 && call.time_s < 1e6) counted.time_ns = std::llround(1e9 * call.time_s);
   }
 

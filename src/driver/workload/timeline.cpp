@@ -10,7 +10,7 @@ void Timeline::add(SpanKind activity, std::int64_t begin_ns, std::int64_t time_n
   Span span{begin_ns, begin_ns + time_ns, 0, activity};
   if (activity == SpanKind::communicating) {
     span.kernel = static_cast<std::uint32_t>(kernels_.size());
-    kernels_.push_back({id, begin_ns, time_ns, 0});
+    kernels_.push_back({id, time_ns});
   }
   if (activity != SpanKind::input) {
     extent_.begin_ns = std::min(extent_.begin_ns, span.begin_ns);
@@ -102,14 +102,13 @@ void Timeline::accrue(const std::vector<StepWindow>& windows, std::int64_t from_
 void Timeline::draw(const StepWindow& window, std::int64_t from_ns, std::int64_t to_ns) {
   // Finer than a pixel is joined, so that a picture has few pieces however many kernels a step has.
   constexpr double kPieces = 2000;
-  const double time_s = 1e-9 * static_cast<double>(window.end_ns - window.begin_ns);
-  const double begin_s = 1e-9 * static_cast<double>(from_ns - window.begin_ns);
-  const double end_s = 1e-9 * static_cast<double>(to_ns - window.begin_ns);
-  const auto extend = [&](std::vector<StepLanes::Segment>& lane) {
-    if (!lane.empty() && begin_s - lane.back().end_s <= time_s / kPieces) {
-      lane.back().end_s = std::max(lane.back().end_s, end_s);
+  const double time_s = seconds_of(window.end_ns - window.begin_ns);
+  const Interval piece{seconds_of(from_ns - window.begin_ns), seconds_of(to_ns - window.begin_ns)};
+  const auto extend = [&](std::vector<Interval>& lane) {
+    if (!lane.empty() && piece.low - lane.back().high <= time_s / kPieces) {
+      lane.back().high = std::max(lane.back().high, piece.high);
     } else {
-      lane.push_back({begin_s, end_s});
+      lane.push_back(piece);
     }
   };
   const bool computing = active_[0] > 0, communicating = active_[1] > 0;

@@ -28,7 +28,7 @@ struct StateTimes {
 /// A kernel that communicates.
 struct CommKernel {
   std::int64_t id = -1;  ///< which the trace has in common with the call; -1: none
-  std::int64_t begin_ns = 0, time_ns = 0;
+  std::int64_t time_ns = 0;
   std::int64_t exposed_ns = 0;  ///< while nothing computed
 };
 

@@ -28,8 +28,14 @@ std::vector<std::size_t> equal_beginnings(const std::vector<std::uint32_t>& item
 
 }  // namespace
 
-std::uint64_t TraceCallKey::nbytes() const {
-  return in_bytes == kUnknownBytes || out_bytes == kUnknownBytes ? 0 : std::max(in_bytes, out_bytes);
+std::pair<std::uint32_t, bool> CallNumbers::number(TraceCallKey& key) {
+  if (numbers_.size() >= kMostOperations && !numbers_.contains(key)) {
+    key.varies = true;
+    key.in_bytes = key.out_bytes = {};
+    key.root = key.peer = {};
+  }
+  const auto [place, is_new] = numbers_.try_emplace(key, numbers_.size());
+  return {place->second, is_new};
 }
 
 std::uint32_t TraceRank::group(TraceGroup group) {
@@ -43,24 +49,11 @@ std::uint32_t TraceRank::group(TraceGroup group) {
   return place->second;
 }
 
-std::uint32_t TraceRank::operation(TraceCallKey key) {
-  if (const auto known = places_.find(key); known != places_.end()) return known->second;
-  if (operations.size() >= kMostOperations) {
-    key.varies = true;
-    key.in_bytes = key.out_bytes = kUnknownBytes;
-    key.root = key.peer = -1;
-  }
-  const auto [place, is_new] = places_.try_emplace(key, operations.size());
+TraceCall& TraceRank::add_call(const CallShape& shape, std::uint32_t group) {
+  TraceCallKey key{shape, group};
+  const auto [operation, is_new] = numbers_.number(key);
   if (is_new) operations.push_back(std::move(key));
-  return place->second;
-}
-
-TraceCall& TraceRank::add_call(const TraceCallKey& key) {
-  const std::uint64_t nbytes = key.nbytes();
-  TraceCall& call = calls.emplace_back();
-  call.operation = operation(key);
-  call.nbytes = nbytes;
-  return call;
+  return calls.emplace_back(TraceCall{.operation = operation, .nbytes = shape.size().value_or(0)});
 }
 
 RepeatedTail repeated_tail(const std::vector<std::uint32_t>& sequence) {
@@ -89,8 +82,8 @@ void find_steps(TraceRank& rank) {
   std::map<TraceCallKey, std::uint32_t> classes;
   std::vector<std::uint32_t> class_of, sequence;
   for (TraceCallKey key : rank.operations) {
-    if (key.kind == CommKind::alltoall) key.kind = CommKind::alltoallv;  // one whose sizes happen to be equal
-    if (key.kind == CommKind::alltoallv || key.varies) key.in_bytes = key.out_bytes = 0;
+    if (key.call == CommKind::alltoall) key.call = CommKind::alltoallv;  // one whose sizes happen to be equal
+    if (key.call == CommKind::alltoallv || key.varies) key.in_bytes = key.out_bytes = {};
     key.varies = false;
     class_of.push_back(classes.try_emplace(key, classes.size()).first->second);
   }

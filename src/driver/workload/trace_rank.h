@@ -3,33 +3,20 @@
 #include "driver/workload/workload.h"
 
 #include <cstdint>
-#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace busbar {
 
-inline constexpr std::uint64_t kUnknownBytes = std::numeric_limits<std::uint64_t>::max();
-
-/// What a reader learns of a call before it is counted.
-struct TraceCallKey {
-  CommKind kind = CommKind::unknown;
-  std::string dtype = {};
-  std::uint64_t in_bytes = kUnknownBytes, out_bytes = kUnknownBytes;
-  std::string op = {};
-  int root = -1, peer = -1;
-  std::uint32_t group = 0;  ///< index of TraceRank::groups
-  std::string via = {};
-  bool varies = false;
+/// Equal calls of one rank, or of the job.
+struct TraceCallKey : CallShape {
+  std::uint32_t group = 0;  ///< index of TraceRank::groups, or of the job's
 
   auto operator<=>(const TraceCallKey&) const = default;
-
-  /// The larger of both; 0: unknown.
-  std::uint64_t nbytes() const;
-  bool has_size() const { return !varies && in_bytes != kUnknownBytes && out_bytes != kUnknownBytes; }
 };
 
 struct TraceGroup {
@@ -53,6 +40,16 @@ struct TraceCall {
 /// Distinct sizes of a collective that are kept; a job whose sizes change in every call has no end of them.
 inline constexpr std::size_t kMostOperations = 1500;
 
+/// Numbers distinct calls from 0 on.
+class CallNumbers {
+ public:
+  /// The number of an equal one, or a new one. If there are too many, `key` becomes that of all sizes.
+  std::pair<std::uint32_t, bool> number(TraceCallKey& key);
+
+ private:
+  std::map<TraceCallKey, std::uint32_t> numbers_;
+};
+
 /// What one rank did, from one or several of its files.
 struct TraceRank {
   WorkloadSource source;
@@ -70,13 +67,11 @@ struct TraceRank {
 
   /// The index of an equal group, or of this one, which is added.
   std::uint32_t group(TraceGroup group);
-  /// The index of an equal operation; of one for all sizes if there are too many.
-  std::uint32_t operation(TraceCallKey key);
-  TraceCall& add_call(const TraceCallKey& key);
+  TraceCall& add_call(const CallShape& call, std::uint32_t group = 0);
 
  private:
   std::map<std::string, std::uint32_t> group_places_;
-  std::map<TraceCallKey, std::uint32_t> places_;
+  CallNumbers numbers_;
 };
 
 /// Which suite's name a source's word for a collective means; CommKind::unknown for others. Knows NCCL's ("AllReduce"),
@@ -94,8 +89,8 @@ TraceType type_of(std::string_view word);
 /// NCCL's number of a reduction as a word: "sum"; larger numbers are "premulsum".
 std::string reduction_of(std::string_view word);
 
-/// `count` elements of `size` bytes; kUnknownBytes if one is unknown or the product is no size.
-std::uint64_t bytes_of(std::int64_t count, std::uint64_t size);
+/// `count` elements of `size` bytes; none if one is unknown or the product is no size.
+std::optional<std::uint64_t> bytes_of(std::int64_t count, std::uint64_t size);
 
 /// Ranks of a text such as "[0, 1, 2]"; `cut` if it says that it is not all of them.
 std::vector<int> ranks_in(std::string_view text, bool& cut);

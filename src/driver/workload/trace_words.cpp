@@ -64,9 +64,9 @@ std::string reduction_of(std::string_view word) {
   return *number < kOps.size() ? std::string(kOps[*number]) : "premulsum";
 }
 
-std::uint64_t bytes_of(std::int64_t count, std::uint64_t size) {
+std::optional<std::uint64_t> bytes_of(std::int64_t count, std::uint64_t size) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 60;
-  if (count < 0 || size == 0 || static_cast<std::uint64_t>(count) > kMostBytes / size) return kUnknownBytes;
+  if (count < 0 || size == 0 || static_cast<std::uint64_t>(count) > kMostBytes / size) return std::nullopt;
   return static_cast<std::uint64_t>(count) * size;
 }
 

@@ -2,7 +2,10 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/packed_fields.h"
+#include "common/statistics/interval.h"
 
+#include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,6 +36,14 @@ enum class CommKind : std::uint8_t {
 constexpr EnumWords<13> words_of(CommKind) {
   return {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce",  "alltoall", "alltoallv",
           "gather",     "scatter",    "send",           "recv",      "barrier", "unknown"};
+}
+
+inline bool is_message(CommKind kind) { return kind == CommKind::send || kind == CommKind::recv; }
+
+/// Whether one rank of the group is its root.
+inline bool is_rooted(CommKind kind) {
+  return kind == CommKind::broadcast || kind == CommKind::reduce || kind == CommKind::gather ||
+         kind == CommKind::scatter;
 }
 
 /// What limits the job.
@@ -72,12 +83,12 @@ struct WorkloadTimes {
   double least_s = 0;       ///< likewise
   double most_s = 0;        ///< likewise
   /// Mean of one call: while nothing computes on its rank. None: the traces have no computing kernels.
-  std::optional<double> exposed_s;
+  std::optional<double> exposed_s = {};
   double per_step_s = 0;  ///< mean of a rank's step
   /// Mean over calls that several ranks recorded: of the rank that waits least, so from the last arrival.
-  std::optional<double> from_last_s;
-  std::optional<double> algbw;  ///< [1e9 B/s] by from_last_s, else by the shortest call
-  std::optional<double> busbw;  ///< the same times the suite's factor; none: the size of the group is not known
+  std::optional<double> from_last_s = {};
+  std::optional<double> algbw = {};  ///< [1e9 B/s] by from_last_s, else by the shortest call
+  std::optional<double> busbw = {};  ///< the same times the suite's factor; none: the size of the group is not known
 };
 void visit_fields(auto&& visit, WorkloadTimes& t) {
   BUSBAR_ALL_FIELDS(visit, t, calls, mean_s, least_s, most_s, exposed_s, per_step_s, from_last_s, algbw, busbw);
@@ -89,29 +100,40 @@ struct CallsPerStep {
 };
 void visit_fields(auto&& visit, CallsPerStep& c) { BUSBAR_ALL_FIELDS(visit, c, least, most); }
 
-/// Calls that are alike. A later version may add routing, layouts and replay, which refer to `id`.
-struct WorkloadOperation {
-  std::uint64_t id = 0;
+/// What calls are alike in, besides their group.
+struct CallShape {
   CommKind call = CommKind::unknown;
-  std::string dtype;                       ///< as -d takes it; "bytes": the log lost it; empty: not known
-  std::optional<std::uint64_t> in_bytes;   ///< that a rank sends; none: the trace does not say
-  std::optional<std::uint64_t> out_bytes;  ///< that a rank receives
-  std::string op;                          ///< "sum"; empty: not recorded, or none
-  std::optional<int> root;                 ///< rank in the group
-  std::optional<int> peer;                 ///< of send and recv, rank in the group
-  std::string group;                       ///< its name; empty: not recorded
-  std::string via;                         ///< who made it: "c10d", "symm_mem", "nccl"
-  bool varies = false;                     ///< of many sizes, which are one operation here: bytes are sums
-  std::string ranks;                       ///< that made it, of those in the traces
-  std::uint64_t calls = 0;                 ///< of all ranks in the traces
-  std::uint64_t nbytes = 0;                ///< of these calls, each the larger of in and out
-  std::uint64_t left_out = 0;              ///< of these calls: outside the steps
-  std::optional<CallsPerStep> per_step;    ///< none: no steps
-  std::optional<WorkloadTimes> times;      ///< none: no GPU times
+  std::string dtype = {};                       ///< as -d takes it; "bytes": the log lost it; empty: not known
+  std::optional<std::uint64_t> in_bytes = {};   ///< that a rank sends; none: the trace does not say
+  std::optional<std::uint64_t> out_bytes = {};  ///< that a rank receives
+  std::string op = {};                          ///< "sum"; empty: not recorded, or none
+  std::optional<int> root = {};                 ///< rank in the group
+  std::optional<int> peer = {};                 ///< of send and recv, rank in the group
+  std::string via = {};                         ///< who made it: "c10d", "symm_mem", "nccl"
+  bool varies = false;                          ///< of many sizes, which are one operation here: bytes are sums
+
+  auto operator<=>(const CallShape&) const = default;
+
+  /// The larger of in and out, as nccl-tests counts; none: unknown.
+  std::optional<std::uint64_t> size() const {
+    return in_bytes && out_bytes ? std::max(in_bytes, out_bytes) : std::nullopt;
+  }
+};
+
+/// Calls that are alike. A later version may add routing, layouts and replay, which refer to `id`.
+struct WorkloadOperation : CallShape {
+  std::uint64_t id = 0;
+  std::string group;                     ///< its name; empty: not recorded
+  std::string ranks;                     ///< that made it, of those in the traces
+  std::uint64_t calls = 0;               ///< of all ranks in the traces
+  std::uint64_t nbytes = 0;              ///< of these calls, each the larger of in and out
+  std::uint64_t left_out = 0;            ///< of these calls: outside the steps
+  std::optional<CallsPerStep> per_step;  ///< none: no steps
+  std::optional<WorkloadTimes> times;    ///< none: no GPU times
 };
 void visit_fields(auto&& visit, WorkloadOperation& o) {
-  BUSBAR_ALL_FIELDS(visit, o, id, call, dtype, in_bytes, out_bytes, op, root, peer, group, via, varies, ranks, calls,
-                    nbytes, left_out, per_step, times);
+  BUSBAR_FIELDS(visit, o, id, call, dtype, in_bytes, out_bytes, op, root, peer, group, via, varies, ranks, calls,
+                nbytes, left_out, per_step, times);
 }
 
 /// A step of one rank. computing + exposed + copying + idle = time; communicating = overlapped + exposed.
@@ -179,18 +201,14 @@ void visit_fields(auto&& visit, Workload& w) {
   BUSBAR_ALL_FIELDS(visit, w, nranks, sources, verdict, groups, operations, steps, late, left_out, remarks);
 }
 
-/// The larger of in and out, as nccl-tests counts; none: unknown.
-std::optional<std::uint64_t> call_bytes(const WorkloadOperation& operation);
+inline double seconds_of(std::int64_t time_ns) { return 1e-9 * static_cast<double>(time_ns); }
 
 /// One step's picture: for each rank what its GPU does, times from the step's beginning.
 struct StepLanes {
-  struct Segment {
-    double begin_s = 0, end_s = 0;
-  };
   int rank = -1;
   std::string step;
   double time_s = 0;
-  std::vector<Segment> computing, communicating, exposed;
+  std::vector<Interval> computing, communicating, exposed;
 };
 
 }  // namespace busbar

@@ -12,9 +12,7 @@
 #include "driver/readers/input_file.h"
 #include "driver/readers/log_files.h"
 #include "driver/workload/join_ranks.h"
-#include "driver/workload/kineto.h"
-#include "driver/workload/log_traces.h"
-#include "driver/workload/trace_kind.h"
+#include "driver/workload/trace_readers.h"
 #include "driver/workload/workload_file.h"
 
 #include <fmt/format.h>

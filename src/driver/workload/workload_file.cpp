@@ -12,8 +12,8 @@
 #include "common/record/json_fields.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <cmath>
 #include <list>
 #include <set>
 #include <type_traits>
@@ -30,37 +30,18 @@ std::string yaml_text(std::string_view text) {
   return "'" + with_escapes(without_controls(text), {{'\'', "''"}}) + "'";
 }
 
-/// A record's fields as YAML: small ones on one line, in braces.
-template <class T>
-std::string yaml_value(const T& value) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return value ? "true" : "false";
-  } else if constexpr (std::is_same_v<T, double>) {
-    return std::isfinite(value) ? fmt::format("{:.9g}", value) : "0";
-  } else if constexpr (std::is_arithmetic_v<T>) {
-    return std::to_string(value);
-  } else if constexpr (std::is_enum_v<T>) {
-    return std::string(name(value));
-  } else if constexpr (std::is_convertible_v<const T&, std::string_view>) {
-    return yaml_text(value);
-  } else if constexpr (MaybeHeld<const T>) {
-    return value ? yaml_value(*value) : "null";
-  } else {
-    std::string text;
-    const auto add = [&](const char* key, const auto& field) {
-      using Field = std::decay_t<decltype(field)>;
-      if constexpr (MaybeHeld<const Field>) {
-        if (!field) return;
-      } else if constexpr (std::is_same_v<Field, std::string>) {
-        if (field.empty()) return;
-      } else if constexpr (std::is_same_v<Field, bool>) {
-        if (!field) return;
-      }
-      text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", key, yaml_value(field));
-    };
-    visit_fields(add, const_cast<T&>(value));
-    return "{" + text + "}";
+/// A value as YAML on one line, without members that say nothing.
+std::string yaml_value(const Json& value) {
+  if (value.is_string()) return yaml_text(value.get_ref<const std::string&>());
+  if (value.is_number_float()) return fmt::format("{:.9g}", value.get<double>());
+  if (value.is_array()) return fmt::format("[{}]", fmt::join(mapped(value, yaml_value), ", "));
+  if (!value.is_object()) return value.dump();
+  std::vector<std::string> members;
+  for (const auto& [key, member] : value.items()) {
+    if (member != nullptr && member != "" && member != false)
+      members.push_back(fmt::format("{}: {}", key, yaml_value(member)));
   }
+  return fmt::format("{{{}}}", fmt::join(members, ", "));
 }
 
 template <class T>
@@ -143,46 +124,20 @@ void check_references(const YamlValue& root, const Workload& job) {
   }
 }
 
-template <class Item>
-std::string yaml_list(std::string_view key, const std::vector<Item>& items) {
-  if (items.empty()) return fmt::format("{}: []\n", key);
-  std::string text = fmt::format("{}:\n", key);
-  for (const Item& item : items) text += "- " + yaml_value(item) + "\n";
-  return text;
-}
-
-}  // namespace
-
-namespace {
-
 std::string whole_yaml(const Workload& job) {
   std::string text = fmt::format(
       "# What a job communicates, by `busbar workload import` {}, {}. Times are seconds, bytes those of one\n"
       "# rank and call; docs/workload.md describes the fields.\n"
       "schema: 1\n",
       BUSBAR_VERSION, local_timestamp());
-  visit_fields(
-      [&](const char* key, const auto& field) {
-        using Field = std::decay_t<decltype(field)>;
-        if constexpr (ManyItems<Field>) {
-          text += yaml_list(key, field);
-        } else if constexpr (std::is_same_v<Field, WorkloadVerdict>) {
-          text += fmt::format("{}:\n", key);
-          visit_fields(
-              [&](const char* part, const auto& own) {
-                if constexpr (ManyItems<std::decay_t<decltype(own)>> &&
-                              !std::is_same_v<std::decay_t<decltype(own)>, std::string>) {
-                  text += fmt::format("  {}: [{}]\n", part, fmt::join(mapped(own, yaml_text), ", "));
-                } else {
-                  text += fmt::format("  {}: {}\n", part, yaml_value(own));
-                }
-              },
-              const_cast<Field&>(field));
-        } else {
-          text += fmt::format("{}: {}\n", key, yaml_value(field));
-        }
-      },
-      const_cast<Workload&>(job));
+  const Json document = fields_json(job);
+  for (const auto& [key, value] : document.items()) {
+    const bool is_list = value.is_array() && !value.empty();
+    text += fmt::format("{}:{}\n", key, is_list || value.is_object() ? "" : " " + yaml_value(value));
+    for (const Json& item : is_list ? value : Json::array()) text += fmt::format("- {}\n", yaml_value(item));
+    if (!value.is_object()) continue;
+    for (const auto& [part, own] : value.items()) text += fmt::format("  {}: {}\n", part, yaml_value(own));
+  }
   return text;
 }
 
@@ -215,7 +170,7 @@ Workload read_workload(std::string_view text, const std::string& file) {
 
 std::string workload_json(const Workload& job) {
   Json document = envelope_json({"workload", local_timestamp(), {}, own_command()});
-  visit_fields(members_of(document), const_cast<Workload&>(job));
+  document.update(fields_json(job));
   return dump_document(document);
 }
 

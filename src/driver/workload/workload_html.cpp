@@ -19,15 +19,10 @@ ReportLanes picture(const std::vector<StepLanes>& lanes) {
                                 {"communicating, overlapped", "lane-overlapped"},
                                 {"communicating, exposed", "lane-exposed"}},
                       .rows = {}};
-  const auto intervals = [](const std::vector<StepLanes::Segment>& segments) {
-    std::vector<Interval> list;
-    for (const StepLanes::Segment& segment : segments) list.push_back({segment.begin_s, segment.end_s});
-    return list;
-  };
   for (const StepLanes& lane : lanes) {
     picture.time_s = std::max(picture.time_s, lane.time_s);
-    picture.rows.push_back({fmt::format("rank {}", lane.rank), {intervals(lane.computing), {}, {}}});
-    picture.rows.push_back({"", {{}, intervals(lane.communicating), intervals(lane.exposed)}});
+    picture.rows.push_back({fmt::format("rank {}", lane.rank), {lane.computing, {}, {}}});
+    picture.rows.push_back({"", {{}, lane.communicating, lane.exposed}});
   }
   return picture;
 }

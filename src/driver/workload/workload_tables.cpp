@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 
 namespace busbar {
@@ -88,7 +89,7 @@ ReportTable calls_table(const Workload& job) {
   std::vector<CallRow> rows;
   std::map<std::tuple<CommKind, std::string, std::uint64_t, bool, std::string, std::string>, std::size_t> places;
   for (const WorkloadOperation& o : job.operations) {
-    const auto nbytes = call_bytes(o);
+    const auto nbytes = o.size();
     const std::uint64_t size = o.call == CommKind::alltoallv ? 0 : nbytes.value_or(UINT64_MAX);
     const auto [place, is_new] =
         places.try_emplace({o.call, o.dtype, size, o.varies, group_kind(job, o), o.via}, rows.size());
@@ -152,29 +153,24 @@ std::string comment(std::string_view paragraph) {
 /// The table for a terminal: columns as wide as they need to be, those without any text left out.
 std::string table_text(const ReportTable& table, std::size_t most) {
   constexpr std::size_t kWidest = 46;
+  std::vector<std::vector<std::string>> rows{table.columns};
   std::vector<std::size_t> widths(table.columns.size(), 0);
-  const std::size_t shown = std::min(most, table.rows.size());
-  const auto cell = [](const std::string& text) {
-    const std::string plain = printable(text);
-    return plain.size() <= kWidest ? plain : plain.substr(0, kWidest - 1) + "~";
-  };
-  for (std::size_t r = 0; r < shown; ++r) {
-    for (std::size_t c = 0; c < widths.size(); ++c)
-      widths[c] = std::max(widths[c], cell(table.rows[r].cells[c]).size());
+  for (const ReportTable::Row& row : std::span(table.rows).first(std::min(most, table.rows.size()))) {
+    std::vector<std::string>& cells = rows.emplace_back();
+    for (std::size_t c = 0; c < widths.size(); ++c) {
+      std::string cell = printable(row.cells[c]);
+      if (cell.size() > kWidest) cell = cell.substr(0, kWidest - 1) + "~";
+      widths[c] = std::max({widths[c], cell.size(), cell.empty() ? 0 : table.columns[c].size()});
+      cells.push_back(cell.empty() ? "-" : cell);
+    }
   }
-  std::string text = comment(fmt::format("{}. {}", table.title, table.caption)), line;
-  const auto add = [&](std::size_t c, const std::string& word) {
-    if (widths[c] > 0) line += fmt::format(" {:>{}}", word, std::max(widths[c], table.columns[c].size()));
-  };
-  const auto end = [&] { text += line + "\n"; };
-  for (std::size_t c = 0; c < widths.size(); ++c) add(c, table.columns[c]);
-  line[0] = '#';
-  end();
-  for (std::size_t r = 0; r < shown; ++r) {
-    line.clear();
+  std::string text = comment(fmt::format("{}. {}", table.title, table.caption));
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
     for (std::size_t c = 0; c < widths.size(); ++c)
-      add(c, table.rows[r].cells[c].empty() ? "-" : cell(table.rows[r].cells[c]));
-    end();
+      line += widths[c] > 0 ? fmt::format(" {:>{}}", row[c], widths[c]) : "";
+    if (&row == rows.data()) line[0] = '#';
+    text += line + "\n";
   }
   if (table.rows.size() > most)
     text += fmt::format("# ... and {}; --rows shows more\n", counted(table.rows.size() - most, "more row"));
