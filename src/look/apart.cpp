@@ -1,6 +1,7 @@
 #include "look/apart.h"
 
 #include "common/base/error.h"
+#include "common/base/say.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -44,13 +44,7 @@ Clock::time_point time_in(double seconds) {
   } catch (const std::exception& error) {
     result.why = error.what();
   }
-  const std::string bytes = pack_fields(std::move(result));
-  for (std::string_view left = bytes; !left.empty();) {
-    const ssize_t written = write(out, left.data(), left.size());
-    if (written <= 0 && errno != EINTR) _exit(1);
-    left.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(0, written)));
-  }
-  _exit(0);
+  _exit(write_all(out, pack_fields(std::move(result))) ? 0 : 1);
 }
 
 /// A child at work; killed with all that it started when this ends.

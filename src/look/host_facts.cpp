@@ -1,5 +1,3 @@
-#include "look/host_facts.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
@@ -9,16 +7,19 @@
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
+#include "common/machine/this_machine.h"
+#include "look/look_parts.h"
 #include "look/mask.h"
 
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <ctime>
 #include <map>
-#include <optional>
 #include <set>
-#include <utility>
 
 namespace busbar {
 namespace {
@@ -42,39 +43,6 @@ void grow_each(const std::vector<Item>& earlier, std::vector<Item>& later, std::
   }
 }
 
-}  // namespace
-
-std::vector<LookPort> read_ports(const Probe& probe) {
-  std::vector<LookPort> ports;
-  for (const NetInterface& net : net_interfaces(probe)) {
-    if (net.name == "lo" || is_for_containers(net.name)) continue;
-    const std::string state = net.path.empty() ? "" : probe.read(net.path + "/operstate").value_or("");
-    ports.push_back(
-        {net.name, state, static_cast<std::int64_t>(net.rx_bytes), static_cast<std::int64_t>(net.tx_bytes)});
-  }
-  for (const RdmaPort& port : rdma_ports(probe)) {
-    const auto data = [&](const char* name) {
-      constexpr std::int64_t kLane = 4;  // port_xmit_data counts words
-      const std::int64_t words = number_in(probe, fmt::format("{}/counters/{}", port.path, name));
-      return words < 0 ? -1 : words * kLane;
-    };
-    ports.push_back(
-        {fmt::format("{}/{}", port.device, port.port), port.state, data("port_rcv_data"), data("port_xmit_data")});
-  }
-  return ports;
-}
-
-std::vector<LookCounter> read_host_counters(const Probe& probe) {
-  std::vector<LookCounter> counters;
-  for (const auto& [name, value] : error_counters(probe)) {
-    const auto total = static_cast<std::int64_t>(value);
-    if (name != kKernelSequence) counters.push_back({name, total, total});
-  }
-  return counters;
-}
-
-namespace {
-
 /// Whether processes of several jobs may be below a group: what was killed there says nothing of this one.
 bool is_shared(std::string_view folder) {
   constexpr auto kNames = std::to_array<std::string_view>(
@@ -84,8 +52,13 @@ bool is_shared(std::string_view folder) {
          name.starts_with("uid_") || contains(kNames, name);
 }
 
-/// cgroup-v2.rst and memory.rst (v1); -1: not known, or no limit.
-void read_memory(const Probe& probe, bool v2, LookGroup& group) {
+/// cgroup-v2.rst, memory.rst and sched-bwc.rst (v1); -1: not known, or no limit.
+void read_group(const Probe& probe, bool v2, bool cpu, LookGroup& group) {
+  if (cpu) {
+    const auto throttled = read_value(probe, group.path + "/cpu.stat", v2 ? "throttled_usec" : "throttled_time");
+    if (throttled) group.throttled_ms = *throttled / (v2 ? 1000 : 1000000);
+    return;
+  }
   constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;  // version 1 writes a number near 2^63
   group.limit = number_in(probe, group.path + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
   if (group.limit > kNoLimit) group.limit = -1;
@@ -94,64 +67,6 @@ void read_memory(const Probe& probe, bool v2, LookGroup& group) {
   if (!is_shared(group.path)) group.oom_kills = read_value(probe, events, "oom_kill").value_or(-1);
   group.oom_kills_growth = group.oom_kills;
 }
-
-void read_throttling(const Probe& probe, bool v2, LookGroup& group) {
-  const auto throttled = read_value(probe, group.path + "/cpu.stat", v2 ? "throttled_usec" : "throttled_time");
-  if (throttled) group.throttled_ms = *throttled / (v2 ? 1000 : 1000000);
-}
-
-}  // namespace
-
-std::vector<LookGroup> read_groups(const Probe& probe, const std::vector<std::int64_t>& pids) {
-  std::set<std::string> seen;
-  std::vector<LookGroup> groups;
-  for (const std::int64_t pid : pids) {
-    for (const std::string controller : {"memory", "cpu"}) {
-      const CgroupDirs found = cgroup_dirs(controller, probe, std::to_string(pid));
-      for (const std::string& folder : found.dirs) {
-        if (!seen.insert(controller + folder).second) continue;
-        auto group = std::ranges::find(groups, folder, &LookGroup::path);
-        if (group == groups.end()) group = groups.insert(group, {folder});
-        (controller == "cpu" ? read_throttling : read_memory)(probe, found.version == 2, *group);
-      }
-    }
-  }
-  return groups;
-}
-
-void host_growth(const HostLook& earlier, HostLook& later) {
-  grow_each(earlier.ports, later.ports, &LookPort::name, &LookPort::bytes_in, &LookPort::bytes_out);
-  grow_each(earlier.counters, later.counters, &LookCounter::name, &LookCounter::growth);
-  std::erase_if(later.counters, [](const LookCounter& counter) { return counter.value == 0; });
-  grow_each(earlier.groups, later.groups, &LookGroup::path, &LookGroup::oom_kills_growth, &LookGroup::throttled_ms);
-  std::erase_if(later.groups, [](const LookGroup& group) {
-    return group.limit < 0 && group.oom_kills <= 0 && group.throttled_ms <= 0;
-  });
-  for (LookGpu& gpu : later.gpus) {
-    const auto found = std::ranges::find(earlier.gpus, gpu.index, &LookGpu::index);
-    if (found == earlier.gpus.end()) continue;
-    gpu.busy_percent_before = found->busy_percent;
-    gpu.memory_percent_before = found->memory_percent;
-    gpu.power_w_before = found->power_w;
-  }
-}
-
-std::vector<std::string> kernel_troubles(const Probe& probe) {
-  constexpr auto kParts = std::to_array<std::string_view>(
-      {"blocked for more than", "not responding", "LustreError", "I/O error", "soft lockup", "hung_task",
-       "EXT4-fs error", "XFS", "Hardware Error", "mlx5_core", "fuse:", "ceph:", "rcu_sched detected"});
-  std::vector<std::string> found;
-  const std::vector<KernelLine> log = kernel_lines(0, probe.root);
-  if (log.empty()) throw_not_possible("/dev/kmsg may not be read");
-  for (const KernelLine& line : log) {
-    const std::string text = fmt::format("[{:.6f}] {}", line.since_boot_s, line.text);
-    if (parse_kernel_line(text) || has_any(line.text, kParts)) found.push_back(masked(text));
-  }
-  found.erase(found.begin(), found.end() - std::min(std::ssize(found), kMostKernelLines));
-  return found;
-}
-
-namespace {
 
 /// "\040" is a space: the kernel writes those, tabs, newlines and backslashes as octal numbers (proc(5)).
 std::string without_octal(std::string_view text) {
@@ -192,6 +107,101 @@ bool is_below(std::string_view mount, std::string_view path) {
 }
 
 }  // namespace
+
+double now_s() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+HostLook this_host(const Probe& probe) {
+  HostLook look;
+  const std::string name = full_host_name();
+  look.host = name.substr(0, name.find('.', 1));
+  utsname system{};
+  if (uname(&system) == 0) look.kernel = fmt::format("{} {}", system.release, system.machine);
+  look.boot_id = probe.read("/proc/sys/kernel/random/boot_id").value_or("");
+  look.net_namespace = namespace_of(probe, "/proc/self", "net");
+  timespec since_boot{};
+  clock_gettime(CLOCK_BOOTTIME, &since_boot);
+  look.time_s = now_s();
+  look.boot_s = look.time_s - static_cast<double>(since_boot.tv_sec) - 1e-9 * static_cast<double>(since_boot.tv_nsec);
+  return look;
+}
+
+std::vector<LookPort> read_ports(const Probe& probe) {
+  std::vector<LookPort> ports;
+  for (const NetInterface& net : net_interfaces(probe)) {
+    if (net.name == "lo" || is_for_containers(net.name)) continue;
+    const std::string state = net.path.empty() ? "" : probe.read(net.path + "/operstate").value_or("");
+    ports.push_back(
+        {net.name, state, static_cast<std::int64_t>(net.rx_bytes), static_cast<std::int64_t>(net.tx_bytes)});
+  }
+  for (const RdmaPort& port : rdma_ports(probe)) {
+    const auto data = [&](const char* name) {
+      constexpr std::int64_t kLane = 4;  // port_xmit_data counts words
+      const std::int64_t words = number_in(probe, fmt::format("{}/counters/{}", port.path, name));
+      return words < 0 ? -1 : words * kLane;
+    };
+    ports.push_back(
+        {fmt::format("{}/{}", port.device, port.port), port.state, data("port_rcv_data"), data("port_xmit_data")});
+  }
+  return ports;
+}
+
+std::vector<LookCounter> read_host_counters(const Probe& probe) {
+  std::vector<LookCounter> counters;
+  for (const auto& [name, value] : error_counters(probe)) {
+    const auto total = static_cast<std::int64_t>(value);
+    if (name != kKernelSequence) counters.push_back({name, total, total});
+  }
+  return counters;
+}
+
+std::vector<LookGroup> read_groups(const Probe& probe, const std::vector<std::int64_t>& pids) {
+  std::set<std::string> seen;
+  std::vector<LookGroup> groups;
+  for (const std::int64_t pid : pids) {
+    for (const std::string controller : {"memory", "cpu"}) {
+      const CgroupDirs found = cgroup_dirs(controller, probe, std::to_string(pid));
+      for (const std::string& folder : found.dirs) {
+        if (!seen.insert(controller + folder).second) continue;
+        auto group = std::ranges::find(groups, folder, &LookGroup::path);
+        if (group == groups.end()) group = groups.insert(group, {folder});
+        read_group(probe, found.version == 2, controller == "cpu", *group);
+      }
+    }
+  }
+  return groups;
+}
+
+void host_growth(const HostLook& earlier, HostLook& later) {
+  grow_each(earlier.ports, later.ports, &LookPort::name, &LookPort::bytes_in, &LookPort::bytes_out);
+  grow_each(earlier.counters, later.counters, &LookCounter::name, &LookCounter::growth);
+  std::erase_if(later.counters, [](const LookCounter& counter) { return counter.value == 0; });
+  grow_each(earlier.groups, later.groups, &LookGroup::path, &LookGroup::oom_kills_growth, &LookGroup::throttled_ms);
+  std::erase_if(later.groups, [](const LookGroup& group) {
+    return group.limit < 0 && group.oom_kills <= 0 && group.throttled_ms <= 0;
+  });
+  for (LookGpu& gpu : later.gpus) {
+    const auto found = std::ranges::find(earlier.gpus, gpu.index, &LookGpu::index);
+    if (found == earlier.gpus.end()) continue;
+    gpu.busy_percent_before = found->busy_percent;
+    gpu.memory_percent_before = found->memory_percent;
+    gpu.power_w_before = found->power_w;
+  }
+}
+
+std::vector<std::string> kernel_troubles(const Probe& probe) {
+  constexpr auto kParts = std::to_array<std::string_view>(
+      {"blocked for more than", "not responding", "LustreError", "I/O error", "soft lockup", "hung_task",
+       "EXT4-fs error", "XFS", "Hardware Error", "mlx5_core", "fuse:", "ceph:", "rcu_sched detected"});
+  std::vector<std::string> found;
+  const std::vector<KernelLine> log = kernel_lines(0, probe.root);
+  if (log.empty()) throw_not_possible("/dev/kmsg may not be read");
+  for (const KernelLine& line : log) {
+    const std::string text = fmt::format("[{:.6f}] {}", line.since_boot_s, line.text);
+    if (parse_kernel_line(text) || has_any(line.text, kParts)) found.push_back(masked(text));
+  }
+  found.erase(found.begin(), found.end() - std::min(std::ssize(found), kMostKernelLines));
+  return found;
+}
 
 std::vector<std::string> served_mounts(const Probe& probe) { return mounts_of(probe, true); }
 

@@ -1,10 +1,8 @@
-#include "look/job_files.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/job_interface.h"
-#include "look/host_facts.h"
+#include "look/look_parts.h"
 #include "look/mask.h"
 
 #include <fcntl.h>
@@ -14,11 +12,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <utility>
 
 namespace busbar {
 namespace {
@@ -54,6 +50,20 @@ bool is_log(const SeenFile& file) {
   const std::string name = lower_case(std::string_view(file.target).substr(file.target.rfind('/') + 1));
   return name.ends_with(".log") || name.ends_with(".out") || name.ends_with(".err") ||
          name.find("nccl") != std::string::npos;
+}
+
+/// The files in which this rank's recorder leaves its dump, as seen from here.
+std::vector<std::string> dump_paths(const SeenProcess& p) {
+  std::vector<std::string> paths;
+  if (p.look.role != LookProcess::Role::rank || p.look.rank < 0) return paths;
+  for (const std::string& prefix : p.dump_prefixes) {
+    if (prefix.starts_with('/')) paths.push_back(fmt::format("{}{}", prefix, p.look.rank));
+  }
+  return paths;
+}
+
+std::string inside(const SeenProcess& p, const std::string& path) {
+  return fmt::format("/proc/{}/root{}", p.look.pid, path);
 }
 
 }  // namespace
@@ -97,24 +107,6 @@ LookLog with_tail(OpenLog open, std::size_t most) {
   open.log.text = masked(text);
   return open.log;
 }
-
-namespace {
-
-/// The files in which this rank's recorder leaves its dump, as seen from here.
-std::vector<std::string> dump_paths(const SeenProcess& p) {
-  std::vector<std::string> paths;
-  if (p.look.role != LookProcess::Role::rank || p.look.rank < 0) return paths;
-  for (const std::string& prefix : p.dump_prefixes) {
-    if (prefix.starts_with('/')) paths.push_back(fmt::format("{}{}", prefix, p.look.rank));
-  }
-  return paths;
-}
-
-std::string inside(const SeenProcess& p, const std::string& path) {
-  return fmt::format("/proc/{}/root{}", p.look.pid, path);
-}
-
-}  // namespace
 
 std::vector<LookDump> find_dumps(const std::vector<SeenProcess>& processes, const std::vector<std::string>& blocked,
                                  double now_s) {

@@ -1,11 +1,9 @@
-#include "look/programs.h"
-
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/base/text_parts.h"
-#include "common/machine/machine_facts.h"
 #include "common/processes/child.h"
 #include "common/record/json_values.h"
+#include "look/look_parts.h"
 #include "look/mask.h"
 
 #include <fmt/format.h>
@@ -15,10 +13,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 namespace busbar {
@@ -29,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMostFrames = 128;
 constexpr std::size_t kLongestFrame = 160;
 
-/// Whether only root and this user can have written it.
+/// Whether only root, and this user if `own_too`, can have written it.
 bool is_safe(const std::string& path, bool own_too) {
   struct stat info {};
   constexpr mode_t kByOthers = S_IWGRP | S_IWOTH;
@@ -38,9 +34,8 @@ bool is_safe(const std::string& path, bool own_too) {
 }
 
 bool is_safe_program(const std::string& path, bool own_too) {
-  struct stat info {};
-  const bool runs = stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && access(path.c_str(), X_OK) == 0;
-  return runs && is_safe(path, own_too);
+  std::error_code unknown;
+  return fs::is_regular_file(path, unknown) && access(path.c_str(), X_OK) == 0 && is_safe(path, own_too);
 }
 
 constexpr double kPatience = 8;  ///< [s] of a program
@@ -48,16 +43,13 @@ constexpr double kPatience = 8;  ///< [s] of a program
 ChildResult output_of(const std::vector<std::string>& command) {
   // The limit of our own memory is not one for other programs.
   rlimit memory{};
-  if (getrlimit(RLIMIT_DATA, &memory) == 0) {
-    memory.rlim_cur = memory.rlim_max;
-    setrlimit(RLIMIT_DATA, &memory);
-  }
-  ChildOptions options;
-  options.environment = {{"DEBUGINFOD_URLS", ""}, {"LC_ALL", "C"}};
-  options.timeout_s = kPatience;
-  options.grace_s = 0.5;
-  options.takes_signals = false;
-  ChildResult result = run_child(command, options);
+  getrlimit(RLIMIT_DATA, &memory);
+  memory.rlim_cur = memory.rlim_max;
+  setrlimit(RLIMIT_DATA, &memory);
+  ChildResult result = run_child(command, {.environment = {{"DEBUGINFOD_URLS", ""}, {"LC_ALL", "C"}},
+                                           .timeout_s = kPatience,
+                                           .grace_s = 0.5,
+                                           .takes_signals = false});
   if (result.timed_out) throw_not_possible(fmt::format("{}: no answer in {} s", command.front(), kPatience));
   return result;
 }
@@ -77,6 +69,8 @@ std::vector<LookThread> stacks_by_py_spy(const std::string& py_spy, std::int64_t
   check(py_spy, result);
   return parse_py_spy(result.out, native);
 }
+
+double number_in(std::string_view text) { return leading_number<double>(trimmed(text)).value_or(-1); }
 
 }  // namespace
 
@@ -170,11 +164,17 @@ std::vector<LookThread> native_stacks(const std::string& py_spy, const std::stri
   return parse_gdb(result.out);
 }
 
-namespace {
-
-double number_in(std::string_view text) { return leading_number<double>(trimmed(text)).value_or(-1); }
-
-}  // namespace
+void add_stacks(LookProcess& process, const std::vector<LookThread>& stacks) {
+  for (const LookThread& stack : stacks) {
+    // In containers py-spy may see other numbers; Python's main thread is the first.
+    const std::int64_t tid = stack.name == "MainThread" ? process.pid : stack.tid;
+    const auto at = std::ranges::find(process.threads, tid, &LookThread::tid);
+    if (at == process.threads.end()) continue;
+    if (!stack.python.empty()) at->python = stack.python;
+    if (!stack.native.empty()) at->native = stack.native;
+    at->gil = stack.gil;
+  }
+}
 
 std::vector<LookGpu> parse_nvidia_smi(const std::string& gpus, const std::string& processes) {
   std::vector<LookGpu> found;

@@ -1,9 +1,7 @@
-#include "look/roles.h"
-
 #include "common/base/lists.h"
-#include "common/base/text.h"
 #include "common/base/text_parts.h"
 #include "common/machine/machine_facts.h"
+#include "look/look_parts.h"
 
 #include <fmt/format.h>
 

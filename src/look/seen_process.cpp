@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <utility>
@@ -73,8 +74,8 @@ constexpr std::string_view kPrefixes =
     "TORCHELASTIC_ TORCH_NCCL_ TORCH_FR_ TORCH_DIST NCCL_ OMPI_COMM_ HOROVOD_ UCX_ GLOO_ JAX_";
 constexpr std::string_view kListed =
     "RANK LOCAL_RANK GROUP_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_WORLD_SIZE MASTER_ADDR MASTER_PORT "
-    "PMI_RANK "
-    "PMI_SIZE PMIX_RANK PMIX_NAMESPACE MPI_LOCALRANKID MPI_LOCALNRANKS SLURM_JOB_ID SLURM_STEP_ID SLURM_PROCID "
+    "PMI_RANK PMI_SIZE PMIX_RANK PMIX_NAMESPACE MPI_LOCALRANKID MPI_LOCALNRANKS SLURM_JOB_ID SLURM_STEP_ID "
+    "SLURM_PROCID "
     "SLURM_LOCALID SLURM_NTASKS SLURM_NODEID SLURM_JOB_NUM_NODES SLURM_STEP_NUM_NODES CUDA_VISIBLE_DEVICES "
     "CUDA_LAUNCH_BLOCKING CUDA_DEVICE_MAX_CONNECTIONS FI_PROVIDER OMP_NUM_THREADS JOB_COMPLETION_INDEX "
     "PYTHON_DISABLE_REMOTE_DEBUG";
@@ -84,38 +85,38 @@ bool is_listed(std::string_view name) {
   return (contains(names, name) || begins_with_any(name, prefixes)) && !names_secret(name);
 }
 
-std::string_view value_of(const Variables& variables, std::string_view name) {
-  const auto found = variables.find(name);
-  return found == variables.end() ? std::string_view() : found->second;
+/// The first of these variables that is set; empty: none.
+std::string_view value_of(const Variables& variables, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const auto found = variables.find(name);
+    if (found != variables.end() && !found->second.empty()) return found->second;
+  }
+  return {};
 }
 
 void read_rank(const Variables& variables, SeenProcess& p) {
   // A batch script has SLURM_PROCID=0 and starts the steps with the ranks.
-  const bool in_batch = value_of(variables, "SLURM_STEP_ID").empty();
+  const bool in_batch = value_of(variables, {"SLURM_STEP_ID"}).empty();
   for (const auto& [rank, size, local] : kRankNames) {
-    const auto number = number_of<int>(value_of(variables, rank));
+    const auto number = number_of<int>(value_of(variables, {rank}));
     if (!number || *number < 0 || (rank == "SLURM_PROCID" && in_batch)) continue;
     p.look.rank = *number;
     p.look.rank_source = rank;
-    p.look.nranks = number_of<int>(value_of(variables, size)).value_or(-1);
-    p.look.local_rank = number_of<int>(value_of(variables, local)).value_or(-1);
+    p.look.nranks = number_of<int>(value_of(variables, {size})).value_or(-1);
+    p.look.local_rank = number_of<int>(value_of(variables, {local})).value_or(-1);
     return;
   }
 }
 
-/// Where PyTorch puts the dumps of its Flight Recorder (triage_facts: the default moved after 2.6), and the prefix of
-/// the pipe that requests one.
-void read_recorder(const Variables& variables, SeenProcess& p) {
-  for (const char* name : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"}) {
-    if (const auto set = value_of(variables, name); !set.empty()) p.dump_prefixes.emplace_back(set);
-  }
-  if (p.dump_prefixes.empty()) {
-    std::string cache(value_of(variables, "XDG_CACHE_HOME"));
-    if (cache.empty()) cache = fmt::format("{}/.cache", value_of(variables, "HOME"));
-    p.dump_prefixes = {cache + "/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_"};
-  }
-  p.dump_pipe = value_of(variables, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE");
-  if (p.dump_pipe.empty()) p.dump_pipe = value_of(variables, "TORCH_FR_DEBUG_INFO_PIPE_FILE");
+/// Where PyTorch puts the dumps of its Flight Recorder (triage_facts: the default moved after 2.6).
+std::vector<std::string> dump_prefixes(const Variables& variables) {
+  std::vector<std::string> prefixes;
+  for (const char* name : {"TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"})
+    add_once(prefixes, std::string(value_of(variables, {name})));
+  if (!prefixes.empty()) return prefixes;
+  std::string cache(value_of(variables, {"XDG_CACHE_HOME"}));
+  if (cache.empty()) cache = fmt::format("{}/.cache", value_of(variables, {"HOME"}));
+  return {cache + "/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_"};
 }
 
 void read_variables(const std::string& text, SeenProcess& p) {
@@ -125,18 +126,17 @@ void read_variables(const std::string& text, SeenProcess& p) {
     if (equals != kNotFound) variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
   read_rank(variables, p);
-  p.look.restarts = number_of<int>(value_of(variables, "TORCHELASTIC_RESTART_COUNT")).value_or(-1);
-  const std::string_view address = value_of(variables, "MASTER_ADDR"), port = value_of(variables, "MASTER_PORT");
-  if (!address.empty()) p.look.master = masked(fmt::format("{}:{}", address, port));
-  if (p.look.master.empty()) p.look.master = masked(value_of(variables, "JAX_COORDINATOR_ADDRESS"));
-  p.slurm_job = value_of(variables, "SLURM_JOB_ID");
-  const std::string_view run = value_of(variables, "TORCHELASTIC_RUN_ID");
-  if (run != "none" && run != "default") p.run_id = run;
-  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"}) {
-    if (p.run_id.empty()) p.run_id = value_of(variables, name);
-  }
-  p.ras_address = value_of(variables, "NCCL_RAS_ADDR");
-  read_recorder(variables, p);
+  p.look.restarts = number_of<int>(value_of(variables, {"TORCHELASTIC_RESTART_COUNT"})).value_or(-1);
+  const std::string_view address = value_of(variables, {"MASTER_ADDR"});
+  p.look.master = masked(address.empty() ? std::string(value_of(variables, {"JAX_COORDINATOR_ADDRESS"}))
+                                         : fmt::format("{}:{}", address, value_of(variables, {"MASTER_PORT"})));
+  p.slurm_job = value_of(variables, {"SLURM_JOB_ID"});
+  p.run_id = value_of(variables, {"TORCHELASTIC_RUN_ID"});
+  if (p.run_id.empty() || p.run_id == "none" || p.run_id == "default")
+    p.run_id = value_of(variables, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID"});
+  p.ras_address = value_of(variables, {"NCCL_RAS_ADDR"});
+  p.dump_prefixes = dump_prefixes(variables);
+  p.dump_pipe = value_of(variables, {"TORCH_NCCL_DEBUG_INFO_PIPE_FILE", "TORCH_FR_DEBUG_INFO_PIPE_FILE"});
   for (const auto& [name, value] : variables) {
     if (!is_listed(name) || p.look.environment.size() >= 100) continue;
     p.look.environment.push_back(masked(fmt::format("{}={}", name, value.substr(0, kLongestValue))));
@@ -295,6 +295,18 @@ void read_vitals(const Probe& probe, const std::string& folder, SeenProcess& p) 
   read_threads(probe, folder, look);
 }
 
+/// The main thread, then those that say something, no more than are shown.
+void keep_threads(LookProcess& look) {
+  const auto weight = [&](const LookThread& t) {
+    if (t.tid == look.pid) return 0;
+    if (!t.python.empty() || !t.native.empty()) return 1;
+    if (t.name.starts_with("pt_") || t.name.starts_with("NCCL") || t.name.starts_with("gloo")) return 2;
+    return t.cpu_s > 0 ? 3 : 4;
+  };
+  std::ranges::stable_sort(look.threads, [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
+  if (look.threads.size() > kShownThreads) look.threads.resize(kShownThreads);
+}
+
 }  // namespace
 
 std::string long_text(const Probe& probe, const std::string& path) {
@@ -365,22 +377,6 @@ SeenProcess read_again(const Probe& probe, const SeenProcess& seen) {
     now.look.tracer_program = probe.read(fmt::format("/proc/{}/comm", now.look.tracer)).value_or("");
   return now;
 }
-
-namespace {
-
-/// The main thread, then those that say something, no more than are shown.
-void keep_threads(LookProcess& look) {
-  const auto weight = [&](const LookThread& t) {
-    if (t.tid == look.pid) return 0;
-    if (!t.python.empty() || !t.native.empty()) return 1;
-    if (t.name.starts_with("pt_") || t.name.starts_with("NCCL") || t.name.starts_with("gloo")) return 2;
-    return t.cpu_s > 0 ? 3 : 4;
-  };
-  std::ranges::stable_sort(look.threads, [&](const auto& a, const auto& b) { return weight(a) < weight(b); });
-  if (look.threads.size() > kShownThreads) look.threads.resize(kShownThreads);
-}
-
-}  // namespace
 
 LookProcess process_growth(const LookProcess& earlier, LookProcess later) {
   later.state_before = earlier.state_before;

@@ -6,26 +6,20 @@
 #include "common/base/text.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/machine_facts.h"
-#include "common/machine/this_machine.h"
 #include "common/watch/ras.h"
 #include "look/apart.h"
-#include "look/host_facts.h"
-#include "look/job_files.h"
+#include "look/look_parts.h"
 #include "look/mask.h"
-#include "look/programs.h"
-#include "look/roles.h"
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
+#include <iterator>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 namespace busbar {
@@ -34,7 +28,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Role = LookProcess::Role;
 using Came = LookCollector::Outcome;
-using Stacks = std::map<std::int64_t, std::vector<LookThread>>;
 
 // This process stays below 64 MiB.
 constexpr std::size_t kMostLogBytes = 4 << 20;   ///< of one log
@@ -42,14 +35,11 @@ constexpr std::size_t kMostDumpBytes = 3 << 20;  ///< of one dump
 constexpr std::size_t kDumpsTogether = 5 << 20;  ///< as text
 constexpr std::size_t kMostStacks = 128;
 
-constexpr std::string_view kAllowStacks =
-    "`pip install py-spy` into the job's environment, or as root into /usr/local/bin; to read another process needs "
-    "its user, or CAP_SYS_PTRACE in containers and with kernel.yama.ptrace_scope=1";
-constexpr std::string_view kAllowDumps =
-    "start the job with TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_";
 constexpr std::string_view kAllowLogs = "run as the job's user, or as root";
 
-double now_s() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+Clock::duration in_s(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
 double seconds_to(Clock::time_point end) { return std::chrono::duration<double>(end - Clock::now()).count(); }
 
 bool is_python(const LookProcess& p) { return contains(p.libraries, std::string("python")); }
@@ -58,35 +48,15 @@ class Look {
  public:
   Look(const Probe& probe, const LookOptions& options) : probe_(probe), options_(options) {}
 
-  HostLook take() {
-    describe_host();
-    find_processes();
-    const Clock::time_point second = Clock::now() + in_s(options_.apart_s);
-    sample(before_, earlier_);
-    poll(nullptr, 0, std::max(0, static_cast<int>(seconds_to(second) * 1e3)));
-    sample(after_, look_);
-    if (options_.flight_recorder) request_dumps();
-    if (options_.native_stacks) read_native_stacks();
-    see_again();  // after everything that could have disturbed them
-    report_growth();
-    report_blocked();
-    read_kernel_log();
-    read_logs();
-    read_dumps();
-    return std::move(look_);
-  }
+  HostLook take();
 
  private:
   /// What is sampled in both looks, besides the processes and what is the host's.
   struct Sample {
-    std::map<std::uint64_t, std::string> tcp;  ///< the tables of each network namespace
-    Stacks stacks;
+    std::map<std::uint64_t, std::string> tcp;                ///< the tables of each network namespace
+    std::map<std::int64_t, std::vector<LookThread>> stacks;  ///< by process
     std::vector<OpenLog> logs;
   };
-
-  static Clock::duration in_s(double seconds) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  }
 
   /// Remembers the worst that a collector met.
   void note(const std::string& name, Came outcome, const std::string& why = {}, std::string_view allow = {}) {
@@ -119,34 +89,19 @@ class Look {
     return std::move(results[0].value).value_or(decltype(work()){});
   }
 
-  void describe_host() {
-    const std::string name = full_host_name();
-    look_.host = name.substr(0, name.find('.', 1));
-    utsname system{};
-    if (uname(&system) == 0) look_.kernel = fmt::format("{} {}", system.release, system.machine);
-    look_.boot_id = probe_.read("/proc/sys/kernel/random/boot_id").value_or("");
-    look_.net_namespace = namespace_of(probe_, "/proc/self", "net");
-    timespec since_boot{};
-    clock_gettime(CLOCK_BOOTTIME, &since_boot);
-    look_.time_s = now_s();
-    look_.boot_s =
-        look_.time_s - static_cast<double>(since_boot.tv_sec) - static_cast<double>(since_boot.tv_nsec) / 1e9;
-  }
-
   /// Reads each of these processes, in pieces, because a child for each of a thousand would take longer than their
   /// reading; those of a piece that did not answer once more, each alone. Null: it does not answer even so.
   template <class Read>
   std::vector<std::optional<SeenProcess>> read_all(const std::vector<std::int64_t>& pids, const Read& read) {
     constexpr std::size_t kPiece = 16;
     std::vector<std::optional<SeenProcess>> all(pids.size());
-    const auto pieces = records_apart(
-        (pids.size() + kPiece - 1) / kPiece, {4, std::min(20.0, options_.limit_s / 3)}, [&](std::size_t piece) {
-          std::vector<SeenProcess> some;
-          for (std::size_t i = piece * kPiece; i < std::min((piece + 1) * kPiece, pids.size()); ++i) {
-            some.push_back(read(i));
-          }
-          return some;
-        });
+    const auto pieces = records_apart((pids.size() + kPiece - 1) / kPiece, {4, std::min(20.0, options_.limit_s / 3)},
+                                      [&](std::size_t piece) {
+                                        std::vector<SeenProcess> some;
+                                        while (some.size() < kPiece && piece * kPiece + some.size() < pids.size())
+                                          some.push_back(read(piece * kPiece + some.size()));
+                                        return some;
+                                      });
     std::vector<std::size_t> silent;
     for (std::size_t i = 0; i < pids.size(); ++i) {
       const auto& piece = pieces[i / kPiece].value;
@@ -173,24 +128,23 @@ class Look {
       all.push_back(std::move(*p));
     }
     seen_ = begin + (Clock::now() - begin) / 2;
-    std::set<std::string> users;
+    std::vector<std::string> users;
     std::size_t hidden = 0;
     for (const SeenProcess& p : all) {
       if (!p.kernel_thread && waits_for_files(p.look)) waiting_.push_back(p.look);
       if (p.kernel_thread || !p.environ_hidden || p.look.state == 'Z' || geteuid() == 0) continue;
-      users.insert(p.look.user);
+      add_once(users, p.look.user);
       ++hidden;
     }
     note("environment", hidden == 0 ? Came::ok : Came::unreadable,
          fmt::format("/proc/PID/environ: permission denied for {} of {} processes", hidden, all.size()),
-         fmt::format("run as root, or as user {}", joined_words({users.begin(), users.end()}, ", ")));
+         "run as root, or as user " + joined_words(users, ", "));
     job_ = job_processes(std::move(all), options_.filter, getpid());
     served_ = served_mounts(probe_);
     // Mounts on which nothing is opened. A short wait for a local disk is no trouble.
     for (const LookBlocked& one : blocked_of(waiting_)) {
-      for (const std::string& mount : one.mounts) {
-        if (contains(served_, mount)) blocked_mounts_.push_back(mount);
-      }
+      std::ranges::copy_if(one.mounts, std::back_inserter(blocked_mounts_),
+                           [&](const std::string& mount) { return contains(served_, mount); });
     }
   }
 
@@ -203,9 +157,9 @@ class Look {
     });
     for (std::size_t i = 0; i < results.size(); ++i) {
       const LookProcess& p = processes[i];
-      const LookBlocked one = results[i].value.value_or(LookBlocked{p.pid, p.program, p.wchan, {}});
-      if (one.pid != 0) blocked.push_back(one);
+      blocked.push_back(results[i].value.value_or(LookBlocked{p.pid, p.program, p.wchan, {}}));
     }
+    std::erase_if(blocked, [](const LookBlocked& one) { return one.pid == 0; });
     return blocked;
   }
 
@@ -233,10 +187,8 @@ class Look {
   }
 
   std::vector<const SeenProcess*> ranks() const {
-    std::vector<const SeenProcess*> found;
-    for (const SeenProcess& p : job_) {
-      if (p.look.role == Role::rank) found.push_back(&p);
-    }
+    std::vector<const SeenProcess*> found = mapped(job_, [](const SeenProcess& p) { return &p; });
+    std::erase_if(found, [](const SeenProcess* p) { return p->look.role != Role::rank; });
     return found;
   }
 
@@ -274,11 +226,15 @@ class Look {
   void sample_stacks(Sample& s) {
     const std::vector<SeenProcess*> wanted = with_stacks();
     const std::string trusted = trusted_program("py-spy", own_folder_);
-    const auto results = gather("python stacks", wanted.size(), {9, 20, 2}, kAllowStacks, [&](std::size_t i) {
-      const std::string py_spy = py_spy_for(wanted[i]->look, wanted[i]->uid, trusted);
-      if (py_spy.empty()) throw_not_possible("no py-spy that may be run");
-      return python_stacks(py_spy, wanted[i]->look.pid);
-    });
+    const auto results = gather("python stacks", wanted.size(), {9, 20, 2},
+                                "`pip install py-spy` into the job's environment, or as root into /usr/local/bin; to "
+                                "read another process needs "
+                                "its user, or CAP_SYS_PTRACE in containers and with kernel.yama.ptrace_scope=1",
+                                [&](std::size_t i) {
+                                  const std::string py_spy = py_spy_for(wanted[i]->look, wanted[i]->uid, trusted);
+                                  if (py_spy.empty()) throw_not_possible("no py-spy that may be run");
+                                  return python_stacks(py_spy, wanted[i]->look.pid);
+                                });
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (!before_.stacks.contains(wanted[i]->look.pid))
         wanted[i]->look.stacks_missing = masked(without_controls(results[i].why));
@@ -289,16 +245,15 @@ class Look {
   void read_native_stacks() {
     const std::string py_spy = trusted_program("py-spy", own_folder_), gdb = trusted_program("gdb", own_folder_);
     const std::vector<const SeenProcess*> all = ranks();
-    const auto results = gather("native stacks", all.size(), {10, 60, 1}, "install gdb; run as the job's user or root",
-                                [&](std::size_t i) {
-                                  const LookProcess look = read_again(probe_, *all[i]).look;
-                                  const std::string spy = is_python(look) ? py_spy_for(look, all[i]->uid, py_spy) : "";
-                                  if (spy.empty() && gdb.empty())
-                                    throw_not_possible("neither py-spy nor gdb may be run");
-                                  if (waits_for_files(look) || look.state == 'T')
-                                    throw_not_possible("what waits in the kernel is not stopped");
-                                  return native_stacks(spy, gdb, look.pid);
-                                });
+    const auto stacks_of = [&](std::size_t i) {
+      const LookProcess look = read_again(probe_, *all[i]).look;
+      const std::string spy = is_python(look) ? py_spy_for(look, all[i]->uid, py_spy) : "";
+      if (spy.empty() && gdb.empty()) throw_not_possible("neither py-spy nor gdb may be run");
+      if (waits_for_files(look) || look.state == 'T') throw_not_possible("what waits in the kernel is not stopped");
+      return native_stacks(spy, gdb, look.pid);
+    };
+    const auto results =
+        gather("native stacks", all.size(), {10, 60, 1}, "install gdb; run as the job's user or root", stacks_of);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!results[i].value) continue;
       auto& kept = after_.stacks[all[i]->look.pid];
@@ -330,7 +285,8 @@ class Look {
   void request_dumps() {
     constexpr double kLimit = 8;
     const std::vector<const SeenProcess*> all = ranks();
-    gather("flight recorder request", all.size(), {kLimit + 1, 40, 8}, kAllowDumps,
+    gather("flight recorder request", all.size(), {kLimit + 1, 40, 8},
+           "start the job with TORCH_FR_BUFFER_SIZE=2000 and TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_",
            [&](std::size_t i) { return request_dump(*all[i], kLimit); });
   }
 
@@ -341,58 +297,19 @@ class Look {
     for (std::size_t i = 0; i < job_.size(); ++i) {
       LookProcess& first = job_[i].look;
       LookProcess later = again[i].value_or(job_[i]).look;
-      if (!again[i]) forget_growth(later);
-      add_stacks(first, before_.stacks);
-      for (const Sample* sample : {&before_, &after_}) add_stacks(later, sample->stacks);
+      if (!again[i]) {  // which is no proof that it is gone
+        later.state = '?';
+        later.cpu_s = later.bytes_read = later.bytes_written = -1;
+        for (LookThread& thread : later.threads) thread.cpu_s = thread.slept = -1;
+      }
+      add_stacks(first, before_.stacks[first.pid]);
+      for (Sample* sample : {&before_, &after_}) add_stacks(later, sample->stacks[first.pid]);
       if (again[i] && later.state != 'X') {
         const std::uint64_t network = later.net_namespace;
         later.sockets = attention_sockets(again[i]->files, before_.tcp[network], after_.tcp[network]);
       }
       look_.processes.push_back(process_growth(first, std::move(later)));
     }
-  }
-
-  /// It did not answer a second time, which is no proof that it is gone.
-  static void forget_growth(LookProcess& p) {
-    p.state = '?';
-    p.cpu_s = -1;
-    p.bytes_read = p.bytes_written = -1;
-    for (LookThread& thread : p.threads) thread.cpu_s = -1, thread.slept = -1;
-  }
-
-  static void add_stacks(LookProcess& look, const Stacks& stacks) {
-    const auto found = stacks.find(look.pid);
-    if (found == stacks.end()) return;
-    for (const LookThread& stack : found->second) {
-      // In containers py-spy may see other numbers; Python's main thread is the first.
-      const std::int64_t tid = stack.name == "MainThread" ? look.pid : stack.tid;
-      const auto at = std::ranges::find(look.threads, tid, &LookThread::tid);
-      if (at == look.threads.end()) continue;
-      if (!stack.python.empty()) at->python = stack.python;
-      if (!stack.native.empty()) at->native = stack.native;
-      at->gil = stack.gil;
-    }
-  }
-
-  void report_growth() {
-    host_growth(earlier_, look_);
-    const auto kills = std::ranges::find(look_.counters, kOomKills, &LookCounter::name);
-    if (kills != look_.counters.end()) look_.oom_kills = kills->value;
-    look_.ras.first = std::move(earlier_.ras.second);
-  }
-
-  /// Processes that waited for files in both looks; nothing is opened there any more.
-  void report_blocked() {
-    look_.blocked = blocked_of(waiting_);
-    for (const LookBlocked& one : look_.blocked) {
-      blocked_mounts_.insert(blocked_mounts_.end(), one.mounts.begin(), one.mounts.end());
-    }
-  }
-
-  void read_kernel_log() {
-    look_.kernel_log = value_of(
-        "kernel log", 5, [&] { return kernel_troubles(probe_); },
-        "run as root, or read `dmesg` and `journalctl -k` as a user who may");
   }
 
   void read_logs() {
@@ -403,8 +320,8 @@ class Look {
            "not opened on " + joined_words(blocked_mounts_, ", ") + ": a process waits there");
     if (logs.empty()) return note("logs", Came::absent, "no process of the job has a log open");
     for (OpenLog& open : logs) {
-      const auto same = [&](const OpenLog& one) { return one.log.path == open.log.path; };
-      const auto earlier = std::ranges::find_if(before_.logs, same);
+      const auto path_of = [](const OpenLog& one) { return one.log.path; };
+      const auto earlier = std::ranges::find(before_.logs, open.log.path, path_of);
       if (earlier != before_.logs.end()) open.log.growth = open.log.nbytes - earlier->log.nbytes;
     }
     const std::size_t each = std::min(kMostLogBytes, options_.log_bytes / logs.size());
@@ -422,11 +339,12 @@ class Look {
     for (auto& result : gather("flight recorder", found.size(), {2, 10, 1}, "give the dumps to `busbar diagnose`",
                                [&](std::size_t i) { return with_bytes(found[i], kMostDumpBytes); })) {
       if (!result.value) continue;
-      const std::size_t nbytes = result.value->base64.size();
-      if (nbytes > left) note("flight recorder", Came::unreadable, "too many dumps to send", "give them to diagnose");
-      if (nbytes > left) continue;
-      left -= nbytes;
-      look_.dumps.push_back(std::move(*result.value));
+      if (const std::size_t nbytes = result.value->base64.size(); nbytes > left) {
+        note("flight recorder", Came::unreadable, "too many dumps to send", "give them to diagnose");
+      } else {
+        left -= nbytes;
+        look_.dumps.push_back(std::move(*result.value));
+      }
     }
   }
 
@@ -442,6 +360,31 @@ class Look {
   std::vector<std::string> blocked_mounts_;
   Sample before_, after_;
 };
+
+HostLook Look::take() {
+  look_ = this_host(probe_);
+  find_processes();
+  const Clock::time_point second = Clock::now() + in_s(options_.apart_s);
+  sample(before_, earlier_);
+  poll(nullptr, 0, std::max(0, static_cast<int>(seconds_to(second) * 1e3)));
+  sample(after_, look_);
+  if (options_.flight_recorder) request_dumps();
+  if (options_.native_stacks) read_native_stacks();
+  see_again();  // after everything that could have disturbed them
+  host_growth(earlier_, look_);
+  const auto kills = std::ranges::find(look_.counters, kOomKills, &LookCounter::name);
+  if (kills != look_.counters.end()) look_.oom_kills = kills->value;
+  look_.ras.first = std::move(earlier_.ras.second);
+  // Processes that waited for files in both looks; nothing is opened there any more.
+  look_.blocked = blocked_of(waiting_);
+  for (const LookBlocked& one : look_.blocked) std::ranges::copy(one.mounts, std::back_inserter(blocked_mounts_));
+  look_.kernel_log = value_of(
+      "kernel log", 5, [&] { return kernel_troubles(probe_); },
+      "run as root, or read `dmesg` and `journalctl -k` as a user who may");
+  read_logs();
+  read_dumps();
+  return std::move(look_);
+}
 
 }  // namespace
 

@@ -1,7 +1,7 @@
 // Would catch: a dump that is a link to what only the reader may read, and half of a secret at the cut of a log.
 
 #include "common/base/error.h"
-#include "look/job_files.h"
+#include "look/look_parts.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>

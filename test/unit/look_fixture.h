@@ -3,7 +3,7 @@
 // A host's /proc as a tree of files, so that the jobs of others need not run here.
 
 #include "fake_root.h"
-#include "look/roles.h"
+#include "look/look_parts.h"
 
 #include <fmt/format.h>
 

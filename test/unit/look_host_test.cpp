@@ -1,6 +1,6 @@
 // Would catch: an OOM kill in a job's control group that nobody sees, and a blocked file system opened all the same.
 
-#include "look/host_facts.h"
+#include "look/look_parts.h"
 #include "look_fixture.h"
 
 #include <catch2/catch.hpp>

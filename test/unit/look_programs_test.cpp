@@ -1,6 +1,6 @@
 // Would catch: a stack upside down, a lost GPU that is not seen, and a program run that anybody could have replaced.
 
-#include "look/programs.h"
+#include "look/look_parts.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>

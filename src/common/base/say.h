@@ -16,4 +16,7 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
   write_stderr("busbar: " + fmt::format(format, std::forward<Args>(args)...) + "\n");
 }
 
+/// Writes without stdio, whose locks the main thread may hold; returns whether all of it was written.
+bool write_all(int fd, std::string_view text);
+
 }  // namespace busbar

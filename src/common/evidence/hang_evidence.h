@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace busbar {
@@ -222,8 +223,8 @@ struct JudgedHang {
 HangFinding judge(const HangEvidence& evidence);
 
 /// The report for the terminal: verdict, culprits, what each group of ranks was doing, evidence, what is missing, next
-/// steps. Whole lines, each beginning with "busbar: ", so that you can find it in a job's output.
-std::string hang_report(const HangEvidence& evidence, const HangFinding& finding);
+/// steps. Whole lines, each beginning with `prefix`, so that you can find it in a job's output.
+std::string hang_report(const HangEvidence& evidence, const HangFinding& finding, std::string_view prefix = "busbar: ");
 
 /// The one line of a part of the job that does not speak for the whole.
 std::string part_report(const HangEvidence& evidence, const HangFinding& finding);

@@ -2,6 +2,7 @@
 
 #include "common/base/lists.h"
 #include "common/base/random_source.h"
+#include "common/base/say.h"
 #include "common/base/timestamp.h"
 #include "common/evidence/evidence_fields.h"
 #include "common/record/envelope.h"
@@ -13,7 +14,6 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <limits>
@@ -41,28 +41,16 @@ Json observed_json(const HangEvidence& evidence) {
   return observed;
 }
 
-/// The numbers that a field may have.
-struct WholeRange {
-  int least;
-  int most;
-};
-WholeRange range_of(std::string_view key) {
-  constexpr int kMostRanks = 1 << 24;
-  if (key == "root") return {-1, kMostRanks};
-  if (key == "communicator" || key == "mtu") return {0, std::numeric_limits<int>::max()};
-  return {0, kMostRanks};  // ranks, and how many
-}
-
 template <class T>
-void read_value(const JsonPlace& json, T& value, WholeRange range);
+void read_value(const JsonPlace& json, T& value, std::string_view key);
 
 /// Reads a record from the object at a place. null is an empty string; for a number, its default.
 auto reader_of(const JsonPlace& object) {
-  return [&object](const char* key, auto& field) { read_value(object.at(key), field, range_of(key)); };
+  return [&object](const char* key, auto& field) { read_value(object.at(key), field, key); };
 }
 
 template <class T>
-void read_value(const JsonPlace& json, T& value, WholeRange range) {
+void read_value(const JsonPlace& json, T& value, std::string_view key) {
   if constexpr (std::is_same_v<T, std::string>) {
     value = json.text_or_empty();
   } else if constexpr (std::is_same_v<T, bool>) {
@@ -74,7 +62,10 @@ void read_value(const JsonPlace& json, T& value, WholeRange range) {
   } else if constexpr (std::is_same_v<T, std::int64_t>) {
     value = json.whole(std::numeric_limits<std::int64_t>::min());
   } else if constexpr (std::is_same_v<T, int>) {
-    value = static_cast<int>(json.whole(range.least, range.most));
+    constexpr int kMostRanks = 1 << 24;
+    const bool counts_ranks = key != "communicator" && key != "mtu";
+    value = static_cast<int>(
+        json.whole(key == "root" ? -1 : 0, counts_ranks ? kMostRanks : std::numeric_limits<int>::max()));
   } else if constexpr (std::is_same_v<T, char>) {
     const std::string text = json.text_or_empty();
     if (text.size() != 1) json.fail("is not a single letter");
@@ -86,9 +77,9 @@ void read_value(const JsonPlace& json, T& value, WholeRange range) {
   } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
     value = json.texts();
   } else if constexpr (MaybeHeld<T>) {
-    if (!json.is_null()) read_value(json, value.emplace(), range);
+    if (!json.is_null()) read_value(json, value.emplace(), key);
   } else if constexpr (ManyItems<T>) {
-    json.each([&](const JsonPlace& item) { read_value(item, value.emplace_back(), range); });
+    json.each([&](const JsonPlace& item) { read_value(item, value.emplace_back(), key); });
   } else {
     visit_fields(reader_of(json), value);
   }
@@ -122,16 +113,6 @@ HangEvidence read_hang_json(std::string_view text, const std::string& name) {
   const JsonPlace observed = document.at("observed");
   visit_observed(reader_of(observed), evidence);
   return evidence;
-}
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
 }
 
 std::string write_private_file(const std::string& text, const std::filesystem::path& folder, const std::string& name) {

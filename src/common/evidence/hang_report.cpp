@@ -21,8 +21,9 @@ constexpr std::size_t kMostList = 100;  ///< characters of a list of ranks
 
 class Lines {
  public:
+  explicit Lines(std::string_view prefix) : prefix_(prefix) {}
   void add(std::size_t indent, const std::string& text) {
-    text_ += fmt::format("busbar: {}{}\n", std::string(indent, ' '), without_controls(text));
+    text_ += fmt::format("{}{}{}\n", prefix_, std::string(indent, ' '), without_controls(text));
   }
   /// A titled block, cut if it is long; nothing if it is empty.
   void block(std::string_view title, const std::vector<std::string>& lines) {
@@ -34,6 +35,7 @@ class Lines {
   std::string take() { return std::move(text_); }
 
  private:
+  std::string_view prefix_;
   std::string text_;
 };
 
@@ -165,8 +167,8 @@ std::vector<std::string> error_lines(const HangEvidence& evidence) {
 
 }  // namespace
 
-std::string hang_report(const HangEvidence& evidence, const HangFinding& finding) {
-  Lines lines;
+std::string hang_report(const HangEvidence& evidence, const HangFinding& finding, std::string_view prefix) {
+  Lines lines(prefix);
   const Places places = places_of(evidence);
   lines.add(
       0, fmt::format("{}: {}: {}", word(kOccasionTitles, evidence.occasion), name(finding.verdict), finding.sentence));
@@ -185,7 +187,7 @@ std::string hang_report(const HangEvidence& evidence, const HangFinding& finding
 
 std::string part_report(const HangEvidence& evidence, const HangFinding& finding) {
   const auto reached = std::ranges::count(evidence.hosts, true, &HostEvidence::reached);
-  Lines lines;
+  Lines lines("busbar: ");
   lines.add(0, fmt::format("{}, as {} of {} hosts see it ({}): {}: {}; for the other hosts' evidence, run busbar "
                            "diagnose --flight /dev/shm on every host",
                            word(kOccasionTitles, evidence.occasion), reached, evidence.hosts.size(), evidence.reporter,

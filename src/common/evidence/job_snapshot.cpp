@@ -190,6 +190,12 @@ void find_absent(JobSnapshot& snapshot) {
   }
 }
 
+/// The step's name after its operation's: "checking ring" says more than "check".
+std::string part_of_step(const FlightState& f) {
+  const std::size_t comma = f.step.rfind(", ");
+  return comma == std::string::npos ? std::string(name(f.phase)) : f.step.substr(comma + 2);
+}
+
 }  // namespace
 
 const SeenRank* find_process(std::span<const SeenRank> ranks, std::int64_t pid) {
@@ -258,16 +264,6 @@ const Seen& largest_of(const Levels& levels) {
 
 // Words.
 
-namespace {
-
-/// The step's name after its operation's: "checking ring" says more than "check".
-std::string part_of_step(const FlightState& f) {
-  const std::size_t comma = f.step.rfind(", ");
-  return comma == std::string::npos ? std::string(name(f.phase)) : f.step.substr(comma + 2);
-}
-
-}  // namespace
-
 double still_at_its_end(const FlightState& flight) { return flight.idle_s - flight.heartbeat_age_s; }
 
 bool inside(const FlightState& flight) { return flight.call && flight.entered > flight.step_first; }
@@ -318,8 +314,21 @@ std::string rank_words(const RankList& ranks) {
   return fmt::format("{} ranks ({},...)", ranks.size(), list.substr(0, cut));
 }
 
+std::string few_hosts(const std::vector<std::string>& names) {
+  constexpr std::size_t kFew = 3;
+  if (names.size() <= kFew) return fmt::format("{}", fmt::join(names, ", "));
+  return fmt::format("{} hosts ({}, ...)", names.size(), names.front());
+}
+
 std::string who(const Seen& ranks) {
   if (ranks.empty()) return "no rank";
+  constexpr std::size_t kFew = 4;
+  if (!std::ranges::all_of(ranks, is_named, &SeenRank::rank)) {
+    std::vector<std::string> names =
+        mapped(ranks, [](const SeenRank* seen) { return fmt::format("{}:{}", seen->host->host, seen->flight->pid); });
+    if (names.size() > kFew) names.resize(kFew), names.emplace_back("...");
+    return fmt::format("{} ({})", counted(ranks.size(), "process"), fmt::join(names, ", "));
+  }
   if (ranks.size() == 1) {
     const SeenRank& seen = *ranks.front();
     return fmt::format("rank {} on {} (pid {})", seen.rank, seen.host->host, seen.flight->pid);
@@ -327,7 +336,6 @@ std::string who(const Seen& ranks) {
   Symptom all;
   all.blame(ranks);
   const std::string words = rank_words(RankList(all.ranks));
-  constexpr std::size_t kFew = 4;
   if (all.hosts.size() > kFew) return fmt::format("{} on {} hosts", words, all.hosts.size());
   return fmt::format("{} on {}", words, fmt::join(all.hosts, ", "));
 }

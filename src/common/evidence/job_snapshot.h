@@ -215,8 +215,10 @@ std::string doing(const FlightState& flight);
 std::string doing(const SeenRank& seen);
 /// ", last heartbeat 3.2 s ago"; empty for a rank without a record.
 std::string last_beat(const SeenRank& seen);
-/// "rank 13 on node3 (pid 4242)"; "ranks 12-15 on node3"; "20 ranks (0-19) on 5 hosts".
+/// "rank 13 on node3 (pid 4242)"; "ranks 12-15 on node3"; "20 ranks (0-19) on 5 hosts"; "2 processes (node1:77, ...)".
 std::string who(const Seen& ranks);
+/// "node0, node1"; "12 hosts (node0, ...)".
+std::string few_hosts(const std::vector<std::string>& names);
 /// "rank 3", "ranks 3,4", "20 ranks (0-19)".
 std::string rank_words(const RankList& ranks);
 /// "; 15 ranks wait for it in all_reduce #412, 64 MiB float sum", for the largest group that is not `blamed`; empty if

@@ -5,7 +5,6 @@
 #include "common/evidence/job_snapshot.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -234,12 +233,7 @@ void add_troubles(const JobSnapshot& snapshot, std::vector<std::string>& lines) 
       if (hosts.empty() || hosts.back() != host->host) hosts.push_back(host->host);
     }
   }
-  for (const std::string& text : order) {
-    const std::vector<std::string>& hosts = hosts_by_text[text];
-    constexpr std::size_t kFew = 3;
-    lines.push_back(hosts.size() <= kFew ? fmt::format("{}: {}", fmt::join(hosts, ", "), text)
-                                         : fmt::format("{} hosts ({}, ...): {}", hosts.size(), hosts.front(), text));
-  }
+  for (const std::string& text : order) lines.push_back(fmt::format("{}: {}", few_hosts(hosts_by_text[text]), text));
 }
 
 /// In a job that moves, some rank is always the last.

@@ -28,12 +28,6 @@ HostsByMtu hosts_by_mtu(const JobSnapshot& snapshot) {
   return hosts;
 }
 
-std::string few_hosts(const std::vector<std::string>& names) {
-  constexpr std::size_t kFew = 3;
-  if (names.size() <= kFew) return fmt::format("{}", fmt::join(names, ", "));
-  return fmt::format("{} hosts ({}, ...)", names.size(), names.front());
-}
-
 /// The hosts whose MTU differs from that of the majority; none if there is no majority.
 std::set<std::string> hosts_of_unlike_mtu(const JobSnapshot& snapshot) {
   const HostsByMtu hosts = hosts_by_mtu(snapshot);

@@ -17,76 +17,6 @@ bool in_init(const SeenRank& seen) {
   return seen.progress.stage == Stage::mpi_init || seen.progress.stage == Stage::initialization;
 }
 
-}  // namespace
-
-bool synchronizes(const FlightState& f) {
-  constexpr std::array kRooted = {"broadcast", "reduce", "gather", "scatter", "sendrecv"};
-  return f.call && !contains(kRooted, f.call->collective);
-}
-
-std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot) {
-  const Seen waiting_in_init = those(snapshot, in_init);
-  if (waiting_in_init.empty()) return std::nullopt;
-  const Stage furthest = (*std::ranges::max_element(waiting_in_init, {}, &SeenRank::progress))->progress.stage;
-  const Seen behind = those(
-      snapshot, [&](const SeenRank& seen) { return seen.progress.entered == 0 && seen.progress.stage < furthest; });
-  const bool somebody_is_through = std::ranges::any_of(snapshot.ranks, [](const SeenRank& seen) {
-    return seen.progress.entered > 0 || seen.progress.stage > Stage::initialization;
-  });
-  // The ranks cannot wait for one that others have passed.
-  if (somebody_is_through || (behind.empty() && snapshot.recordless.empty())) return std::nullopt;
-
-  Symptom symptom{Verdict::init_not_joined};
-  symptom.blame(behind);
-  std::string sentence;
-  if (!snapshot.recordless.empty()) {
-    std::set<std::string> hosts;
-    for (int rank : snapshot.recordless.each()) {
-      symptom.ranks.insert(rank);
-      hosts.insert(snapshot.evidence->host_of_rank[rank]);
-    }
-    sentence = fmt::format("{} did not start: no record of {} on {}", rank_words(snapshot.recordless),
-                           snapshot.recordless.size() == 1 ? "it" : "them",
-                           hosts.size() == 1 ? *hosts.begin() : fmt::format("{} hosts", hosts.size()));
-    symptom.hosts.merge(hosts);
-  }
-  if (!behind.empty()) {
-    if (!sentence.empty()) sentence += "; ";
-    sentence += fmt::format("{} {} not joined ({})", who(behind), behind.size() == 1 ? "has" : "have",
-                            doing(*behind.front()->flight));
-  }
-  const std::size_t waiters = snapshot.ranks.size() - behind.size();
-  symptom.sentence = fmt::format("{}; {} wait{} in {}", sentence, counted(waiters, "rank"), waiters == 1 ? "s" : "",
-                                 name(waiting_in_init.front()->flight->phase));
-  return symptom;
-}
-
-std::optional<Symptom> find_init_stuck(const JobSnapshot& snapshot) {
-  const Seen still = those(snapshot, in_init);
-  const std::size_t through = snapshot.ranks.size() - still.size();
-  const auto has_called = [](const SeenRank& seen) { return seen.progress.entered > 0; };  // ranks that lag, then
-  if (still.empty() || std::ranges::any_of(snapshot.ranks, has_called)) return std::nullopt;
-  Symptom symptom{Verdict::init_stuck};
-  const FlightState& f = *still.front()->flight;
-  const std::string where = doing(f);
-  if (through == 0) {
-    symptom.sentence = fmt::format("all {} heard from {} {}", counted(still.size(), "rank"), are(still.size()), where);
-  } else {
-    symptom.blame(still);
-    symptom.sentence =
-        fmt::format("{} {} still {}; {} left it", who(still), are(still.size()), where, counted(through, "other"));
-  }
-  symptom.sentence += unheard_words(snapshot);
-  for (const HostEvidence* host : snapshot.reached) {
-    for (const Trouble& trouble : host->troubles) {
-      if (trouble.kind == Trouble::Kind::resource) symptom.evidence.push_back(host->host + ": " + trouble.text);
-    }
-  }
-  return symptom;
-}
-
-namespace {
-
 using Condition = SeenRank::Condition;
 using Occasion = HangEvidence::Occasion;
 
@@ -179,6 +109,72 @@ std::optional<Symptom> rule_by_ras(const JobSnapshot& snapshot) {
 }
 
 }  // namespace
+
+bool synchronizes(const FlightState& f) {
+  constexpr std::array kRooted = {"broadcast", "reduce", "gather", "scatter", "sendrecv"};
+  return f.call && !contains(kRooted, f.call->collective);
+}
+
+std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot) {
+  const Seen waiting_in_init = those(snapshot, in_init);
+  if (waiting_in_init.empty()) return std::nullopt;
+  const Stage furthest = (*std::ranges::max_element(waiting_in_init, {}, &SeenRank::progress))->progress.stage;
+  const Seen behind = those(
+      snapshot, [&](const SeenRank& seen) { return seen.progress.entered == 0 && seen.progress.stage < furthest; });
+  const bool somebody_is_through = std::ranges::any_of(snapshot.ranks, [](const SeenRank& seen) {
+    return seen.progress.entered > 0 || seen.progress.stage > Stage::initialization;
+  });
+  // The ranks cannot wait for one that others have passed.
+  if (somebody_is_through || (behind.empty() && snapshot.recordless.empty())) return std::nullopt;
+
+  Symptom symptom{Verdict::init_not_joined};
+  symptom.blame(behind);
+  std::string sentence;
+  if (!snapshot.recordless.empty()) {
+    std::set<std::string> hosts;
+    for (int rank : snapshot.recordless.each()) {
+      symptom.ranks.insert(rank);
+      hosts.insert(snapshot.evidence->host_of_rank[rank]);
+    }
+    sentence = fmt::format("{} did not start: no record of {} on {}", rank_words(snapshot.recordless),
+                           snapshot.recordless.size() == 1 ? "it" : "them",
+                           hosts.size() == 1 ? *hosts.begin() : fmt::format("{} hosts", hosts.size()));
+    symptom.hosts.merge(hosts);
+  }
+  if (!behind.empty()) {
+    if (!sentence.empty()) sentence += "; ";
+    sentence += fmt::format("{} {} not joined ({})", who(behind), behind.size() == 1 ? "has" : "have",
+                            doing(*behind.front()->flight));
+  }
+  const std::size_t waiters = snapshot.ranks.size() - behind.size();
+  symptom.sentence = fmt::format("{}; {} wait{} in {}", sentence, counted(waiters, "rank"), waiters == 1 ? "s" : "",
+                                 name(waiting_in_init.front()->flight->phase));
+  return symptom;
+}
+
+std::optional<Symptom> find_init_stuck(const JobSnapshot& snapshot) {
+  const Seen still = those(snapshot, in_init);
+  const std::size_t through = snapshot.ranks.size() - still.size();
+  const auto has_called = [](const SeenRank& seen) { return seen.progress.entered > 0; };  // ranks that lag, then
+  if (still.empty() || std::ranges::any_of(snapshot.ranks, has_called)) return std::nullopt;
+  Symptom symptom{Verdict::init_stuck};
+  const FlightState& f = *still.front()->flight;
+  const std::string where = doing(f);
+  if (through == 0) {
+    symptom.sentence = fmt::format("all {} heard from {} {}", counted(still.size(), "rank"), are(still.size()), where);
+  } else {
+    symptom.blame(still);
+    symptom.sentence =
+        fmt::format("{} {} still {}; {} left it", who(still), are(still.size()), where, counted(through, "other"));
+  }
+  symptom.sentence += unheard_words(snapshot);
+  for (const HostEvidence* host : snapshot.reached) {
+    for (const Trouble& trouble : host->troubles) {
+      if (trouble.kind == Trouble::Kind::resource) symptom.evidence.push_back(host->host + ": " + trouble.text);
+    }
+  }
+  return symptom;
+}
 
 std::optional<Symptom> find_at_files(const JobSnapshot& snapshot) {
   constexpr double kLong = 5;  // [s]

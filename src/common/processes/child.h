@@ -15,9 +15,9 @@ namespace busbar {
 using EnvironmentSettings = std::vector<std::pair<std::string, std::string>>;
 
 struct ChildOptions {
-  EnvironmentSettings environment;     ///< in addition to ours; the last of a name wins
-  double timeout_s = 60;               ///< then SIGTERM to its process group, SIGKILL after grace_s
-  double grace_s = 3;                  ///< time to end cleanly: mpirun passes SIGTERM on to ranks on other hosts
+  EnvironmentSettings environment = {};  ///< in addition to ours; the last of a name wins
+  double timeout_s = 60;                 ///< then SIGTERM to its process group, SIGKILL after grace_s
+  double grace_s = 3;                    ///< time to end cleanly: mpirun passes SIGTERM on to ranks on other hosts
   bool takes_signals = true;           ///< SIGINT, SIGTERM and SIGHUP end it (Interrupted); false: others see to these
   std::size_t output_limit = 4 << 20;  ///< [bytes] kept of stdout and of stderr each; the rest is read and dropped
   bool forward_stderr = false;         ///< also write its stderr to ours as it comes

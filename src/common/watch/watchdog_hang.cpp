@@ -1,3 +1,4 @@
+#include "common/base/say.h"
 #include "common/evidence/hang_evidence.h"
 #include "common/evidence/hang_json.h"
 #include "common/machine/answer_within.h"

@@ -10,7 +10,6 @@
 #include <map>
 #include <set>
 #include <tuple>
-#include <utility>
 
 namespace busbar {
 namespace {

@@ -71,18 +71,12 @@ std::vector<std::string> command_for(const HostTarget& target, const std::string
 }
 
 Answer run_there(const std::vector<std::string>& command, double limit_s) {
-  ChildOptions options;
-  options.timeout_s = limit_s;
-  options.grace_s = 2;
-  options.takes_signals = false;
-  options.output_limit = kMostAnswer;
-  ChildResult result = run_child(command, options);
-  Answer answer{std::move(result.out), "", result.timed_out};
-  if (result.cut)
-    answer.error = "its answer is too long";
-  else if (!result.good())
-    answer.error = last_words(result.err.empty() ? describe_end(result, limit_s) : result.err);
-  return answer;
+  ChildResult result =
+      run_child(command, {.timeout_s = limit_s, .grace_s = 2, .takes_signals = false, .output_limit = kMostAnswer});
+  std::string error = result.cut      ? "its answer is too long"
+                      : result.good() ? ""
+                                      : last_words(result.err.empty() ? describe_end(result, limit_s) : result.err);
+  return {std::move(result.out), std::move(error), result.timed_out};
 }
 
 }  // namespace

@@ -23,10 +23,7 @@ namespace {
 constexpr double kPatience = 20;  ///< [s] for a scheduler's answer
 
 ChildResult ask(const std::vector<std::string>& command) {
-  ChildOptions options;
-  options.timeout_s = kPatience;
-  options.output_limit = 32 << 20;
-  return run_child(command, options);
+  return run_child(command, {.timeout_s = kPatience, .output_limit = 32 << 20});
 }
 
 std::string why(const ChildResult& result) {

@@ -6,8 +6,6 @@
 #include "driver/rules/line_rules.h"
 #include "driver/workload/trace_readers.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>

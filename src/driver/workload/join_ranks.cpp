@@ -5,13 +5,10 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/units.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace busbar {
 namespace {

@@ -1,4 +1,3 @@
-#include "common/base/text.h"
 #include "common/statistics/interval.h"
 #include "driver/workload/join_ranks.h"
 

@@ -2,7 +2,6 @@
 
 #include "common/record/json_events.h"
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>

@@ -1,6 +1,5 @@
 #include "driver/workload/workload_file.h"
 
-#include "common/base/error.h"
 #include "common/base/read_file.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"

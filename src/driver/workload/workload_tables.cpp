@@ -1,6 +1,4 @@
-#include "common/base/sequences.h"
 #include "common/base/text.h"
-#include "common/base/units.h"
 #include "driver/report/report_html.h"
 #include "driver/workload/workload_file.h"
 

@@ -22,27 +22,22 @@ namespace {
 
 /// All checks, in the order of Verdict: the watchdog's of hosts and processes, and those that looks need.
 std::vector<Check> checks_of(const LookedJob& job) {
-  std::vector<Check> checks;
-  const auto watched = [&](std::optional<Symptom> (*find)(const JobSnapshot&)) { checks.push_back(Check{find}); };
-  const auto looked = [&](LookCheck* find, std::optional<Verdict> after = {}) {
-    checks.push_back(Check{[&job, find](const JobSnapshot&) { return find(job); }, after});
-  };
-  watched(find_hardware_fault);
-  watched(busbar::find_unreachable);  // a check of logs has that name, too
-  looked(find_gone_ranks);
-  watched(find_dead);
-  watched(find_stopped);
-  looked(find_in_logs_of_looks);
-  looked(find_old_generation, Verdict::config);
-  looked(find_unjoined);
-  looked(find_unseen_hosts, Verdict::rank_lagging);
-  looked(find_stuck_start);
-  looked(find_recorded_calls);
-  looked(find_parted_calls);
-  looked(find_working);
-  looked(find_late);
-  looked(find_all_inside);
-  return checks;
+  const auto looked = [&](LookCheck* find) { return [&job, find](const JobSnapshot&) { return find(job); }; };
+  return {{find_hardware_fault},
+          {busbar::find_unreachable},  // a check of logs has that name, too
+          {looked(find_gone_ranks)},
+          {find_dead},
+          {find_stopped},
+          {looked(find_in_logs_of_looks)},
+          {looked(find_old_generation), Verdict::config},
+          {looked(find_unjoined)},
+          {looked(find_unseen_hosts), Verdict::rank_lagging},
+          {looked(find_stuck_start)},
+          {looked(find_recorded_calls)},
+          {looked(find_parted_calls)},
+          {looked(find_working)},
+          {looked(find_late)},
+          {looked(find_all_inside)}};
 }
 
 /// What stopped a collector, and what would allow it; the same of many hosts once.
@@ -77,12 +72,11 @@ std::vector<std::string> changes(const JobLook& looks) {
   return lines;
 }
 
-/// What the logs say of it, which is the past: the first lines.
-void add_logs(const Diagnosis& logged, std::vector<std::string>& evidence) {
-  constexpr std::size_t kFew = 3;
-  add_once(evidence, "logs: " + logged.sentence);
-  for (std::size_t i = 0; i < std::min(kFew, logged.evidence.size()); ++i)
-    add_once(evidence, "logs: " + logged.evidence[i]);
+/// The first of these lines, as evidence of what `source` says.
+void add_first(std::string_view source, std::span<const std::string> lines, std::size_t most,
+               std::vector<std::string>& evidence) {
+  for (const std::string& line : lines.first(std::min(most, lines.size())))
+    add_once(evidence, fmt::format("{}: {}", source, line));
 }
 
 /// The stacks of all ranks, from where they part: the largest group first.
@@ -124,11 +118,11 @@ JudgedLooks judge_looks(const JobLook& looks) {
   // Numbers that stand for ranks that are not known mean nothing to people.
   std::erase_if(judged.finding.ranks, [](int rank) { return !is_named(rank); });
   for (std::string& line : not_read(looks)) judged.finding.missing.push_back(std::move(line));
-  if (all.logged && all.logged->verdict != Verdict::ok && all.logged->verdict != Verdict::unknown && !moves)
-    add_logs(*all.logged, judged.finding.evidence);
-  constexpr std::size_t kFewRemarks = 5;
-  for (std::size_t i = 0; i < std::min(kFewRemarks, looks.scheduler.size()) && !moves; ++i)
-    add_once(judged.finding.evidence, "the scheduler: " + looks.scheduler[i]);
+  if (all.logged && all.logged->verdict != Verdict::ok && all.logged->verdict != Verdict::unknown && !moves) {
+    add_first("logs", {&all.logged->sentence, 1}, 1, judged.finding.evidence);  // which are the past
+    add_first("logs", all.logged->evidence, 3, judged.finding.evidence);
+  }
+  if (!moves) add_first("the scheduler", looks.scheduler, 5, judged.finding.evidence);
   judged.evidence = all.evidence;
   return judged;
 }
@@ -136,12 +130,7 @@ JudgedLooks judge_looks(const JobLook& looks) {
 std::string looks_report(const JobLook& looks, const JudgedLooks& judged) {
   std::string text;
   for (const std::string& line : changes(looks)) text += without_controls(line) + "\n";
-  constexpr std::string_view kPrefix = "busbar: ";
-  const std::string report = hang_report(judged.evidence, judged.finding);
-  for (std::string_view line : split_text(report, '\n')) {
-    if (line.starts_with(kPrefix)) line.remove_prefix(kPrefix.size());
-    text.append(line).append("\n");
-  }
+  text += hang_report(judged.evidence, judged.finding, "");
   for (const std::string& line : stack_lines(looks)) text += "    " + without_controls(line) + "\n";
   return text;
 }

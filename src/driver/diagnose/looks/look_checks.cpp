@@ -70,15 +70,7 @@ LookedJob::LookedJob(const JobSnapshot& seen_job, const LookEvidence& evidence)
   }
 }
 
-std::string who_of(const Looked& ranks) {
-  if (std::ranges::all_of(ranks, [](const RankFacts* one) { return is_named(one->seen->rank); }))
-    return who(seen_of(ranks));
-  std::vector<std::string> names =
-      mapped(ranks, [](const RankFacts* one) { return fmt::format("{}:{}", one->host->host, one->process->pid); });
-  constexpr std::size_t kFew = 4;
-  if (names.size() > kFew) names.resize(kFew), names.emplace_back("...");
-  return fmt::format("{} ({})", counted(ranks.size(), "process"), fmt::join(names, ", "));
-}
+std::string who_of(const Looked& ranks) { return who(seen_of(ranks)); }
 
 std::string largest_of(const Looked& ranks) {
   if (ranks.empty()) return {};

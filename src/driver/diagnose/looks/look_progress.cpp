@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 namespace busbar {
 namespace {

@@ -1,5 +1,4 @@
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/text_parts.h"
 #include "common/base/units.h"
