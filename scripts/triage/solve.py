@@ -35,6 +35,18 @@ def exchange(value):
     return float(total[0]) / comm.size
 
 
+def exchange_part(value):
+    total = numpy.zeros(1000)
+    comm.Allreduce(numpy.full(1000, value), total)
+    return float(total[0]) / comm.size
+
+
+def exchange_all(value):
+    total = numpy.zeros(1 << 20)
+    comm.Allreduce(numpy.full(1 << 20, value), total)
+    return float(total[0]) / comm.size
+
+
 def write_results():
     while True:
         time.sleep(1)
@@ -49,6 +61,8 @@ def main():
                 write_results()
             if comm.rank == options.on and options.fault == "stop":
                 os.kill(os.getpid(), signal.SIGSTOP)
+            if options.fault == "sizes":
+                (exchange_part if comm.rank == options.on else exchange_all)(value)
         value = exchange(value)
         note("step")
         time.sleep(0.05)

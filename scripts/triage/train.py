@@ -46,6 +46,16 @@ def train_step(data, weight):
     return data / (1 + total.abs())
 
 
+def use_up_memory():
+    held = []
+    while True:
+        held.append(bytearray(os.urandom(1 << 24)))
+
+
+def augment():
+    time.sleep(0.8)
+
+
 def validate():
     for _ in range(FOR_EVER):
         time.sleep(1)
@@ -138,10 +148,12 @@ def fault(data, weight):
 def main():
     torch.set_num_threads(1)
     torch.manual_seed(RANK)
-    if options.fault == "store_kill":
+    if options.fault in ("store_kill", "out_of_memory"):  # before Gloo: it ends all ranks if one ends
         store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), NRANKS, RANK == 0,
                               datetime.timedelta(seconds=FOR_EVER))
         note("fault")
+        if ours and options.fault == "out_of_memory":
+            use_up_memory()
         if ours:
             os.kill(os.getpid(), signal.SIGKILL)
         store.wait([f"joined/{options.on}"])
@@ -149,10 +161,12 @@ def main():
     data, weight = torch.randn(64, 256), torch.randn(256, 256) / 16
     step = 0
     while True:
-        if step == FAULT_AT and options.fault != "healthy":
+        if step == FAULT_AT and options.fault not in ("healthy", "slow_steps"):
             note("fault")
             if ours:
                 fault(data, weight)
+        if options.fault == "slow_steps" and ours:
+            augment()
         data = train_step(data, weight)
         note("step")
         step += 1
