@@ -64,6 +64,9 @@ class Job:
         if live.fault == "blocked_files":
             self.parts.append(live_places.SilentMount(place, live.on, os.path.join(folder, "mount")))
             words += ["--mount", os.path.join(folder, "mount")]
+        if options.record and live.program == "train.py":
+            words.append("--record")
+            os.environ["TORCH_FR_DUMP_TEMP_FILE"] = os.path.join(folder, "fr_")
         self.memory = ""
         if live.fault == "out_of_memory":
             self.parts.append(live_places.MemoryGroup(MEMORY))
@@ -77,7 +80,8 @@ class Job:
             self.start([*launcher, os.path.join(options.build, "all_reduce_perf"), "--backend", "mpi", "-b", "64K", "-e",
                         "64K", "-N", "0", "-T", "600", *inject])
         else:
-            self.start_ranks([options.python, str(HERE / live.program), *words])
+            python = options.jax_python if live.program == "fit.py" else options.python
+            self.start_ranks([python, str(HERE / live.program), *words])
 
     def start(self, words):
         log = open(os.path.join(self.folder, "log"), "ab")  # pylint: disable=consider-using-with
@@ -104,6 +108,9 @@ class Job:
             settings = {"RANK": rank, "LOCAL_RANK": rank if here else 0, "WORLD_SIZE": NRANKS,
                         "LOCAL_WORLD_SIZE": NRANKS if here else 1, "GLOO_SOCKET_IFNAME": self.place.interface,
                         **self.master(rank, port)}
+            if self.live.program == "fit.py":
+                settings = {"JAX_PROCESS_ID": rank, "JAX_NUM_PROCESSES": NRANKS, "JAX_PLATFORMS": "cpu",
+                            "JAX_COORDINATOR_ADDRESS": f"{self.place.master}:{port}"}
             command = ["env", *(f"{key}={value}" for key, value in settings.items()), *words]
             if self.memory and rank == self.live.on:  # with a launcher that stays in the group
                 command = ["sh", "-c", f'echo $$ >{self.memory}/cgroup.procs; "$@"; sleep 3600', "launch", *command]

@@ -2,7 +2,7 @@
 """Live jobs that stand still, each with its culprit known, and what `busbar triage` says of them.
 
     scripts/triage/run_triage.py BUILD [--place local|hosts|slurm|kube] [--only NAME,...] [--repeat 3] [--healthy 60]
-                                 [--cost 20] [--python /usr/bin/python3] [--mpich-python PYTHON]
+                                 [--cost 20] [--python /usr/bin/python3] [--mpich-python PYTHON] [--jax-python PYTHON]
 
 --place: all ranks on this machine (busbar triage --local), or one on each of four virtual hosts, which are looked at by
 an ssh-like exec (--hosts), by steps of a virtual Slurm (--slurm), or by a stand-in for kubectl (--kube). Runs itself
@@ -34,6 +34,7 @@ from live_job import Job
 Live = collections.namedtuple("Live", "program fault on verdicts blamed goes_on mpich places",
                               defaults=((), False, False, tuple(live_places.PLACES)))
 REMOTE = ("hosts", "slurm", "kube")
+NO_SLURM = ("local", "hosts", "kube")
 STILL = ("OK", "SLOW_NOT_HUNG")  # of a job that is slow, both are right
 LIVE = {
     "healthy": Live("train.py", "healthy", -1, ("OK",), goes_on=True),
@@ -66,6 +67,9 @@ LIVE = {
     "mpi_stop": Live("solve.py", "stop", 1, ("PROCESS_STOPPED",), (1,)),
     "mpich_skip": Live("solve.py", "skip", 2, ("RANK_LAGGING",), (2,), mpich=True),
     "mpich_stop": Live("solve.py", "stop", 1, ("PROCESS_STOPPED",), (1,), mpich=True),
+    "jax_healthy": Live("fit.py", "healthy", -1, ("OK",), goes_on=True, places=NO_SLURM),
+    "jax_skip": Live("fit.py", "skip", 2, ("RANK_LAGGING",), (2,), places=NO_SLURM),
+    "jax_stop": Live("fit.py", "stop", 1, ("PROCESS_STOPPED",), (1,), places=NO_SLURM),
     "perf_stop": Live("all_reduce_perf", "stop", 1, ("PROCESS_STOPPED",), (1,)),
     "perf_skip": Live("all_reduce_perf", "skip", 3, ("RANK_LAGGING", "ARG_MISMATCH"), (3,)),
 }
@@ -158,10 +162,12 @@ def read_options():
     parser.add_argument("--look-s", type=float, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", default="", help="a folder for the evidence of each run")
+    parser.add_argument("--record", action="store_true", help="dump PyTorch's Flight Recorder each second (2.11 or later)")
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--nap", default="0", help="1: ranks of MPI on virtual hosts sleep while they wait (vcluster)")
     parser.add_argument("--python", default="/usr/bin/python3")
     parser.add_argument("--mpich-python", default="")
+    parser.add_argument("--jax-python", default="")
     parser.add_argument("--mpirun", default=os.environ.get("BUSBAR_MPIRUN", "mpirun"))
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
@@ -174,7 +180,8 @@ def names_of(options):
     if unknown:
         sys.exit(f"no such job: {', '.join(unknown)}; choose from {', '.join(LIVE)}")
     return [name for name in names
-            if options.place in LIVE[name].places and (options.mpich_python or not LIVE[name].mpich)]
+            if options.place in LIVE[name].places and (options.mpich_python or not LIVE[name].mpich)
+            and (options.jax_python or LIVE[name].program != "fit.py")]
 
 
 def main():

@@ -35,16 +35,16 @@ def exchange(value):
     return float(total[0]) / comm.size
 
 
-def exchange_part(value):
-    total = numpy.zeros(1000)
-    comm.Allreduce(numpy.full(1000, value), total)
-    return float(total[0]) / comm.size
+def distribute(count):
+    """Open MPI and MPICH send long messages in pieces: a rank that expects more waits for pieces that nobody sends."""
+    comm.Bcast(numpy.zeros(count), root=0)
 
 
-def exchange_all(value):
-    total = numpy.zeros(1 << 20)
-    comm.Allreduce(numpy.full(1 << 20, value), total)
-    return float(total[0]) / comm.size
+def work():
+    matrix = numpy.eye(64)
+    end = time.monotonic() + 0.05
+    while time.monotonic() < end:
+        matrix = numpy.tanh(matrix @ matrix)
 
 
 def write_results():
@@ -62,10 +62,10 @@ def main():
             if comm.rank == options.on and options.fault == "stop":
                 os.kill(os.getpid(), signal.SIGSTOP)
             if options.fault == "sizes":
-                (exchange_part if comm.rank == options.on else exchange_all)(value)
+                distribute(1 << 22 if comm.rank == options.on else 1 << 12)
         value = exchange(value)
         note("step")
-        time.sleep(0.05)
+        work()
         step += 1
 
 

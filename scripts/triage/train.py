@@ -26,6 +26,7 @@ def parsed():
     parser.add_argument("--on", type=int, default=-1)
     parser.add_argument("--folder", required=True)
     parser.add_argument("--mount", default="")  # of a file system that does not answer
+    parser.add_argument("--record", action="store_true")  # dump PyTorch's Flight Recorder each second (2.11 or later)
     return parser.parse_args()
 
 
@@ -36,6 +37,15 @@ ours = RANK == options.on
 def note(name):
     with open(os.path.join(options.folder, f"{name}.{RANK}"), "a", encoding="utf-8") as file:
         file.write(f"{time.monotonic()}\n")
+
+
+def record():
+    path = os.environ["TORCH_FR_DUMP_TEMP_FILE"] + str(RANK)
+    while True:
+        with open(path + ".new", "wb") as file:
+            file.write(torch._C._distributed_c10d._dump_fr_trace())  # pylint: disable=protected-access
+        os.replace(path + ".new", path)
+        time.sleep(1)
 
 
 def train_step(data, weight):
@@ -158,6 +168,8 @@ def main():
             os.kill(os.getpid(), signal.SIGKILL)
         store.wait([f"joined/{options.on}"])
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=FOR_EVER))
+    if options.record:
+        threading.Thread(target=record, daemon=True).start()
     data, weight = torch.randn(64, 256), torch.randn(256, 256) / 16
     step = 0
     while True:
