@@ -34,18 +34,16 @@ struct SeenProcess {
   std::vector<SeenFile> files;
 };
 
-void visit_fields(auto&& visit, SeenFile& f) { BUSBAR_ALL_FIELDS(visit, f, fd, target, writes); }
-void visit_fields(auto&& visit, SeenProcess& p) {
-  BUSBAR_ALL_FIELDS(visit, p, look, since_boot_s, uid, kernel_thread, named, environ_hidden, folder, slurm_job, run_id,
-                    ras_address, dump_prefixes, records, dump_pipe, files);
-}
+BUSBAR_RECORD(SeenFile, fd, target, writes);
+BUSBAR_RECORD(SeenProcess, look, since_boot_s, uid, kernel_thread, named, environ_hidden, folder, slurm_job, run_id,
+              ras_address, dump_prefixes, records, dump_pipe, files);
 
 /// What the user's options say about the processes that count.
 struct ProcessFilter {
   std::string pattern;    ///< part of a command; empty: any
   std::string slurm_job;  ///< "4242"; empty: any
 };
-void visit_fields(auto&& visit, ProcessFilter& f) { BUSBAR_ALL_FIELDS(visit, f, pattern, slurm_job); }
+BUSBAR_RECORD(ProcessFilter, pattern, slurm_job);
 
 /// The process `pid` of this machine; without a program if there is none. If it can belong to a job, all of it.
 SeenProcess read_process(const Probe& probe, std::int64_t pid, const ProcessFilter& filter);

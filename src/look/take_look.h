@@ -16,9 +16,7 @@ struct LookOptions {
   bool native_stacks = false;       ///< stops each rank while it is read
   bool flight_recorder = false;     ///< makes each rank write a file
 };
-void visit_fields(auto&& visit, LookOptions& o) {
-  BUSBAR_ALL_FIELDS(visit, o, filter, apart_s, limit_s, log_bytes, native_stacks, flight_recorder);
-}
+BUSBAR_RECORD(LookOptions, filter, apart_s, limit_s, log_bytes, native_stacks, flight_recorder);
 
 /// Looks twice at this host and the job's processes on it. Reads; each source of facts in a process of its own with a
 /// deadline, so that this ends soon after the limit, whatever blocks.

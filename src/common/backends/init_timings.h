@@ -31,10 +31,7 @@ inline constexpr std::array<std::pair<std::string_view, double InitTimings::*>, 
     {"rest", &InitTimings::rest},
 }};
 
-void visit_fields(auto&& visit, InitTimings& t) {
-  BUSBAR_ALL_FIELDS(visit, t, rank, nranks, total, kernels, alloc, bootstrap, allgathers, topo, graphs, connections,
-                    rest);
-}
+BUSBAR_RECORD(InitTimings, rank, nranks, total, kernels, alloc, bootstrap, allgathers, topo, graphs, connections, rest);
 
 /// "(kernels 0.11, alloc 0.00, ... rest 0.00)": calls `on_part` for each name and value.
 template <class OnPart>

@@ -9,7 +9,7 @@
 #include <type_traits>
 
 // A record's fields, each written once: the name and the value that a visitor gets cannot disagree.
-//   void visit_fields(auto&& visit, Interval& i) { BUSBAR_ALL_FIELDS(visit, i, low, high); }
+//   BUSBAR_RECORD(Interval, low, high);
 
 /// Calls visit("field", record.field) for each field named.
 #define BUSBAR_FIELDS(visit, record, ...) BUSBAR_SCAN(BUSBAR_FIELD(visit, record, __VA_ARGS__))
@@ -20,6 +20,11 @@
     [[maybe_unused]] auto& [__VA_ARGS__] = record; \
     BUSBAR_FIELDS(visit, record, __VA_ARGS__);     \
   }
+
+/// visit_fields of a record for all of its fields.
+#define BUSBAR_RECORD(Record, ...)                                                                               \
+  void visit_fields(auto&& visit, Record& named_record) { BUSBAR_ALL_FIELDS(visit, named_record, __VA_ARGS__); } \
+  static_assert(sizeof(Record) > 0)
 
 // A macro does not expand within itself: the rest of the list waits for the next scan; there are 85 scans.
 #define BUSBAR_FIELD(visit, record, field, ...) \

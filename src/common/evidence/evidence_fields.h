@@ -31,13 +31,9 @@ static_assert(is_last(Phase::ended) && is_last(Ending::signalled) && is_last(Sil
               is_last(Trouble::Kind::notice) && is_last(ProcessState::Life::gone) &&
               is_last(HangEvidence::Occasion::looks));
 
-void visit_fields(auto&& visit, CalledOperation& call) {
-  BUSBAR_ALL_FIELDS(visit, call, communicator, collective, count, dtype, op, root, nbytes, in_place);
-}
+BUSBAR_RECORD(CalledOperation, communicator, collective, count, dtype, op, root, nbytes, in_place);
 
-void visit_fields(auto&& visit, FinishedStep& step) {
-  BUSBAR_ALL_FIELDS(visit, step, phase, collective, nbytes, last_entered, begun_age_s, ended_age_s);
-}
+BUSBAR_RECORD(FinishedStep, phase, collective, nbytes, last_entered, begun_age_s, ended_age_s);
 
 /// A rank's record and the state of its process in /proc, as one object.
 void visit_fields(auto&& visit, RankEvidence& evidence) {
@@ -54,16 +50,14 @@ void visit_fields(auto&& visit, RankEvidence& evidence) {
                 limit_s, idle_s, error, finished);
 }
 
-void visit_fields(auto&& visit, Trouble& trouble) { BUSBAR_ALL_FIELDS(visit, trouble, kind, text, slows, on_gpu); }
+BUSBAR_RECORD(Trouble, kind, text, slows, on_gpu);
 
-void visit_fields(auto&& visit, PeerProbe& probe) { BUSBAR_ALL_FIELDS(visit, probe, host, result, stalled); }
+BUSBAR_RECORD(PeerProbe, host, result, stalled);
 
-void visit_fields(auto&& visit, JobLink& link) { BUSBAR_ALL_FIELDS(visit, link, host, state); }
+BUSBAR_RECORD(JobLink, host, state);
 
-void visit_fields(auto&& visit, HostEvidence& evidence) {
-  BUSBAR_ALL_FIELDS(visit, evidence, host, reached, why_not, silence, net_bytes_per_s, troubles, probes, mtu,
-                    ever_reached, links, ranks);
-}
+BUSBAR_RECORD(HostEvidence, host, reached, why_not, silence, net_bytes_per_s, troubles, probes, mtu, ever_reached,
+              links, ranks);
 
 void visit_fields(auto&& visit, RasEvidence& evidence) {
   // Fields that only `busbar diagnose` needs are not kept in a hang's report.
@@ -79,6 +73,6 @@ void visit_occasion(auto&& visit, auto& evidence) {
 
 void visit_observed(auto&& visit, auto& evidence) { BUSBAR_FIELDS(visit, evidence, host_of_rank, hosts, ras); }
 
-void visit_fields(auto&& visit, RankGroup& group) { BUSBAR_ALL_FIELDS(visit, group, ranks, doing, blamed); }
+BUSBAR_RECORD(RankGroup, ranks, doing, blamed);
 
 }  // namespace busbar

@@ -18,9 +18,9 @@
 #include <utility>
 
 namespace busbar {
-void visit_fields(auto&& visit, DeviceInfo& d) { BUSBAR_ALL_FIELDS(visit, d, device, id, name); }
+BUSBAR_RECORD(DeviceInfo, device, id, name);
 
-void visit_fields(auto&& visit, RankInfo& r) { BUSBAR_ALL_FIELDS(visit, r, rank, group, pid, hostname, device); }
+BUSBAR_RECORD(RankInfo, rank, group, pid, hostname, device);
 
 Backend::MemoryLimit least_memory(const Comm& world, const Backend& backend, const Collective& collective) {
   Backend::MemoryLimit limit =

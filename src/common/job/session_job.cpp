@@ -37,7 +37,7 @@ namespace busbar {
 
 void visit_fields(auto&& visit, PeerAddress& a) { BUSBAR_FIELDS(visit, a, host, ip, port, full_name, machine); }
 
-void visit_fields(auto&& visit, FailedConnection& u) { BUSBAR_ALL_FIELDS(visit, u, from, to, why); }
+BUSBAR_RECORD(FailedConnection, from, to, why);
 
 namespace {
 

@@ -40,10 +40,8 @@ double switches_per_s(const HostWindow& w) { return rate(w.switches, w.elapsed_s
 
 }  // namespace
 
-void visit_fields(auto&& visit, HostWindow& w) {
-  BUSBAR_ALL_FIELDS(visit, w, host, elapsed_s, cpus, idle_s, steal_s, interrupts_s, own_s, container_s, heat_s,
-                    switches, spin_spread, copy_spread, spin_median_s, copy_median_s);
-}
+BUSBAR_RECORD(HostWindow, host, elapsed_s, cpus, idle_s, steal_s, interrupts_s, own_s, container_s, heat_s, switches,
+              spin_spread, copy_spread, spin_median_s, copy_median_s);
 
 double foreign_cores(const HostWindow& w) {
   if (w.cpus == 0) return 0;

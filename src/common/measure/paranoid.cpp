@@ -16,7 +16,7 @@
 
 namespace busbar {
 
-void visit_fields(auto&& visit, AnnouncedCall& c) { BUSBAR_ALL_FIELDS(visit, c, rank, host, group, arguments); }
+BUSBAR_RECORD(AnnouncedCall, rank, host, group, arguments);
 
 namespace {
 

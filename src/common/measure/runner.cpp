@@ -33,9 +33,7 @@ void check_half(Backend& backend, const Comm& world, const Config& config, Verif
   }
 }
 
-void visit_fields(auto&& visit, KernelPhases& p) {
-  BUSBAR_ALL_FIELDS(visit, p, rank, initial_sync_s, compute_s, final_sync_s);
-}
+BUSBAR_RECORD(KernelPhases, rank, initial_sync_s, compute_s, final_sync_s);
 
 ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,
                                  const BufferPlan& buffer_plan, const FailJob& fail) {

@@ -228,10 +228,8 @@ std::uint64_t count_wrong(const std::vector<WrongRank>& wrong) {
   return total;
 }
 
-void visit_fields(auto&& visit, WrongRank& r) {
-  BUSBAR_ALL_FIELDS(visit, r, rank, host, device, in_place, part, count, first, last, got, want, cause, suspect_rank,
-                    explanation);
-}
+BUSBAR_RECORD(WrongRank, rank, host, device, in_place, part, count, first, last, got, want, cause, suspect_rank,
+              explanation);
 
 std::vector<WrongRank> gather_wrong(const Comm& world, const std::vector<WrongRank>& mine) {
   return gather_records(world, mine);

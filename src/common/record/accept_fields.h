@@ -10,13 +10,11 @@ namespace busbar {
 // (json_fields.h) and for messages between processes (packed_fields.h), so that none can forget a field that another
 // has. Only .cpp files include this.
 
-void visit_fields(auto&& visit, Interval& i) { BUSBAR_ALL_FIELDS(visit, i, low, high); }
+BUSBAR_RECORD(Interval, low, high);
 
-void visit_fields(auto&& visit, RankTime& r) {
-  BUSBAR_ALL_FIELDS(visit, r, rank, host, own_median_s, late_median_s, late_p99_s, last_share);
-}
+BUSBAR_RECORD(RankTime, rank, host, own_median_s, late_median_s, late_p99_s, last_share);
 
-void visit_fields(auto&& visit, Quantile& quantile) { BUSBAR_ALL_FIELDS(visit, quantile, q, value_s, interval_s); }
+BUSBAR_RECORD(Quantile, q, value_s, interval_s);
 
 void visit_fields(auto&& visit, Modes& m) {
   visit("low_s", m.low);
@@ -69,28 +67,20 @@ void visit_fields(auto&& visit, SkippedCell& s) {
   visit("reason", s.reason);
 }
 
-void visit_fields(auto&& visit, StageFailure& f) {
-  BUSBAR_ALL_FIELDS(visit, f, stage, cell, verdict, text, hosts, ranks, exit_code);
-}
+BUSBAR_RECORD(StageFailure, stage, cell, verdict, text, hosts, ranks, exit_code);
 
-void visit_fields(auto&& visit, CriterionResult& c) {
-  BUSBAR_ALL_FIELDS(visit, c, criterion, outcome, stage, cell, scope, nbytes, in_place, found, wanted, wanted_busbw,
-                    source, reason, hosts);
-}
+BUSBAR_RECORD(CriterionResult, criterion, outcome, stage, cell, scope, nbytes, in_place, found, wanted, wanted_busbw,
+              source, reason, hosts);
 
-void visit_fields(auto&& visit, AcceptResult::Host& h) { BUSBAR_ALL_FIELDS(visit, h, name, ranks, device); }
+BUSBAR_RECORD(AcceptResult::Host, name, ranks, device);
 
-void visit_fields(auto&& visit, AcceptResult::Init& i) { BUSBAR_ALL_FIELDS(visit, i, nranks, create_s, first_op_s); }
+BUSBAR_RECORD(AcceptResult::Init, nranks, create_s, first_op_s);
 
-void visit_fields(auto&& visit, DoctorRow& r) {
-  BUSBAR_ALL_FIELDS(visit, r, check, subject, outcome, value, reason, remedy, must_agree, if_differs, ranks);
-}
+BUSBAR_RECORD(DoctorRow, check, subject, outcome, value, reason, remedy, must_agree, if_differs, ranks);
 
-void visit_fields(auto&& visit, CounterReading& c) { BUSBAR_ALL_FIELDS(visit, c, name, value); }
+BUSBAR_RECORD(CounterReading, name, value);
 
-void visit_fields(auto&& visit, NodeReport& n) {
-  BUSBAR_ALL_FIELDS(visit, n, host, ranks, time, time_s, rows, counters);
-}
+BUSBAR_RECORD(NodeReport, host, ranks, time, time_s, rows, counters);
 
 void visit_fields(auto&& visit, Culprit& c) {
   BUSBAR_FIELDS(visit, c, what, units, outcome, side, rail, slow_rails, intermittent, slow_partners, partners,
@@ -105,11 +95,9 @@ void visit_fields(auto&& visit, LocateVerdict& f) {
   BUSBAR_FIELDS(visit, f, noise, threshold, median_bandwidth, slow_share, expected_false, culprits);
 }
 
-void visit_fields(auto&& visit, PairCell& c) { BUSBAR_ALL_FIELDS(visit, c, a, b, bandwidth, measurements, one_way); }
+BUSBAR_RECORD(PairCell, a, b, bandwidth, measurements, one_way);
 
-void visit_fields(auto&& visit, AcceptResult::Located::SlowRank& r) {
-  BUSBAR_ALL_FIELDS(visit, r, rank, host, outcome, text);
-}
+BUSBAR_RECORD(AcceptResult::Located::SlowRank, rank, host, outcome, text);
 
 void visit_fields(auto&& visit, AcceptResult::Located& l) {
   BUSBAR_FIELDS(visit, l, unit, units, finding, matrix, slow_ranks, notes, looks, failed, unclear);

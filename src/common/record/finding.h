@@ -72,8 +72,6 @@ struct Finding {
   std::vector<std::string> rules;     ///< ids of the deciding rules in configs/rules, in logs
 };
 
-void visit_fields(auto&& visit, Finding& f) {
-  BUSBAR_ALL_FIELDS(visit, f, verdict, sentence, ranks, hosts, evidence, missing, next, devices, rules);
-}
+BUSBAR_RECORD(Finding, verdict, sentence, ranks, hosts, evidence, missing, next, devices, rules);
 
 }  // namespace busbar

@@ -220,41 +220,27 @@ constexpr EnumWords<5> words_of(LookSilence::Kind) {
   return {"unresolved", "unreachable", "no_answer", "refused", "failed"};
 }
 
-void visit_fields(auto&& visit, LookThread& t) {
-  BUSBAR_ALL_FIELDS(visit, t, tid, name, state, wchan, cpu_s, slept, python, python_before, gil, native);
-}
-void visit_fields(auto&& visit, LookSocket& s) {
-  BUSBAR_ALL_FIELDS(visit, s, local, remote, state, unsent, unread, retransmits, same_in_both);
-}
-void visit_fields(auto&& visit, LookProcess& p) {
-  BUSBAR_ALL_FIELDS(visit, p, pid, inner_pid, parent, pid_namespace, net_namespace, start_s, user, program, command,
-                    role, job, rank, rank_source, nranks, local_rank, restarts, master, environment, state_before,
-                    state, tracer_before, tracer, tracer_program, wchan, cpu_s, nthreads, threads, bytes_read,
-                    bytes_written, rss_bytes, rss_growth, open_files, open_files_limit, memlock_limit, sockets,
-                    libraries, nccl_version, gpus, stacks_missing);
-}
-void visit_fields(auto&& visit, LookLog& l) { BUSBAR_ALL_FIELDS(visit, l, path, pids, nbytes, growth, quiet_s, text); }
-void visit_fields(auto&& visit, LookDump& d) { BUSBAR_ALL_FIELDS(visit, d, path, pid, rank, age_s, base64); }
-void visit_fields(auto&& visit, LookGpu& g) {
-  BUSBAR_ALL_FIELDS(visit, g, index, name, bus_id, problem, busy_percent, busy_percent_before, memory_percent,
-                    memory_percent_before, power_w, power_w_before, power_limit_w, ecc_uncorrected, pids);
-}
-void visit_fields(auto&& visit, LookPort& p) { BUSBAR_ALL_FIELDS(visit, p, name, state, bytes_in, bytes_out); }
-void visit_fields(auto&& visit, LookCounter& c) { BUSBAR_ALL_FIELDS(visit, c, name, value, growth); }
-void visit_fields(auto&& visit, LookGroup& g) {
-  BUSBAR_ALL_FIELDS(visit, g, path, limit, used, oom_kills, oom_kills_growth, throttled_ms);
-}
-void visit_fields(auto&& visit, LookBlocked& b) { BUSBAR_ALL_FIELDS(visit, b, pid, program, wchan, mounts); }
-void visit_fields(auto&& visit, LookRas& r) { BUSBAR_ALL_FIELDS(visit, r, why_not, first, second); }
-void visit_fields(auto&& visit, LookCollector& c) { BUSBAR_ALL_FIELDS(visit, c, name, outcome, why, allow); }
-void visit_fields(auto&& visit, HostLook& h) {
-  BUSBAR_ALL_FIELDS(visit, h, host, kernel, boot_id, net_namespace, time_s, look_s, boot_s, processes, logs, dumps,
-                    gpus, ports, counters, groups, oom_kills, kernel_log, blocked, ras, collectors);
-}
-void visit_fields(auto&& visit, LookSilence& s) { BUSBAR_ALL_FIELDS(visit, s, host, kind, why); }
-void visit_fields(auto&& visit, JobLook& j) {
-  BUSBAR_ALL_FIELDS(visit, j, how, expected_hosts, hosts, silent, scheduler);
-}
+BUSBAR_RECORD(LookThread, tid, name, state, wchan, cpu_s, slept, python, python_before, gil, native);
+BUSBAR_RECORD(LookSocket, local, remote, state, unsent, unread, retransmits, same_in_both);
+BUSBAR_RECORD(LookProcess, pid, inner_pid, parent, pid_namespace, net_namespace, start_s, user, program, command, role,
+              job, rank, rank_source, nranks, local_rank, restarts, master, environment, state_before, state,
+              tracer_before, tracer, tracer_program, wchan, cpu_s, nthreads, threads, bytes_read, bytes_written,
+              rss_bytes, rss_growth, open_files, open_files_limit, memlock_limit, sockets, libraries, nccl_version,
+              gpus, stacks_missing);
+BUSBAR_RECORD(LookLog, path, pids, nbytes, growth, quiet_s, text);
+BUSBAR_RECORD(LookDump, path, pid, rank, age_s, base64);
+BUSBAR_RECORD(LookGpu, index, name, bus_id, problem, busy_percent, busy_percent_before, memory_percent,
+              memory_percent_before, power_w, power_w_before, power_limit_w, ecc_uncorrected, pids);
+BUSBAR_RECORD(LookPort, name, state, bytes_in, bytes_out);
+BUSBAR_RECORD(LookCounter, name, value, growth);
+BUSBAR_RECORD(LookGroup, path, limit, used, oom_kills, oom_kills_growth, throttled_ms);
+BUSBAR_RECORD(LookBlocked, pid, program, wchan, mounts);
+BUSBAR_RECORD(LookRas, why_not, first, second);
+BUSBAR_RECORD(LookCollector, name, outcome, why, allow);
+BUSBAR_RECORD(HostLook, host, kernel, boot_id, net_namespace, time_s, look_s, boot_s, processes, logs, dumps, gpus,
+              ports, counters, groups, oom_kills, kernel_log, blocked, ras, collectors);
+BUSBAR_RECORD(LookSilence, host, kind, why);
+BUSBAR_RECORD(JobLook, how, expected_hosts, hosts, silent, scheduler);
 
 /// The document `look` of one host on one line.
 std::string look_document(const HostLook& look);

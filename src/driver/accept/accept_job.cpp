@@ -56,7 +56,7 @@ struct CellResults {
   }
 };
 
-void visit_fields(auto&& visit, CellResults& r) { BUSBAR_ALL_FIELDS(visit, r, cells, skipped); }
+BUSBAR_RECORD(CellResults, cells, skipped);
 
 /// One group of ranks, as its cells name it.
 struct CellGroup {
@@ -290,7 +290,7 @@ struct PlacedRank {
   std::string device_id;
 };
 
-void visit_fields(auto&& visit, PlacedRank& r) { BUSBAR_ALL_FIELDS(visit, r, host, rank, device, device_id); }
+BUSBAR_RECORD(PlacedRank, host, rank, device, device_id);
 
 /// The job's hosts with their ranks and devices, in the order of their lowest ranks; complete on process 0. Collective.
 std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend& backend) {

@@ -31,11 +31,9 @@
 
 namespace busbar {
 
-void visit_fields(auto&& visit, CoreTime& c) { BUSBAR_ALL_FIELDS(visit, c, wall_s, cpu_s, waited_s); }
+BUSBAR_RECORD(CoreTime, wall_s, cpu_s, waited_s);
 
-void visit_fields(auto&& visit, ProbedRank& r) {
-  BUSBAR_ALL_FIELDS(visit, r, host, device, solo_s, core, entry_s, work_s, work_cpu_s);
-}
+BUSBAR_RECORD(ProbedRank, host, device, solo_s, core, entry_s, work_s, work_cpu_s);
 
 namespace {
 

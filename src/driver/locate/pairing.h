@@ -40,9 +40,7 @@ constexpr EnumWords<9> words_of(LocateRound::Kind) {
   return {"calibration", "matching", "confirmation", "full", "retest", "direction", "rail", "halving", "alone"};
 }
 
-void visit_fields(auto&& visit, LocateRound& r) {
-  BUSBAR_ALL_FIELDS(visit, r, kind, groups, one_way, rail, wait_s, look, again);
-}
+BUSBAR_RECORD(LocateRound, kind, groups, one_way, rail, wait_s, look, again);
 
 /// What one group of a round achieved.
 struct GroupMeasurement {
@@ -54,9 +52,7 @@ struct GroupMeasurement {
   int repetitions = 0;
 };
 
-void visit_fields(auto&& visit, GroupMeasurement& m) {
-  BUSBAR_ALL_FIELDS(visit, m, bandwidth, variation, p99_over_median, dips, sustained, repetitions);
-}
+BUSBAR_RECORD(GroupMeasurement, bandwidth, variation, p99_over_median, dips, sustained, repetitions);
 
 // Who meets whom. Pure functions of their arguments; equal seeds give equal answers on every machine.
 using Pairs = std::vector<std::pair<int, int>>;

@@ -63,9 +63,7 @@ struct WorkloadSource {
   std::uint64_t calls = 0;   ///< that were counted
   std::string steps;         ///< how steps were found; empty: there are none
 };
-void visit_fields(auto&& visit, WorkloadSource& s) {
-  BUSBAR_ALL_FIELDS(visit, s, file, kind, rank, version, nbytes, calls, steps);
-}
+BUSBAR_RECORD(WorkloadSource, file, kind, rank, version, nbytes, calls, steps);
 
 /// Ranks that communicate with each other.
 struct WorkloadGroup {
@@ -74,7 +72,7 @@ struct WorkloadGroup {
   std::optional<int> size;  ///< none: the trace does not say
   std::string ranks;        ///< "0-3,8", of the job; empty: not known
 };
-void visit_fields(auto&& visit, WorkloadGroup& g) { BUSBAR_ALL_FIELDS(visit, g, name, description, size, ranks); }
+BUSBAR_RECORD(WorkloadGroup, name, description, size, ranks);
 
 /// Times of the calls of an operation that ran on a GPU.
 struct WorkloadTimes {
@@ -90,15 +88,13 @@ struct WorkloadTimes {
   std::optional<double> algbw = {};  ///< [1e9 B/s] by from_last_s, else by the shortest call
   std::optional<double> busbw = {};  ///< the same times the suite's factor; none: the size of the group is not known
 };
-void visit_fields(auto&& visit, WorkloadTimes& t) {
-  BUSBAR_ALL_FIELDS(visit, t, calls, mean_s, least_s, most_s, exposed_s, per_step_s, from_last_s, algbw, busbw);
-}
+BUSBAR_RECORD(WorkloadTimes, calls, mean_s, least_s, most_s, exposed_s, per_step_s, from_last_s, algbw, busbw);
 
 /// How often a rank makes a call in a step.
 struct CallsPerStep {
   std::uint64_t least = 0, most = 0;
 };
-void visit_fields(auto&& visit, CallsPerStep& c) { BUSBAR_ALL_FIELDS(visit, c, least, most); }
+BUSBAR_RECORD(CallsPerStep, least, most);
 
 /// What calls are alike in, besides their group.
 struct CallShape {
@@ -153,10 +149,8 @@ struct WorkloadStep {
   std::optional<double> input_s;  ///< of idle: while the program waited for its input; none: not recorded
   bool stands_out = false;
 };
-void visit_fields(auto&& visit, WorkloadStep& s) {
-  BUSBAR_ALL_FIELDS(visit, s, name, rank, calls, nbytes, time_s, on_gpu, computing_s, communicating_s, overlapped_s,
-                    exposed_s, copying_s, idle_s, input_s, stands_out);
-}
+BUSBAR_RECORD(WorkloadStep, name, rank, calls, nbytes, time_s, on_gpu, computing_s, communicating_s, overlapped_s,
+              exposed_s, copying_s, idle_s, input_s, stands_out);
 
 /// A rank for which others wait.
 struct LateRank {
@@ -166,14 +160,14 @@ struct LateRank {
   double wait_s = 0;           ///< mean wait of the others in the calls in which it was last
   double per_step_s = 0;       ///< wait of another rank for it, per step
 };
-void visit_fields(auto&& visit, LateRank& l) { BUSBAR_ALL_FIELDS(visit, l, rank, last, of_calls, wait_s, per_step_s); }
+BUSBAR_RECORD(LateRank, rank, last, of_calls, wait_s, per_step_s);
 
 /// What was seen and is in no operation.
 struct LeftOut {
   std::string what;
   std::uint64_t count = 0;
 };
-void visit_fields(auto&& visit, LeftOut& l) { BUSBAR_ALL_FIELDS(visit, l, what, count); }
+BUSBAR_RECORD(LeftOut, what, count);
 
 struct WorkloadVerdict {
   BoundBy bound_by = BoundBy::unknown;
@@ -182,9 +176,7 @@ struct WorkloadVerdict {
   std::vector<std::string> missing;  ///< what could not be judged, and why
   std::string next;                  ///< what to do
 };
-void visit_fields(auto&& visit, WorkloadVerdict& v) {
-  BUSBAR_ALL_FIELDS(visit, v, bound_by, share, sentence, missing, next);
-}
+BUSBAR_RECORD(WorkloadVerdict, bound_by, share, sentence, missing, next);
 
 struct Workload {
   std::optional<int> nranks;  ///< of the job
@@ -197,9 +189,7 @@ struct Workload {
   std::vector<LeftOut> left_out;
   std::vector<std::string> remarks;  ///< assumptions, disagreements, omissions
 };
-void visit_fields(auto&& visit, Workload& w) {
-  BUSBAR_ALL_FIELDS(visit, w, nranks, sources, verdict, groups, operations, steps, late, left_out, remarks);
-}
+BUSBAR_RECORD(Workload, nranks, sources, verdict, groups, operations, steps, late, left_out, remarks);
 
 inline double seconds_of(std::int64_t time_ns) { return 1e-9 * static_cast<double>(time_ns); }
 

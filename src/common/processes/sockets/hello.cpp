@@ -13,14 +13,12 @@
 
 namespace busbar {
 
-void visit_fields(auto&& visit, MeetJob& j) { BUSBAR_ALL_FIELDS(visit, j, name, nprocs); }
-void visit_fields(auto&& visit, Welcome& w) { BUSBAR_ALL_FIELDS(visit, w, version, job, started, nonce); }
-void visit_fields(auto&& visit, JobMember& m) { BUSBAR_ALL_FIELDS(visit, m, rank, pid, host, machine, ip, port); }
-void visit_fields(auto&& visit, Hello& h) {
-  BUSBAR_ALL_FIELDS(visit, h, version, job, arguments, member, nonce, proof);
-}
-void visit_fields(auto&& visit, MeetAnswer& p) { BUSBAR_ALL_FIELDS(visit, p, code, why, token, neighbors, proof); }
-void visit_fields(auto&& visit, LinkHello& h) { BUSBAR_ALL_FIELDS(visit, h, rank, proof); }
+BUSBAR_RECORD(MeetJob, name, nprocs);
+BUSBAR_RECORD(Welcome, version, job, started, nonce);
+BUSBAR_RECORD(JobMember, rank, pid, host, machine, ip, port);
+BUSBAR_RECORD(Hello, version, job, arguments, member, nonce, proof);
+BUSBAR_RECORD(MeetAnswer, code, why, token, neighbors, proof);
+BUSBAR_RECORD(LinkHello, rank, proof);
 
 namespace {
 
