@@ -9,7 +9,6 @@
 #include "common/machine/network.h"
 #include "common/machine/this_machine.h"
 #include "look/look_parts.h"
-#include "look/mask.h"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>

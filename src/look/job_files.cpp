@@ -3,7 +3,6 @@
 #include "common/base/text.h"
 #include "common/machine/job_interface.h"
 #include "look/look_parts.h"
-#include "look/mask.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

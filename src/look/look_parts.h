@@ -94,6 +94,19 @@ std::vector<LookGpu> read_nvidia_smi(const std::string& nvidia_smi);
 /// GPUs in its CSV output, and in its complaints.
 std::vector<LookGpu> parse_nvidia_smi(const std::string& gpus, const std::string& processes);
 
+// Secrets, mask.cpp.
+
+/// Untrusted text, such as lines of a log, with `***` in place of what may be a secret: the user and password of a URL,
+/// the value of a name such as `api_key`, `--password` or `"token"`, what follows `Bearer`, a private key's lines, and
+/// tokens of known form (Hugging Face, OpenAI, GitHub, GitLab, AWS, Google, Slack, JWT). Masks rather too much.
+std::string masked(std::string_view text);
+
+/// A command line's words, joined by spaces; the word after an option such as `--token` is masked as a whole.
+std::string masked_command(const std::vector<std::string_view>& words);
+
+/// Whether a name (of a variable, an option, a member) is one of a secret: "WANDB_API_KEY", "hf-token".
+bool names_secret(std::string_view name);
+
 // Files that ranks write, job_files.cpp.
 
 /// A file into which processes of a job write, and the descriptor through which it is read: that also reaches into
@@ -102,7 +115,7 @@ struct OpenLog {
   LookLog log;
   std::string at;  ///< "/proc/4242/fd/1"
 };
-void visit_fields(auto&& visit, OpenLog& l) { BUSBAR_ALL_FIELDS(visit, l, log, at); }
+BUSBAR_RECORD(OpenLog, log, at);
 
 /// The logs among the open files of ranks and launchers: stdout, stderr, and names like a log's. None on `blocked`
 /// mounts. Opens nothing.

@@ -1,7 +1,6 @@
-#include "look/mask.h"
-
 #include "common/base/text.h"
 #include "common/base/text_parts.h"
+#include "look/look_parts.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,6 @@
 #include "common/processes/child.h"
 #include "common/record/json_values.h"
 #include "look/look_parts.h"
-#include "look/mask.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

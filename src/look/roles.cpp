@@ -65,8 +65,9 @@ class Roles {
       : all_(std::move(all)), filter_(filter) {
     for (SeenProcess& p : all_) at_[p.look.pid] = &p;
     own_.insert(own);
-    for (const std::int64_t pid : above(own)) {
-      if (const auto p = at_.find(pid); p != at_.end() && !communicates(p->second->look)) own_.insert(pid);
+    if (!at_.contains(own)) return;
+    for (const SeenProcess* up : above(*at_[own])) {
+      if (!communicates(up->look)) own_.insert(up->look.pid);
     }
   }
 
@@ -89,21 +90,19 @@ class Roles {
   }
 
  private:
-  /// Parent, grandparent, ...
-  std::vector<std::int64_t> above(std::int64_t pid) const {
-    std::vector<std::int64_t> pids;
-    for (auto p = at_.find(pid); p != at_.end() && pids.size() < at_.size(); p = at_.find(pids.back())) {
-      pids.push_back(p->second->look.parent);
+  /// Parent, grandparent, ..., as far as they are known.
+  std::vector<SeenProcess*> above(const SeenProcess& p) const {
+    std::vector<SeenProcess*> found;
+    for (auto up = at_.find(p.look.parent); up != at_.end() && found.size() < at_.size();
+         up = at_.find(found.back()->look.parent)) {
+      found.push_back(up->second);
     }
-    return pids;
+    return found;
   }
 
   /// Whether `is` holds for a process or for one above it.
   bool is_below(const SeenProcess& p, auto is) const {
-    return is(p) || std::ranges::any_of(above(p.look.pid), [&](std::int64_t pid) {
-             const auto found = at_.find(pid);
-             return found != at_.end() && is(*found->second);
-           });
+    return is(p) || std::ranges::any_of(above(p), [&](const SeenProcess* up) { return is(*up); });
   }
 
   bool is_own(const SeenProcess& p) const {
@@ -143,15 +142,14 @@ class Roles {
       if (may_be_rank(p)) candidates[p.look.pid] = &p;
     }
     for (const auto& [pid, p] : candidates) {
-      for (const std::int64_t up : above(pid)) {
-        const auto found = candidates.find(up);
-        if (found != candidates.end() && only_launches(found->second->look, p->look)) launching_.insert(up);
+      for (const SeenProcess* up : above(*p)) {
+        if (candidates.contains(up->look.pid) && only_launches(up->look, p->look)) launching_.insert(up->look.pid);
       }
     }
     for (const std::int64_t pid : launching_) candidates.erase(pid);
     for (const auto& [pid, p] : candidates) {
-      const auto is_candidate = [&](std::int64_t up) { return candidates.contains(up); };
-      if (std::ranges::none_of(above(pid), is_candidate)) ranks_[pid] = p;
+      const auto is_candidate = [&](const SeenProcess* up) { return candidates.contains(up->look.pid); };
+      if (std::ranges::none_of(above(*p), is_candidate)) ranks_[pid] = p;
     }
   }
 
@@ -165,22 +163,19 @@ class Roles {
     if (!rank.run_id.empty()) return "run " + rank.run_id;
     if (!rank.look.master.empty()) return "master " + rank.look.master;
     std::int64_t top = rank.look.pid;
-    for (const std::int64_t pid : above(rank.look.pid)) {
-      const auto p = at_.find(pid);
-      if (p == at_.end()) break;
-      if (is_launcher(p->second->look) || launching_.contains(pid)) top = pid;
+    for (const SeenProcess* up : above(rank)) {
+      if (is_launcher(up->look) || launching_.contains(up->look.pid)) top = up->look.pid;
     }
     return fmt::format("pid {}", top != rank.look.pid ? top : rank.look.rank >= 0 ? rank.look.parent : top);
   }
 
   void find_launchers() {
     for (const auto& [pid, rank] : ranks_) {
-      for (const std::int64_t up : above(pid)) {
-        const auto p = at_.find(up);
-        if (p == at_.end() || roles_.contains(up) || own_.contains(up)) continue;
-        const bool spawns = communicates(p->second->look);  // multiprocessing's parent
-        if (is_launcher(p->second->look) || launching_.contains(up) || spawns)
-          give_role(up, Role::launcher, rank->look.job);
+      for (const SeenProcess* up : above(*rank)) {
+        const std::int64_t its = up->look.pid;
+        if (roles_.contains(its) || own_.contains(its)) continue;
+        const bool spawns = communicates(up->look);  // multiprocessing's parent
+        if (is_launcher(up->look) || launching_.contains(its) || spawns) give_role(its, Role::launcher, rank->look.job);
       }
     }
   }
@@ -190,13 +185,13 @@ class Roles {
     for (const SeenProcess& p : all_) {
       const std::int64_t pid = p.look.pid;
       if (roles_.contains(pid) || is_own(p)) continue;
-      for (const std::int64_t up : above(pid)) {
-        const auto found = roles_.find(up);
+      for (const SeenProcess* up : above(p)) {
+        const LookProcess& owner = up->look;
+        const auto found = roles_.find(owner.pid);
         if (found == roles_.end() || found->second == Role::helper) continue;
-        const LookProcess& owner = at_[up]->look;
         if (found->second == Role::launcher && p.look.state != 'Z') break;
         const bool forked = found->second != Role::launcher && is_fork_of(p.look, owner);
-        if (!forked && ++helpers[up] > kMostHelpers) break;
+        if (!forked && ++helpers[owner.pid] > kMostHelpers) break;
         give_role(pid, forked ? Role::worker : Role::helper, owner.job);
         break;
       }

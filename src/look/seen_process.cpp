@@ -6,7 +6,7 @@
 #include "common/machine/machine_facts.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/tcp_table.h"
-#include "look/mask.h"
+#include "look/look_parts.h"
 
 #include <fmt/format.h>
 #include <unistd.h>

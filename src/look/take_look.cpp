@@ -9,7 +9,6 @@
 #include "common/watch/ras.h"
 #include "look/apart.h"
 #include "look/look_parts.h"
-#include "look/mask.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
 // Would catch: a secret in what people paste into tickets, and a log that is masked until it says nothing.
 
-#include "look/mask.h"
+#include "look/look_parts.h"
 
 #include <catch2/catch.hpp>
 

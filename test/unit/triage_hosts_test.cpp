@@ -2,8 +2,7 @@
 
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
-#include "driver/triage/choose_job.h"
-#include "driver/triage/schedulers.h"
+#include "driver/triage/triage_parts.h"
 
 #include <catch2/catch.hpp>
 

@@ -29,7 +29,7 @@ using namespace busbar;
 namespace {
 
 void check(const Scenario& scenario, const JobLook& looks) {
-  const JudgedLooks judged = judge_looks(looks);
+  const JudgedHang judged = judge_looks(looks);
   const std::string report = looks_report(looks, judged);
   INFO(scenario.name << "\n" << report);
   CHECK(std::string(name(judged.finding.verdict)) == scenario.truth);
@@ -55,7 +55,7 @@ TEST_CASE("Those set aside until the judge stood, too", "[triage]") {
 
 TEST_CASE("A document is judged again as it was", "[triage]") {
   for (const Scenario& scenario : read_scenarios("scenarios.yaml")) {
-    const JudgedLooks judged = judge_looks(scenario.looks);
+    const JudgedHang judged = judge_looks(scenario.looks);
     const std::string document = dump_json(triage_document(scenario.looks, judged));
     check(scenario, read_triage_document(document, "triage.json"));
   }
@@ -75,14 +75,14 @@ TEST_CASE("Ranks that keep a flight record are judged by it", "[triage]") {
     dump.rank = rank;
     dump.base64 = base64(read_text(record.path()));
   }
-  const JudgedLooks judged = judge_looks(looks);
+  const JudgedHang judged = judge_looks(looks);
   INFO(looks_report(looks, judged));
   CHECK(judged.finding.verdict == Verdict::arg_mismatch);
   CHECK(judged.finding.ranks == std::vector<int>{2});
   // Half a minute after their last beats nothing moves.
   looks.hosts.front().dumps.erase(looks.hosts.front().dumps.begin() + 2);
   looks.hosts.front().time_s = static_cast<double>(std::time(nullptr)) + 30;
-  const JudgedLooks later = judge_looks(looks);
+  const JudgedHang later = judge_looks(looks);
   INFO(looks_report(looks, later));
   CHECK(later.evidence.hosts.front().ranks.front().flight.idle_s >= 29);
   CHECK(later.evidence.hosts.front().ranks.front().flight.idle_s < 40);
@@ -98,7 +98,7 @@ TEST_CASE("4096 ranks are judged within 1 GB, and so is their document", "[triag
   const std::uint64_t before = resident();
   const std::vector<Scenario> scenarios = read_scenarios("large.yaml");
   check(scenarios.front(), scenarios.front().looks);
-  const JudgedLooks judged = judge_looks(scenarios.front().looks);
+  const JudgedHang judged = judge_looks(scenarios.front().looks);
   const std::string document = dump_json(triage_document(scenarios.front().looks, judged));
   const JobLook again = read_triage_document(document, "triage.json");
   CHECK(again.hosts.size() == 512);
@@ -115,7 +115,7 @@ TEST_CASE("Numbers that no job has cost nothing and blame nobody new", "[triage]
       process.environment = {"LOCAL_WORLD_SIZE=" + std::to_string(number)};
     }
     looks.hosts.front().processes.back().rank = number;
-    const JudgedLooks judged = judge_looks(looks);
+    const JudgedHang judged = judge_looks(looks);
     INFO(number << "\n" << looks_report(looks, judged));
     CHECK(judged.finding.ranks.size() <= 4096);
     CHECK(judged.finding.groups.size() <= 8);
@@ -133,7 +133,7 @@ JobLook looks_of(std::string_view name, const std::string& file = "scenarios.yam
 }
 
 Finding judged(const JobLook& looks) {
-  const JudgedLooks found = judge_looks(looks);
+  const JudgedHang found = judge_looks(looks);
   UNSCOPED_INFO(looks_report(looks, found));
   return found.finding;
 }

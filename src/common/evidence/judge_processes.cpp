@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <limits>
 #include <string_view>
+#include <utility>
 
 namespace busbar {
 namespace {
@@ -24,29 +24,23 @@ std::string and_waiting(const JobSnapshot& snapshot, const Symptom& symptom) {
 }
 
 /// Error texts of libraries and this suite that prove a cause; a victim's "connection closed" proves nothing.
-struct KnownError {
-  std::string_view text;
-  Verdict verdict;
+constexpr std::pair<std::string_view, Verdict> kKnownErrors[] = {
+    {"No space left on device", Verdict::resource},
+    {"Cannot allocate memory", Verdict::resource},
+    {"out of memory", Verdict::resource},
+    {"Too many open files", Verdict::resource},
+    {"failed to extend /dev/shm", Verdict::resource},
+    {"Duplicate GPU", Verdict::config},
+    {"Multiple Ranks are using the same GPU", Verdict::config},  // the same from NCCL 2.30 on
+    {"Mismatched NCCL version", Verdict::config},
 };
-constexpr std::array kKnownErrors = {
-    KnownError{"No space left on device", Verdict::resource},
-    KnownError{"Cannot allocate memory", Verdict::resource},
-    KnownError{"out of memory", Verdict::resource},
-    KnownError{"Too many open files", Verdict::resource},
-    KnownError{"failed to extend /dev/shm", Verdict::resource},
-    KnownError{"Duplicate GPU", Verdict::config},
-    KnownError{"Multiple Ranks are using the same GPU", Verdict::config},  // the same from NCCL 2.30 on
-    KnownError{"Mismatched NCCL version", Verdict::config},
-};
-
-bool says(std::string_view error, Verdict verdict) {
-  return std::ranges::any_of(kKnownErrors, [&](const KnownError& known) {
-    return known.verdict == verdict && error.find(known.text) != std::string_view::npos;
-  });
-}
 
 Seen complaining(const JobSnapshot& snapshot, Verdict verdict) {
-  return those(snapshot, [&](const SeenRank& seen) { return says(seen.flight->error, verdict); });
+  return those(snapshot, [&](const SeenRank& seen) {
+    return std::ranges::any_of(kKnownErrors, [&](const auto& known) {
+      return known.second == verdict && seen.flight->error.find(known.first) != std::string::npos;
+    });
+  });
 }
 
 std::string error_words(const SeenRank* seen) { return fmt::format("{}: {}", who({seen}), seen->flight->error); }

@@ -2,6 +2,7 @@
 
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
+#include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
@@ -75,6 +76,12 @@ double parse_below_half(std::string_view text, std::string_view wanted) {
   const double fraction = parse_fraction(text);
   if (fraction >= 0.5) throw_bad_config(fmt::format("{} is not {}", in_quotes(text), wanted));
   return fraction;
+}
+
+int refuse_without_archives(std::string_view subcommand) {
+  say("error: this build has no RE2 or no libarchive, which {} needs: install their headers and configure again",
+      subcommand);
+  return code_of(ExitCode::not_possible);
 }
 
 int run_alone(const std::function<int()>& work) {

@@ -39,6 +39,9 @@ int run_accept(int argc, char** argv);
 int run_fingerprint(int argc, char** argv);
 int run_locate(int argc, char** argv);
 
+/// What such a one does in a build without RE2 or libarchive: it says so.
+int refuse_without_archives(std::string_view subcommand);
+
 /// A subcommand's own options as keys of a --config file. A switch is true or false there, and so may be an option
 /// whose argument can be left out ("rail: true" is --rail, "rail: 2" is --rail=2).
 std::vector<YamlKey> own_file_keys(std::span<const OwnOption> own);

@@ -1,12 +1,12 @@
-#include "driver/triage/choose_job.h"
-
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "driver/triage/triage_parts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -111,11 +111,9 @@ JobLook only_job(JobLook looks, const std::string& wanted) {
   const std::map<std::string, std::string> parts = names_of_parts(looks);
   std::vector<std::string> fitting;
   const std::vector<std::string> names = job_names(looks);
-  for (const std::string& name : names) {
-    if (name == wanted) fitting = {name};
-    if (name == wanted) break;
-    if (name.find(wanted) != std::string::npos) fitting.push_back(name);
-  }
+  std::ranges::copy_if(names, std::back_inserter(fitting),
+                       [&](const std::string& name) { return name.find(wanted) != std::string::npos; });
+  if (contains(names, wanted)) fitting = {wanted};
   const auto listed = [](const std::vector<std::string>& list) { return printable(joined_words(list, "; ")); };
   if (fitting.size() > 1) {
     throw_bad_config(fmt::format("{} run here: {}; choose one with --job NAME or --match TEXT",

@@ -1,13 +1,8 @@
-// What `busbar triage` does in a build without RE2 or libarchive: it says so.
-#include "common/base/error.h"
-#include "common/base/say.h"
+// `busbar triage` in a build without RE2 or libarchive.
 #include "driver/command/subcommand.h"
 
 namespace busbar {
 
-int run_triage(int /*argc*/, char** /*argv*/) {
-  say("error: this build has no RE2 or no libarchive, which triage needs: install their headers and configure again");
-  return static_cast<int>(ExitCode::not_possible);
-}
+int run_triage(int /*argc*/, char** /*argv*/) { return refuse_without_archives("triage"); }
 
 }  // namespace busbar

@@ -1,5 +1,3 @@
-#include "driver/triage/reach_hosts.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -9,7 +7,7 @@
 #include "common/processes/child.h"
 #include "common/record/json_fields.h"
 #include "driver/launch/launching.h"
-#include "driver/triage/choose_job.h"
+#include "driver/triage/triage_parts.h"
 #include "look/apart.h"
 
 #include <fmt/format.h>
@@ -34,7 +32,7 @@ struct Answer {
   std::string error;
   bool timed_out = false;
 };
-void visit_fields(auto&& visit, Answer& a) { BUSBAR_ALL_FIELDS(visit, a, out, error, timed_out); }
+BUSBAR_RECORD(Answer, out, error, timed_out);
 
 /// Runs busbar-look on a host: an installed one of this version, else the one that comes through stdin, from a file of
 /// its own that goes with it. POSIX sh, also busybox's. noclobber: nobody can have put a link there.

@@ -1,5 +1,3 @@
-#include "driver/triage/schedulers.h"
-
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
@@ -8,6 +6,7 @@
 #include "common/processes/child.h"
 #include "common/record/json_values.h"
 #include "driver/launch/launching.h"
+#include "driver/triage/triage_parts.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -14,8 +14,7 @@
 #include "driver/command/subcommand.h"
 #include "driver/diagnose/looks/judge_looks.h"
 #include "driver/launch/launching.h"
-#include "driver/triage/choose_job.h"
-#include "driver/triage/schedulers.h"
+#include "driver/triage/triage_parts.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -89,23 +88,21 @@ std::vector<OwnOption> own_options(TriageOptions& o) {
 }
 
 void check(const TriageOptions& o) {
-  const int places =
-      (o.local ? 1 : 0) + (o.merge ? 1 : 0) + (o.kube ? 1 : 0) + (o.hosts.empty() ? 0 : 1) + (o.slurm.empty() ? 0 : 1);
-  if (places != 1) {
-    throw_bad_config(
-        "which job? Give one, and only one, of --slurm JOB, --hosts LIST, --kube -n NAMESPACE -l LABEL, --local, "
-        "--merge FILE.json ...");
+  const bool places[] = {o.local, o.merge, o.kube, !o.hosts.empty(), !o.slurm.empty()};
+  const std::pair<bool, std::string> wrong[] = {
+      {std::ranges::count(places, true) != 1,
+       "which job? Give one, and only one, of --slurm JOB, --hosts LIST, --kube -n NAMESPACE -l LABEL, --local, "
+       "--merge FILE.json ..."},
+      {o.merge && o.files.empty(), "--merge what? Give the files that `busbar triage --local -J FILE.json` wrote"},
+      {!o.merge && !o.files.empty(),
+       in_quotes(o.files.empty() ? "" : o.files[0]) + " has no meaning in triage; files are joined with --merge"},
+      {o.kube && o.selector.empty(), "--kube needs -l LABEL, which names the pods of the job"},
+      {!o.kube && !o.selector.empty(), "-l goes with --kube"},
+      {!o.agent.empty() && o.hosts.empty() && o.slurm.empty(), "--agent goes with --hosts or --slurm"},
+      {o.merge && o.watch_s > 0, "--watch looks at a job, and --merge at files: either one"}};
+  for (const auto& [is_wrong, what] : wrong) {
+    if (is_wrong) throw_bad_config(what);
   }
-  if (o.merge && o.files.empty()) {
-    throw_bad_config("--merge what? Give the files that `busbar triage --local -J FILE.json` wrote");
-  }
-  if (!o.merge && !o.files.empty()) {
-    throw_bad_config(fmt::format("{} has no meaning in triage; files are joined with --merge", in_quotes(o.files[0])));
-  }
-  if (o.kube && o.selector.empty()) throw_bad_config("--kube needs -l LABEL, which names the pods of the job");
-  if (!o.kube && !o.selector.empty()) throw_bad_config("-l goes with --kube");
-  if (!o.agent.empty() && o.hosts.empty() && o.slurm.empty()) throw_bad_config("--agent goes with --hosts or --slurm");
-  if (o.merge && o.watch_s > 0) throw_bad_config("--watch looks at a job, and --merge at files: either one");
 }
 
 TriageOptions read_options(int argc, char** argv) {
@@ -187,11 +184,12 @@ JobLook merged(const std::vector<std::string>& files) {
     std::ranges::move(more.scheduler, std::back_inserter(looks.scheduler));
     for (HostLook& host : more.hosts) {
       HostLook* known = known_look(looks, host, file);
-      if (known != nullptr) say("{} is in several files; the newest counts", printable(host.host));
-      if (known == nullptr)
+      if (known == nullptr) {
         looks.hosts.push_back(std::move(host));
-      else if (known->time_s < host.time_s)
-        *known = std::move(host);
+        continue;
+      }
+      say("{} is in several files; the newest counts", printable(host.host));
+      if (known->time_s < host.time_s) *known = std::move(host);
     }
   }
   return looks;
@@ -233,12 +231,11 @@ void number_by_ras(JobLook& looks) {
   if (largest == answer.communicators.end()) return;
   for (LookProcess& process : looks.hosts[0].processes) {
     if (process.role != LookProcess::Role::rank || process.rank >= 0) continue;
-    for (const auto& [rank, pid] : largest->pids) {
-      if (pid != process.inner_pid) continue;
-      process.rank = rank;
-      process.rank_source = "RAS";
-      process.nranks = largest->size;
-    }
+    const auto found = std::ranges::find(largest->pids, process.inner_pid, [](const auto& one) { return one.second; });
+    if (found == largest->pids.end()) continue;
+    process.rank = found->first;
+    process.rank_source = "RAS";
+    process.nranks = largest->size;
   }
 }
 
@@ -267,7 +264,7 @@ int answer(const TriageOptions& options, const std::string& path) {
       say("the job has ended: {}", error.what());
       return code_of(ExitCode::good);
     }
-    const JudgedLooks judged = judge_looks(looks);
+    const JudgedHang judged = judge_looks(looks);
     if (options.watch_s > 0 && !stands_still(judged.finding.verdict)) {
       poll(nullptr, 0, static_cast<int>(options.watch_s * 1e3));
       continue;

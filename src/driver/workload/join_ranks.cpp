@@ -324,7 +324,6 @@ Workload JoinRanks::finish() {
   finish_operations();
   mark_odd_steps(job_.steps);
   tell_ranks();
-  job_.remarks.insert(job_.remarks.end(), remarks_.begin(), remarks_.end());
   for (const auto& [what, count] : left_out_) job_.left_out.push_back({what, count});
   const auto exposed_s = [](const WorkloadOperation& o) {
     return o.times ? o.times->exposed_s.value_or(o.times->mean_s) * static_cast<double>(o.times->calls) : 0;

@@ -23,9 +23,6 @@ class JoinRanks {
   /// Throws Error(bad_config) if it cannot be of the same job as those before.
   void add(TraceRank rank);
 
-  /// Remark on what was not read.
-  void remark(const std::string& text) { remarks_.push_back(text); }
-
   /// Judges all that was added. Throws Error(bad_config) if it holds no call.
   Workload finish();
 
@@ -65,7 +62,6 @@ class JoinRanks {
 
   Workload job_;
   std::vector<StepLanes> lanes_;
-  std::vector<std::string> remarks_;
   std::vector<Counts> counts_;
   std::vector<Group> groups_;
   std::map<std::string, std::uint32_t> group_places_;

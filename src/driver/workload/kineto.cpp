@@ -24,11 +24,6 @@ constexpr std::string_view kVllmStep = "execute_context_";
 constexpr std::int64_t kMostTimeNs = 1'000'000'000'000'000;  // 11 days: sums of thousands fit
 constexpr std::string_view kLoader = "enumerate(DataLoader)";
 
-struct Marker {
-  std::string name;
-  StepWindow window;
-};
-
 /// A call that c10d did not record: an annotation of an old trace, or one of another library.
 struct OtherCall {
   CallShape shape;
@@ -97,7 +92,7 @@ class KinetoReader {
     if (!timeline_.is_full()) return;
     // Markers come before kernels, because Kineto writes the CPU's events first. Without any, all is one window.
     if (windows_.empty()) set_windows(markers_.empty() ? context_markers_ : markers_);
-    if (windows_.empty()) windows_.push_back({INT64_MIN, INT64_MAX});
+    if (windows_.empty()) windows_.push_back({INT64_MIN, INT64_MAX, "whole trace"});
     timeline_.fold(windows_);
   }
 
@@ -190,10 +185,11 @@ class KinetoReader {
   void take_annotation(KinetoEvent& event) {
     const std::string_view name = event.name;
     constexpr std::size_t kMostMarkers = 1 << 20;
-    if (name.starts_with(kProfilerStep) && markers_.size() < kMostMarkers) {
-      markers_.push_back({printable(name), {event.begin_ns, event.begin_ns + event.time_ns}});
-    } else if (name.starts_with(kVllmStep) && context_markers_.size() < kMostMarkers) {
-      context_markers_.push_back({printable(name), {event.begin_ns, event.begin_ns + event.time_ns}});
+    std::vector<StepWindow>* const markers = name.starts_with(kProfilerStep) ? &markers_
+                                             : name.starts_with(kVllmStep)   ? &context_markers_
+                                                                             : nullptr;
+    if (markers != nullptr && markers->size() < kMostMarkers) {
+      markers->push_back({event.begin_ns, event.begin_ns + event.time_ns, printable(name)});
     } else if (name.starts_with(kLoader)) {
       take_input(event);
     } else if (name.starts_with("nccl:") || name.starts_with("gloo:")) {
@@ -290,34 +286,26 @@ class KinetoReader {
     ids_ = mapped(places, [&](std::size_t i) { return ids_[i]; });
   }
 
-  /// Windows in order, without overlaps; `markers` become the same.
-  void set_windows(std::vector<Marker>& markers) {
-    std::ranges::sort(markers, {}, [](const Marker& m) { return m.window.begin_ns; });
+  /// Markers in order, without overlaps.
+  void set_windows(std::vector<StepWindow> markers) {
+    std::ranges::sort(markers, {}, &StepWindow::begin_ns);
     std::set<std::string> seen;
-    std::erase_if(markers, [&](const Marker& m) { return !seen.insert(m.name).second; });
-    for (std::size_t i = 0; i + 1 < markers.size(); ++i) {
-      markers[i].window.end_ns = std::min(markers[i].window.end_ns, markers[i + 1].window.begin_ns);
-    }
-    windows_.clear();
-    for (const Marker& marker : markers) windows_.push_back(marker.window);
+    std::erase_if(markers, [&](const StepWindow& m) { return !seen.insert(m.name).second; });
+    for (std::size_t i = 0; i + 1 < markers.size(); ++i)
+      markers[i].end_ns = std::min(markers[i].end_ns, markers[i + 1].begin_ns);
+    windows_ = std::move(markers);
   }
 
   void find_windows() {
-    std::vector<Marker>& markers = markers_.empty() ? context_markers_ : markers_;
+    const std::vector<StepWindow>& markers = markers_.empty() ? context_markers_ : markers_;
     if (markers.empty()) return find_windows_by_repetition();
     rank_.source.steps = markers_.empty() ? "annotations execute_context_*" : "annotations ProfilerStep#N";
     if (!timeline_.folded()) set_windows(markers);
-    for (std::size_t i = 0; i < windows_.size(); ++i) {
-      WorkloadStep& step = rank_.steps.emplace_back();
-      step.name = i < markers.size() ? markers[i].name : "whole trace";
-    }
+    for (const StepWindow& window : windows_) rank_.steps.emplace_back().name = window.name;
     for (TraceCall& call : rank_.calls) {
       const auto next = std::ranges::upper_bound(windows_, call.begin_ns, {}, &StepWindow::begin_ns);
       if (next == windows_.begin() || call.begin_ns >= std::prev(next)->end_ns) continue;
-      const auto step = next - windows_.begin() - 1;
-      call.step = static_cast<std::int32_t>(step);
-      ++rank_.steps[static_cast<std::size_t>(step)].calls;
-      rank_.steps[static_cast<std::size_t>(step)].nbytes += call.nbytes;
+      rank_.put_into_step(call, static_cast<std::size_t>(next - windows_.begin() - 1));
     }
   }
 
@@ -436,8 +424,7 @@ class KinetoReader {
   std::vector<std::int64_t> ids_;  ///< of each call: what its kernel has too
   std::vector<OtherCall> named_, others_;
   std::map<std::pair<std::int64_t, std::int64_t>, Enclosing> around_;  ///< by thread and beginning
-  std::vector<Marker> markers_, context_markers_;
-  std::vector<StepWindow> windows_;
+  std::vector<StepWindow> markers_, context_markers_, windows_;
   Timeline timeline_;
   std::unordered_map<std::string, bool> communicates_;
   std::set<std::int64_t> devices_;

@@ -200,7 +200,7 @@ void KinetoEvents::string(std::string& value) {
   } else if (part_ == Part::events && depth_ >= 4 && arg_ != nullptr) {
     constexpr std::size_t kLongest = std::size_t{1} << 20;
     if (value.size() > kLongest) return;
-    if (arg_->text != nullptr) (event_.*arg_->text).append(value).append(arg_->shape == Shape::ranks ? "," : "");
+    add_text(value);
     if (arg_->shape == Shape::splits) event_.unequal = event_.unequal || value.find_first_of("0123456789") != kNotFound;
     if (arg_->shape == Shape::types && event_.types.size() < kMostInputs) event_.types.push_back(value);
   }
@@ -218,8 +218,7 @@ void KinetoEvents::whole(std::int64_t value) {
     if (field_ == Field::time) event_.time_ns = time_ns;
   } else if (part_ == Part::events && depth_ >= 4 && arg_ != nullptr) {
     if (arg_->number != nullptr) event_.*arg_->number = value;
-    if (arg_->text != nullptr)
-      (event_.*arg_->text).append(std::to_string(value)).append(arg_->shape == Shape::ranks ? "," : "");
+    if (arg_->text != nullptr) add_text(std::to_string(value));
     if (arg_->shape == Shape::splits) event_.unequal = true;
     if (arg_->shape == Shape::dims) add_extent(value);
   }
@@ -229,6 +228,10 @@ void KinetoEvents::number(double value, const std::string& text) {
   if (skipped_ != 0 || part_ != Part::events || depth_ != 3) return;
   if (field_ == Field::begin) event_.begin_ns = nanoseconds_of(text, value);
   if (field_ == Field::time) event_.time_ns = nanoseconds_of(text, value);
+}
+
+void KinetoEvents::add_text(std::string_view text) {
+  if (arg_->text != nullptr) (event_.*arg_->text).append(text).append(arg_->shape == Shape::ranks ? "," : "");
 }
 
 void KinetoEvents::add_fact(std::string_view text) {

@@ -75,6 +75,7 @@ class KinetoEvents : public JsonEvents {
   static Field field_of(const std::string& name);
   bool args_matter() const;
   void add_fact(std::string_view text);
+  void add_text(std::string_view text);
   void add_extent(std::int64_t value);
   void end_extents();
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace busbar {
@@ -15,6 +16,7 @@ enum class SpanKind : std::uint8_t { computing, communicating, copying, input };
 /// A step's time: from `begin_ns` up to and without `end_ns`. Windows do not overlap and are in order.
 struct StepWindow {
   std::int64_t begin_ns = 0, end_ns = 0;
+  std::string name = {};
 };
 
 /// How long a window was in which state [ns]. overlapped + exposed = communicating.

@@ -55,6 +55,12 @@ TraceCall& TraceRank::add_call(const CallShape& shape, std::uint32_t group) {
   return calls.emplace_back(TraceCall{.operation = operation, .nbytes = shape.size().value_or(0)});
 }
 
+void TraceRank::put_into_step(TraceCall& call, std::size_t step) {
+  call.step = static_cast<std::int32_t>(step);
+  ++steps[step].calls;
+  steps[step].nbytes += call.nbytes;
+}
+
 RepeatedTail repeated_tail(const std::vector<std::uint32_t>& sequence) {
   constexpr std::size_t kLeastRepeats = 3;
   // A period of a layer holds within a step and breaks at its end, so it explains a third of the tail at most.
@@ -98,14 +104,8 @@ void find_steps(TraceRank& rank) {
   }
   const std::size_t first = sequence.size() - tail.period * tail.repeats;
   for (std::size_t i = 0; i < tail.repeats; ++i) {
-    WorkloadStep& step = rank.steps.emplace_back();
-    step.name = fmt::format("repetition {}", i + 1);
-    for (std::size_t k = 0; k < tail.period; ++k) {
-      TraceCall& call = rank.calls[first + i * tail.period + k];
-      call.step = static_cast<std::int32_t>(i);
-      ++step.calls;
-      step.nbytes += call.nbytes;
-    }
+    rank.steps.emplace_back().name = fmt::format("repetition {}", i + 1);
+    for (std::size_t k = 0; k < tail.period; ++k) rank.put_into_step(rank.calls[first + i * tail.period + k], i);
   }
   rank.source.steps =
       fmt::format("{} repeated {} times, which is {:.0f} % of the calls", counted(tail.period, "call"), tail.repeats,

@@ -67,6 +67,8 @@ struct TraceRank {
 
   /// The index of an equal group, or of this one, which is added.
   std::uint32_t group(TraceGroup group);
+  /// Counts one of its calls in the step of that index.
+  void put_into_step(TraceCall& call, std::size_t step);
   TraceCall& add_call(const CallShape& call, std::uint32_t group = 0);
 
  private:

@@ -114,7 +114,6 @@ Workload import_traces(const std::vector<std::string>& words, std::vector<StepLa
   const std::vector<InputFile> inputs = inputs_of(words);
   JoinRanks join;
   std::vector<std::string> wrong;
-  bool any = false;
   for (const InputFile& file : inputs) {
     std::vector<TraceRank> ranks;
     try {
@@ -124,26 +123,24 @@ Workload import_traces(const std::vector<std::string>& words, std::vector<StepLa
       continue;
     }
     for (TraceRank& rank : ranks) join.add(std::move(rank));
-    any = true;
   }
-  if (!any && !wrong.empty()) {
+  if (!wrong.empty() && wrong.size() == inputs.size()) {
     throw_bad_config(wrong.size() == 1 ? wrong.front()
                                        : fmt::format("{}; and {} more files are no traces that it reads", wrong.front(),
                                                      wrong.size() - 1));
   }
-  constexpr std::size_t kMostTold = 20;
-  for (std::size_t i = 0; i < std::min(wrong.size(), kMostTold); ++i) join.remark("not read: " + wrong[i]);
-  if (wrong.size() > kMostTold) join.remark(fmt::format("not read: {} more files", wrong.size() - kMostTold));
   Workload job = join.finish();
+  constexpr std::size_t kMostTold = 20;
+  for (std::size_t i = 0; i < std::min(wrong.size(), kMostTold); ++i) job.remarks.push_back("not read: " + wrong[i]);
+  if (wrong.size() > kMostTold) job.remarks.push_back(fmt::format("not read: {} more files", wrong.size() - kMostTold));
   lanes = join.lanes();
   return job;
 }
 
 int workload(int argc, char** argv) {
-  const WorkloadOptions options = read_options(argc, argv);
+  WorkloadOptions options = read_options(argc, argv);
   if (options.help) {
-    WorkloadOptions unused;
-    fmt::print("{}", help_of("workload", own_options(unused)));
+    fmt::print("{}", help_of("workload", own_options(options)));
     return 0;
   }
   const std::string action = options.words.empty() ? "" : options.words.front();

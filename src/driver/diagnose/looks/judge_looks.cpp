@@ -105,14 +105,14 @@ std::vector<std::string> stack_lines(const JobLook& looks) {
 
 }  // namespace
 
-JudgedLooks judge_looks(const JobLook& looks) {
+JudgedHang judge_looks(const JobLook& looks) {
   const LookEvidence all = evidence_of_looks(looks);
   const JobSnapshot snapshot = make_snapshot(all.evidence);
   const LookedJob job(snapshot, all);
   // A job that moves needs no blame: whatever else is remarkable becomes evidence.
   const Check healthy{[&](const JobSnapshot&) { return find_healthy(job); }};
   const bool moves = healthy.find(snapshot).has_value();
-  JudgedLooks judged;
+  JudgedHang judged;
   const bool own = all.evidence.occasion == HangEvidence::Occasion::files;
   judged.finding = own ? judge(all.evidence) : judge_by(snapshot, moves ? std::vector{healthy} : checks_of(job));
   // Numbers that stand for ranks that are not known mean nothing to people.
@@ -127,7 +127,7 @@ JudgedLooks judge_looks(const JobLook& looks) {
   return judged;
 }
 
-std::string looks_report(const JobLook& looks, const JudgedLooks& judged) {
+std::string looks_report(const JobLook& looks, const JudgedHang& judged) {
   std::string text;
   for (const std::string& line : changes(looks)) text += without_controls(line) + "\n";
   text += hang_report(judged.evidence, judged.finding, "");
@@ -135,7 +135,7 @@ std::string looks_report(const JobLook& looks, const JudgedLooks& judged) {
   return text;
 }
 
-Json triage_document(const JobLook& looks, const JudgedLooks& judged) {
+Json triage_document(const JobLook& looks, const JudgedHang& judged) {
   Envelope envelope{"triage", local_timestamp(), {}, {}};
   for (const HostLook& look : looks.hosts) add_once(envelope.where, look.host);
   Json document = envelope_json(envelope);

@@ -36,8 +36,10 @@ struct RankFacts {
 /// The ranks of a host's look, in its order.
 std::vector<RankFacts> rank_facts(const HostLook& look, ActivityFinder& finder);
 
-/// The Python stack of a process's main thread; empty: not known.
-const std::vector<std::string>& main_stack(const LookProcess& process);
+/// A process's main thread; one of which nothing is known: it has none.
+const LookThread& main_thread(const LookProcess& process);
+/// Its Python stack; empty: not known.
+inline const std::vector<std::string>& main_stack(const LookProcess& process) { return main_thread(process).python; }
 
 /// What looks at a job hold, as a judge needs it. Refers to the looks.
 struct LookEvidence {

@@ -137,8 +137,7 @@ void look_for_work(RankFacts& rank) {
 /// Whether a rank went on between the looks: it stood elsewhere before, or was woken often.
 void look_for_steps(RankFacts& rank, ActivityFinder& finder) {
   Activity& activity = rank.activity;
-  if (rank.process->threads.empty()) return;
-  const LookThread& main = rank.process->threads.front();
+  const LookThread& main = main_thread(*rank.process);
   constexpr double kSpins = 0.9;
   const bool woken = main.slept >= kWakes && rank.cpu < kSpins;
   std::string place;
@@ -212,8 +211,7 @@ std::string lock_trouble(const LookProcess& process, ActivityFinder& finder) {
 void decide(RankFacts& rank, ActivityFinder& finder) {
   const LookProcess& process = *rank.process;
   const std::vector<std::string>& stack = main_stack(process);
-  static const std::vector<std::string> none;
-  const auto& native = process.threads.empty() ? none : process.threads.front().native;
+  const std::vector<std::string>& native = main_thread(process).native;
   ActivityFinder::Found found = find(finder, rank, stack, native);
   Activity& activity = rank.activity;
   rank.site = std::move(found.site);
@@ -239,17 +237,17 @@ void decide(RankFacts& rank, ActivityFinder& finder) {
     activity.trouble =
         fmt::format("traced by {} (pid {})", process.tracer_program.empty() ? "a debugger" : process.tracer_program,
                     process.tracer);
-  if (activity.trouble.empty()) activity.trouble = mount_trouble(rank);
-  if (activity.trouble.empty() && rank.rule != nullptr && rank.rule->workers) activity.trouble = worker_trouble(rank);
+  else if (activity.trouble = mount_trouble(rank); activity.trouble.empty())
+    activity.trouble = rank.rule != nullptr && rank.rule->workers ? worker_trouble(rank) : "";
   if (activity.trouble.empty()) activity.trouble = lock_trouble(process, finder);
   if (activity.trouble.find("(GIL)") != std::string::npos) activity.kind = Kind::library;
 }
 
 }  // namespace
 
-const std::vector<std::string>& main_stack(const LookProcess& process) {
-  static const std::vector<std::string> none;
-  return process.threads.empty() ? none : process.threads.front().python;
+const LookThread& main_thread(const LookProcess& process) {
+  static const LookThread none;
+  return process.threads.empty() ? none : process.threads.front();
 }
 
 std::vector<RankFacts> rank_facts(const HostLook& look, ActivityFinder& finder) {
