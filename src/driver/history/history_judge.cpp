@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/statistics/distributions.h"
@@ -227,8 +228,7 @@ struct Before {
 
 /// Its `adjusted_p` is not yet adjusted.
 CellAgainstHistory judge_cell(const Cell& after, const Before& before, const Variation& v, double delta) {
-  std::vector<double> logs;
-  for (const Burst& burst : before.series.bursts()) logs.push_back(median(burst.logs));
+  const auto logs = mapped(before.series.bursts(), [](const Burst& burst) { return median(burst.logs); });
   const double middle = median(logs);
   const double difference = std::log(after.median_s) - middle;
   const double error =
@@ -276,8 +276,7 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   if (before.size() > 1) {
     for (const HistoryRun& run : before) telling.push_back(&run);
   }
-  std::vector<std::optional<std::int64_t>> times;
-  for (const IndexedRun& run : earlier) times.push_back(run.time);
+  const auto times = mapped(earlier, &IndexedRun::time);
   // Runs of other times say less of how launches differ now.
   if (times.empty() || burst_numbers(times).back() + 1 < kEnoughRuns) {
     for (const HistoryRun& run : others) telling.push_back(&run);
@@ -331,9 +330,7 @@ constexpr std::size_t kMostRuns = 1000;  // slopes take the square
 constexpr double kChangeAlpha = 0.01;
 
 std::vector<double> middles(const std::vector<Burst>& bursts, std::size_t most) {
-  std::vector<double> logs;
-  for (const Burst& burst : bursts) logs.push_back(burst.middle(most));
-  return logs;
+  return mapped(bursts, [&](const Burst& burst) { return burst.middle(most); });
 }
 
 void judge_slope(CellTrend& trend, const std::vector<Burst>& bursts, const std::vector<double>& logs) {

@@ -1,3 +1,4 @@
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
@@ -57,15 +58,13 @@ std::string cell_words(const Cell& c) {
 }
 
 std::string trend_line(const CellTrend& t, bool ascii) {
-  std::vector<double> busbw;
-  for (const CellTrend::Point& point : t.points) busbw.push_back(point.busbw);
   const CellTrend::Point& latest = t.points.back();
   const bool earlier = t.earlier_median_s > 0;
   return fmt::format("{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}{}\n", cell_columns(t.cell), t.points.size(),
                      microseconds(latest.median_s), earlier ? microseconds(t.earlier_median_s) : "-",
                      earlier ? percent(latest.median_s / t.earlier_median_s - 1) : "-", fit_busbw(latest.busbw, 9),
                      t.month_slope ? percent(*t.month_slope) : "-", t.bursts >= 8 ? fmt::format("{:.3f}", t.p) : "-",
-                     sparkline(busbw, kSparkWidth, ascii), suffix_of(t.cell));
+                     sparkline(mapped(t.points, &CellTrend::Point::busbw), kSparkWidth, ascii), suffix_of(t.cell));
 }
 
 /// Remarks on what stands out in one cell; empty for nothing.
@@ -167,9 +166,8 @@ std::string show_text(const HistoryRun& run) {
   std::string text = fmt::format("# {}: {} {}: {}, exit code {}\n", run_words(run), printable(run.kind),
                                  printable(run.title), name(run.outcome), run.exit_code);
   text += fmt::format("# busbar {}, {}\n", printable(run.version), setup(run));
-  std::vector<std::string> hosts;
-  for (const std::string& host : run.hosts) hosts.push_back(printable(host));
-  text += fmt::format("# hosts: {}\n# command: {}\n", fmt::join(hosts, " "), without_controls(run.command));
+  text += fmt::format("# hosts: {}\n# command: {}\n", fmt::join(mapped(run.hosts, printable), " "),
+                      without_controls(run.command));
   for (const std::string& variable : run.environment)
     text += fmt::format("# variable: {}\n", without_controls(variable));
   if (!run.cells.empty()) {
@@ -192,29 +190,23 @@ std::string show_text(const HistoryRun& run) {
 }
 
 std::string trend_text(std::span<const CellTrend> trends, std::span<const HistoryRun> runs, bool ascii) {
-  std::vector<std::string> setups;
-  std::map<std::string, std::vector<const CellTrend*>> trends_of;
-  for (const CellTrend& t : trends) {
-    std::vector<const CellTrend*>& its = trends_of[t.setup];
-    if (its.empty()) setups.push_back(t.setup);
-    its.push_back(&t);
-  }
+  const auto by_setup = grouped(trends, &CellTrend::setup);
   std::map<std::string, std::vector<const HistoryRun*>> runs_of;
   for (const HistoryRun& run : runs) {
     if (!run.cells.empty()) runs_of[setup(run)].push_back(&run);
   }
   std::string text;
-  if (setups.size() > 1) {
-    text += fmt::format("# {} setups: their times cannot be compared, each is shown by itself\n", setups.size());
+  if (by_setup.size() > 1) {
+    text += fmt::format("# {} setups: their times cannot be compared, each is shown by itself\n", by_setup.size());
   }
   std::string remarks;
-  for (const std::string& of : setups) {
+  for (const auto& [of, its_trends] : by_setup) {
     const std::vector<const HistoryRun*>& its_runs = runs_of[of];
     text += fmt::format("# {}: {}", of, counted(its_runs.size(), "run"));
     if (!its_runs.empty()) text += fmt::format(", {} to {}", run_words(*its_runs.front()), run_words(*its_runs.back()));
     text += fmt::format("\n{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}\n", cell_titles(), "runs", "latest us",
                         "earlier us", "%", "busbw", "%/month", "p", "busbw, oldest first");
-    for (const CellTrend* t : trends_of[of]) {
+    for (const CellTrend* t : its_trends) {
       text += trend_line(*t, ascii);
       remarks += trend_remarks(*t);
     }

@@ -5,6 +5,7 @@
 #include "common/base/lists.h"
 #include "common/base/packed_fields.h"
 #include "common/base/say.h"
+#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/machine/cores.h"
@@ -399,9 +400,7 @@ struct SearchJob {
   }
 
   std::vector<std::string> names_of(const std::vector<int>& numbers) const {
-    std::vector<std::string> names;
-    for (const int unit : numbers) names.push_back(units.names[unit]);
-    return names;
+    return mapped(numbers, [&](int unit) { return units.names[unit]; });
   }
 
   void report_round(const MeasuredRound& result, int number, int planned) {

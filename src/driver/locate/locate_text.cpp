@@ -1,3 +1,4 @@
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/json_report.h"
@@ -62,9 +63,8 @@ std::string suspects_table(const AcceptResult::Located& located) {
 std::string rounds_text(const LocateRun& run) {
   std::map<Kind, int> counts;
   for (const MeasuredRound& round : run.rounds) ++counts[round.round.kind];
-  std::vector<std::string> texts;
-  for (const auto& [kind, count] : counts) texts.push_back(fmt::format("{} {}", count, name(kind)));
-  return joined_words(texts, ", ");
+  return joined_words(mapped(counts, [](const auto& c) { return fmt::format("{} {}", c.second, name(c.first)); }),
+                      ", ");
 }
 
 std::string ranks_text(const SlowRankVerdict& ranks) {

@@ -1,3 +1,4 @@
+#include "common/base/sequences.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 #include "driver/locate/search_record.h"
@@ -33,14 +34,6 @@ std::vector<double> scores(std::span<const MeasuredPair> pairs, int nends) {
   return score;
 }
 
-double best_quartile(std::span<const MeasuredPair> pairs) {
-  std::vector<double> values;
-  for (const MeasuredPair& pair : pairs) values.push_back(pair.bandwidth);
-  std::ranges::sort(values, std::greater<>());
-  values.resize((values.size() + 3) / 4);
-  return median(values);
-}
-
 /// The typical end rather than the typical pair: with a third of the units slow most pairs are, but not most units'
 /// best.
 double median_score(const std::vector<double>& score) {
@@ -50,13 +43,10 @@ double median_score(const std::vector<double>& score) {
 }
 
 std::vector<Screen::State> states(const std::vector<double>& score, double limit) {
-  std::vector<Screen::State> state;
-  for (const double value : score) {
-    state.push_back(std::isnan(value) ? Screen::State::unknown
-                    : value < limit   ? Screen::State::suspect
-                                      : Screen::State::good);
-  }
-  return state;
+  return mapped(score, [&](double value) {
+    if (std::isnan(value)) return Screen::State::unknown;
+    return value < limit ? Screen::State::suspect : Screen::State::good;
+  });
 }
 
 }  // namespace
@@ -69,7 +59,7 @@ Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double thres
   const auto both_good = [&](const MeasuredPair& pair) { return screen.good(pair.a) && screen.good(pair.b); };
   // First find good ends by a rough idea of normal, then normal from the good ends; scores are the best of several and
   // a little high, and so is a rough idea built from them.
-  screen.reference = few ? best_quartile(pairs) : median_score(screen.score);
+  screen.reference = few ? best_quartile(mapped(pairs, &MeasuredPair::bandwidth)) : median_score(screen.score);
   for (int pass = 0; pass < 2; ++pass) {
     screen.state = states(screen.score, threshold * screen.reference);
     std::vector<double> normal;

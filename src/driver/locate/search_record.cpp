@@ -75,6 +75,12 @@ double spread_of_pairs(std::span<const double> bandwidths) {
   return kDeviationOfNormal * median(deviations);
 }
 
+double best_quartile(std::vector<double> values) {
+  std::ranges::sort(values, std::greater<>());
+  values.resize((values.size() + 3) / 4);
+  return median(values);
+}
+
 int calibration_repeats(int npairs) { return std::clamp((16 + npairs - 1) / std::max(npairs, 1), 1, 4); }
 
 double slow_threshold(double noise, double warn) {
@@ -156,11 +162,7 @@ std::map<int, double> slow_limits(const SearchRecord& record) {
   std::map<int, std::vector<double>> of_level;
   for (const GroupResult& group : record.groups) of_level[group.level].push_back(group.bandwidth);
   std::map<int, double> limits;
-  for (auto& [level, values] : of_level) {
-    std::ranges::sort(values, std::greater<>());
-    values.resize((values.size() + 3) / 4);
-    limits[level] = record.threshold * median(values);
-  }
+  for (const auto& [level, values] : of_level) limits[level] = record.threshold * best_quartile(values);
   return limits;
 }
 

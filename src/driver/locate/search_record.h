@@ -152,6 +152,9 @@ double noise_of_repeats(std::span<const std::vector<double>> repeats);
 /// than the repeats of a few pairs. From the median absolute deviation; NaN below 6 values.
 double spread_of_pairs(std::span<const double> bandwidths);
 
+/// The median of the best quarter.
+double best_quartile(std::vector<double> values);
+
 /// How often to measure the same pairs again, for 16 differences at least: 4 times with four pairs or fewer, once
 /// with 16.
 int calibration_repeats(int npairs);

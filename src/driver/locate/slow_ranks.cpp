@@ -1,5 +1,6 @@
 #include "driver/locate/slow_ranks.h"
 
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/record/culprit.h"
 #include "common/statistics/distributions.h"
@@ -29,8 +30,7 @@ struct Middle {
 
 Middle middle_of(const std::vector<double>& times_s) {
   Middle m{median(times_s), 0};
-  std::vector<double> distances;
-  for (const double t : times_s) distances.push_back(std::abs(t - m.median));
+  const auto distances = mapped(times_s, [&](double t) { return std::abs(t - m.median); });
   m.deviation = std::max(median(distances), 0.01 * m.median);
   return m;
 }
@@ -43,8 +43,7 @@ void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equa
                  int sets_needed, double warn, double fail, SlowRankVerdict& verdict) {
   std::map<int, std::vector<double>> ratios;  // of the sets in which the rank was off
   for (std::size_t set = 0; set < kSoloSets; ++set) {
-    std::vector<double> times_s;
-    for (const int r : equal) times_s.push_back(all_s[r][set]);
+    const auto times_s = mapped(equal, [&](int r) { return all_s[r][set]; });
     const Middle middle = middle_of(times_s);
     for (std::size_t i = 0; i < equal.size(); ++i) {
       if (middle.ratio(times_s[i]) < warn && middle.off(times_s[i]))
@@ -213,9 +212,7 @@ SlowRankVerdict judge_arrival(std::span<const ProbedRank> ranks, double clock_er
       gap_s[r].push_back(entries[r] - (is_last ? sorted[sorted.size() - 2] : last));
     }
   }
-  std::vector<double> works;
-  for (const ProbedRank& r : ranks) works.push_back(r.work_s);
-  const double work_s = median(works);
+  const double work_s = median(mapped(ranks, &ProbedRank::work_s));
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const double late = median(late_s[r]);
     const bool mostly = times_last[r] > kMostly * static_cast<double>(n) &&
