@@ -1,6 +1,5 @@
-// Catches: a log, or several, damaged in any way, that crash `busbar diagnose`, make it allocate without bound (a line
-// may claim two thousand million ranks), or reach another verdict on a whole log when its files are read in two
-// groups and merged. An input is several files, with a form feed between them.
+// Catches: a log, or several, damaged in any way, that crash `busbar diagnose`, or make it allocate without bound (a
+// line may claim two thousand million ranks). An input is several files, with a form feed between them.
 
 #include "driver/diagnose/job_book.h"
 #include "driver/readers/log_files.h"
@@ -65,12 +64,8 @@ std::size_t size_of(const Diagnosis& said) {
 std::string fuzz_one(std::string_view input) {
   const std::vector<std::string_view> texts = files_of(input);
   JobBook all;
-  JobBook halves[2];
   std::vector<LogFile> files;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    files.push_back(read_into(all, texts[i], i));
-    read_into(halves[i < texts.size() / 2 ? 0 : 1], texts[i], i);
-  }
+  for (std::size_t i = 0; i < texts.size(); ++i) files.push_back(read_into(all, texts[i], i));
   const Diagnosis said = all.conclude(files, {});
   if (said.sentence.empty()) return "no sentence";
   if (said.evidence.size() > 5) return "more than five lines of evidence";
@@ -78,14 +73,6 @@ std::string fuzz_one(std::string_view input) {
   // Whatever the lines claim, what is kept of them is bounded by their number.
   if (size_of(said) > 100000 + input.size())
     return fmt::format("{} things said of {} bytes", size_of(said), input.size());
-  halves[0].merge(std::move(halves[1]));
-  const Diagnosis merged = halves[0].conclude(files, {});
-  // Damage can bring a rank into two files, where it matters which of them was read with what.
-  static const std::vector<std::string> kWhole = fuzz_seeds();
-  if (merged.verdict != said.verdict && std::find(kWhole.begin(), kWhole.end(), input) != kWhole.end()) {
-    return fmt::format("{} ({}) in one go, {} ({}) merged", name(said.verdict), said.sentence, name(merged.verdict),
-                       merged.sentence);
-  }
   return {};
 }
 
