@@ -39,7 +39,7 @@ foreach(module IN ITEMS busbar_gloo busbar_mpi)
     install(TARGETS ${module} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
   endif()
 endforeach()
-install(DIRECTORY configs packaging/grafana packaging/kubernetes packaging/slurm
+install(DIRECTORY configs packaging/grafana packaging/kubernetes packaging/launch packaging/slurm
         DESTINATION "${CMAKE_INSTALL_DATADIR}/busbar" USE_SOURCE_PERMISSIONS)
 install(FILES README.md LICENSE packaging/third_party.txt DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}")

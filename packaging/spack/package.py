@@ -12,10 +12,10 @@ class Busbar(CMakePackage):
     the slow node or link by name, hangs with the rank to blame."""
 
     homepage = "https://example.org/busbar"
-    url = "file:///path/to/busbar-0.1.0.tar.xz"
+    url = "file:///path/to/busbar-0.2.0.tar.xz"
     license("BSD-3-Clause")
 
-    version("0.1.0")
+    version("0.2.0")
 
     variant("cuda", default=False, description="The NCCL backend: benchmarks on GPUs")
     conflicts("%gcc@:11", msg="C++20 as of GCC 12")

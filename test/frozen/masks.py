@@ -21,8 +21,7 @@ class Masks:
     def of(self, text):
         for path, name in self.folders:
             text = text.replace(path, name)
-        text = re.sub(r"(busbar[ -](?:version )?)" + self.version + r"(?![\w.])", r"\1<version>", text)
-        text = re.sub(r'(version"?: ?")' + self.version + '"', r'\1<version>"', text)
+        text = re.sub(r"(?<![0-9.])" + self.version + r"(?!\.?\d)", "<version>", text)
         text = re.sub(r"Open MPI \d+\.\d+(\.\d+)?\w*", "Open MPI <v>", text)
         text = re.sub(r"(busbar diagnose on )[\w.-]+", r"\1<host>", text)
         text = text.replace(f'"{self.host}"', '"<host>"')

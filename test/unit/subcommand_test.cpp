@@ -1,5 +1,5 @@
 // Would catch: a value taken for a plain word, a benchmark's option swallowed by a subcommand, a slip that is silently
-// passed on; a subcommand that busbar offers and busbar-ranks does not know.
+// passed on.
 
 #include "driver/command/subcommand.h"
 
