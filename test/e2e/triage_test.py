@@ -176,6 +176,10 @@ class TriageTest(unittest.TestCase):
         self.job()
         file = os.path.join(self.folder, "here.json")
         self.triage("--local", "--match", self.name, "-J", file)
+        with open(file, encoding="utf-8") as opened:
+            document = json.load(opened)
+        again = suite.execute([BUSBAR, "diagnose", "--json", file])
+        self.assertEqual(json.loads(again.out)["verdict"], document["verdict"], str(again))
         looks, _ = self.evidence("--merge", file)
         self.assertEqual(len([p for p in looks["hosts"][0]["processes"] if p["role"] == "rank"]), 3)
 
