@@ -334,16 +334,18 @@ class Look {
         value_of("flight recorder", 3, [&] { return find_dumps(job_, blocked_mounts_, now_s()); });
     if (found.empty())
       return note("flight recorder", Came::absent, "no dump is there", "--flight-recorder asks for one");
+    constexpr std::string_view kAllow = "give the dumps to `busbar diagnose`";
     std::size_t left = kDumpsTogether;
-    for (auto& result : gather("flight recorder", found.size(), {2, 10, 1}, "give the dumps to `busbar diagnose`",
-                               [&](std::size_t i) { return with_bytes(found[i], kMostDumpBytes); })) {
-      if (!result.value) continue;
-      if (const std::size_t nbytes = result.value->base64.size(); nbytes > left) {
-        note("flight recorder", Came::unreadable, "too many dumps to send", "give them to diagnose");
-      } else {
-        left -= nbytes;
-        look_.dumps.push_back(std::move(*result.value));
-      }
+    const Clock::time_point end = Clock::now() + in_s(10);
+    for (const LookDump& one : found) {  // one by one: all together are too many for the memory
+      const auto read = [&](std::size_t) { return with_bytes(one, kMostDumpBytes); };
+      auto dump = std::move(gather("flight recorder", 1, {2, seconds_to(end), 1}, kAllow, read)[0].value);
+      if (!dump) continue;
+      const std::size_t nbytes = dump->base64.size();
+      if (nbytes > left) note("flight recorder", Came::unreadable, "too many dumps to send", kAllow);
+      if (nbytes > left) continue;
+      left -= nbytes;
+      look_.dumps.push_back(std::move(*dump));
     }
   }
 

@@ -183,6 +183,18 @@ class TriageTest(unittest.TestCase):
         looks, _ = self.evidence("--merge", file)
         self.assertEqual(len([p for p in looks["hosts"][0]["processes"] if p["role"] == "rank"]), 3)
 
+    def test_much_evidence_fits_into_the_memory_of_a_look(self):
+        prefix = os.path.join(self.folder, "fr_")
+        self.job(nranks=16, more={"TORCH_FR_DUMP_TEMP_FILE": prefix})
+        for rank in range(16):
+            with open(os.path.join(self.folder, f"{self.name}.{rank}.log"), "a", encoding="utf-8") as log:
+                log.write(("x" * 99 + "\n") * 5000)
+            with open(prefix + str(rank), "wb") as dump:
+                dump.write(os.urandom(3000000))
+        looks, _ = self.evidence("--local", "--match", self.name)
+        self.assertGreater(sum(len(log["text"]) for log in looks["hosts"][0]["logs"]), 3 << 20)
+        self.assertIn(4000000, [len(dump["base64"]) for dump in looks["hosts"][0]["dumps"]])
+
     def test_agent_and_silent_hosts(self):
         self.job()
         agent = self.stand_ins(agent=AGENT)

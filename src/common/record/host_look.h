@@ -243,7 +243,7 @@ BUSBAR_RECORD(LookSilence, host, kind, why);
 BUSBAR_RECORD(JobLook, how, expected_hosts, hosts, silent, scheduler);
 
 /// The document `look` of one host on one line.
-std::string look_document(const HostLook& look);
+std::string look_document(HostLook look);
 
 /// Reads it. Throws Error(bad_config) that names the file.
 HostLook read_look(std::string_view text, const std::string& name);
