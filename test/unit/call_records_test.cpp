@@ -102,6 +102,20 @@ TEST_CASE("Of dumps the rank that never made the call is named, however few wait
   CHECK(says(told.sentence, "last call SeqNum 41"));
 }
 
+TEST_CASE("Dumps of different moments of a job that moves blame nobody", "[call_records]") {
+  const std::string late = dump({entry(41, "all_reduce", "[[8]]"), entry(42, "all_reduce", "[[8]]"),
+                                 entry(43, "all_reduce", "[[8]]", "scheduled")});
+  const std::string early = dump({entry(40, "all_reduce", "[[8]]"), entry(41, "all_reduce", "[[8]]", "scheduled")});
+  const Diagnosis told = diagnosed({late, early, late, late});
+  CHECK(told.verdict == Verdict::unknown);
+  CHECK(told.ranks.empty());
+  CHECK(says(told.sentence, "the log of rank 1 ends earlier"));
+  // A broadcast ends on its root before the others call it.
+  const std::string root = dump({entry(41, "broadcast", "[[8]]"), entry(42, "all_reduce", "[[8]]", "scheduled")});
+  const std::string other = dump({entry(40, "all_reduce", "[[8]]")});
+  CHECK(diagnosed({root, other, root, root}).ranks == std::vector<int>{1});
+}
+
 TEST_CASE("Of dumps the rank is named whose call is another, by its number", "[call_records]") {
   const auto rank = [](std::string_view op, std::string_view sizes) {
     return dump({entry(5, "barrier", "[[1]]"), entry(6, op, sizes, "started")});

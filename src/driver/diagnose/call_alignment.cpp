@@ -1,6 +1,8 @@
 #include "driver/diagnose/call_alignment.h"
 
 #include "common/base/sequences.h"
+#include "common/base/text.h"
+#include "common/base/text_parts.h"
 
 #include <fmt/format.h>
 
@@ -339,9 +341,15 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
   CallLag lag;
   lag.front = INT64_MIN;
   lag.least = INT64_MAX;
+  std::int64_t made = INT64_MIN;  // the end of recorded calls that all ranks made, because one without a root ended
   for (const PlacedCalls& placed : alignment.streams) {
     lag.front = std::max(lag.front, placed.end());
     lag.least = std::min(lag.least, placed.end());
+    const CommInstance& instance = book.instances[placed.member->instance];
+    const bool recorded = alignment.how == CallAlignment::How::sequence && !instance.ends_only;
+    const Call* last = recorded && instance.ended_to > placed.begin() ? placed.find(instance.ended_to - 1) : nullptr;
+    if (last != nullptr && has_any(lower_case(book.words.text(last->op)), {"all", "barrier"}))
+      made = std::max(made, instance.ended_to);
   }
   if (lag.front == lag.least) return std::nullopt;
   lag.least = lag.front;
@@ -349,7 +357,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
   for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
     const PlacedCalls& placed = alignment.streams[i];
     const bool at_front = placed.end() == lag.front;
-    if (!at_front && lost.ends_early[placed.member->source]) {
+    if (placed.end() < made || (!at_front && lost.ends_early[placed.member->source])) {
       lag.cut_off.push_back(i);
       continue;
     }

@@ -150,7 +150,7 @@ struct CallLag {
   std::int64_t least = 0;               ///< of the last
   std::vector<std::uint32_t> at_front;  ///< indices of streams
   std::vector<std::uint32_t> behind;
-  std::vector<std::uint32_t> cut_off;  ///< seem to lag, but their logs lack their ends
+  std::vector<std::uint32_t> cut_off;  ///< seem to lag, but their logs lack their ends, or were recorded earlier
   bool waited_for = false;             ///< not merely the usual skew of calls that are enqueued ahead
 };
 
