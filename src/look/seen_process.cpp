@@ -273,6 +273,7 @@ bool read_brief(const Probe& probe, const std::string& folder, SeenProcess& p) {
   constexpr std::uint64_t kKernelThread = 0x00200000;  // PF_KTHREAD; in a container pid 2 may be anything
   p.kernel_thread = (number_of<std::uint64_t>(fields[6]).value_or(0) & kKernelThread) != 0;
   look.cpu_s = ticks_s(fields[11]) + ticks_s(fields[12]);
+  look.children_cpu_s = ticks_s(fields[13]) + ticks_s(fields[14]);
   look.nthreads = static_cast<int>(whole(fields[17]));
   p.since_boot_s = ticks_s(fields[19]);
   const std::string status = probe.read(folder + "/status").value_or("");
@@ -381,7 +382,8 @@ SeenProcess read_again(const Probe& probe, const SeenProcess& seen) {
 LookProcess process_growth(const LookProcess& earlier, LookProcess later) {
   later.state_before = earlier.state_before;
   later.tracer_before = earlier.tracer_before;
-  grow(earlier, later, &LookProcess::cpu_s, &LookProcess::bytes_read, &LookProcess::bytes_written);
+  grow(earlier, later, &LookProcess::cpu_s, &LookProcess::children_cpu_s);
+  grow(earlier, later, &LookProcess::bytes_read, &LookProcess::bytes_written);
   later.rss_growth = later.rss_bytes - earlier.rss_bytes;
   std::map<std::int64_t, const LookThread*> before;
   for (const LookThread& thread : earlier.threads) before[thread.tid] = &thread;

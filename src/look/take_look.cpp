@@ -298,7 +298,7 @@ class Look {
       LookProcess later = again[i].value_or(job_[i]).look;
       if (!again[i]) {  // which is no proof that it is gone
         later.state = '?';
-        later.cpu_s = later.bytes_read = later.bytes_written = -1;
+        later.cpu_s = later.children_cpu_s = later.bytes_read = later.bytes_written = -1;
         for (LookThread& thread : later.threads) thread.cpu_s = thread.slept = -1;
       }
       add_stacks(first, before_.stacks[first.pid]);

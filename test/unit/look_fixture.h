@@ -33,7 +33,7 @@ class FakeHost {
   FakeHost& add(const FakeProcess& p) {
     const std::string folder = fmt::format("proc/{}/", p.pid);
     const auto stat = [&](std::int64_t tid, const std::string& name) {
-      return fmt::format("{} ({}) {} {} 0 0 0 -1 0 0 0 0 0 150 50 0 0 20 0 {} 0 1000 0 0\n", tid, name, p.state,
+      return fmt::format("{} ({}) {} {} 0 0 0 -1 0 0 0 0 0 150 50 30 10 20 0 {} 0 1000 0 0\n", tid, name, p.state,
                          p.parent, p.threads.size() + 1);
     };
     root_.file(folder + "stat", stat(p.pid, p.name))

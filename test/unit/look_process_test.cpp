@@ -160,6 +160,7 @@ TEST_CASE("What /proc says of a process becomes its record", "[look]") {
   CHECK(p.pid_namespace == 4026531836);
   CHECK(p.net_namespace == 4026531840);
   CHECK(p.cpu_s == 2.0);  // 200 ticks of 1/100 s
+  CHECK(p.children_cpu_s == 0.4);
   CHECK(p.wchan == "futex_do_wait");
   CHECK(p.bytes_read == 500);
   CHECK(p.bytes_written == 700);
@@ -181,6 +182,8 @@ TEST_CASE("Growth is the difference of two looks, and -1 where one of them could
   after.tracer_before = after.tracer = 99;
   before.cpu_s = 10;
   after.cpu_s = 10.5;
+  before.children_cpu_s = 1;
+  after.children_cpu_s = 1.75;
   before.bytes_read = 100;
   after.bytes_read = 160;
   before.bytes_written = -1;
@@ -213,6 +216,7 @@ TEST_CASE("Growth is the difference of two looks, and -1 where one of them could
   CHECK(grown.tracer_before == 0);
   CHECK(grown.tracer == 99);
   CHECK(grown.cpu_s == 0.5);
+  CHECK(grown.children_cpu_s == 0.75);
   CHECK(grown.bytes_read == 60);
   CHECK(grown.bytes_written == -1);
   CHECK(grown.rss_growth == -20);

@@ -253,6 +253,7 @@ class ScenarioBuilder {
         LookProcess& one = child(host, parent, number++);
         one.program = parts[0];
         one.cpu_s = number_of<double>(parts[1]).value() * kLook;
+        if (parts.size() > 2) one.state = one.state_before = parts[2][0];
         continue;
       }
       for (int i = 0; i < *number_of<int>(parts[0]); ++i) {
@@ -275,6 +276,8 @@ class ScenarioBuilder {
       main.native = stack(value);
     else if (key == "cpu")
       main.cpu_s = p.cpu_s = number(value) * kLook;
+    else if (key == "ended")
+      p.children_cpu_s = number(value) * kLook;
     else if (key == "slept")
       main.slept = std::stoll(value);
     else if (key == "state")

@@ -72,8 +72,9 @@ struct LookProcess {
   std::int64_t tracer_before = 0;
   std::int64_t tracer = 0;  ///< pid of the process that traces it; 0: none
   std::string tracer_program;
-  std::string wchan;  ///< of the main thread
-  double cpu_s = -1;  ///< of all threads, between the looks
+  std::string wchan;           ///< of the main thread
+  double cpu_s = -1;           ///< of all threads, between the looks
+  double children_cpu_s = -1;  ///< of its children that ended, and of theirs, as far as they were waited for then
   int nthreads = 0;
   std::vector<LookThread> threads;  ///< the main one first, then those with a stack, a name or CPU time, 64 at most
 
@@ -224,9 +225,9 @@ BUSBAR_RECORD(LookThread, tid, name, state, wchan, cpu_s, slept, python, python_
 BUSBAR_RECORD(LookSocket, local, remote, state, unsent, unread, retransmits, same_in_both);
 BUSBAR_RECORD(LookProcess, pid, inner_pid, parent, pid_namespace, net_namespace, start_s, user, program, command, role,
               job, rank, rank_source, nranks, local_rank, restarts, master, environment, state_before, state,
-              tracer_before, tracer, tracer_program, wchan, cpu_s, nthreads, threads, bytes_read, bytes_written,
-              rss_bytes, rss_growth, open_files, open_files_limit, memlock_limit, sockets, libraries, nccl_version,
-              gpus, stacks_missing);
+              tracer_before, tracer, tracer_program, wchan, cpu_s, children_cpu_s, nthreads, threads, bytes_read,
+              bytes_written, rss_bytes, rss_growth, open_files, open_files_limit, memlock_limit, sockets, libraries,
+              nccl_version, gpus, stacks_missing);
 BUSBAR_RECORD(LookLog, path, pids, nbytes, growth, quiet_s, text);
 BUSBAR_RECORD(LookDump, path, pid, rank, age_s, base64);
 BUSBAR_RECORD(LookGpu, index, name, bus_id, problem, busy_percent, busy_percent_before, memory_percent,

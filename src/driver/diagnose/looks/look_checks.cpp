@@ -44,6 +44,13 @@ void blame_gone(const LookedJob& job, Symptom& symptom) {
   }
 }
 
+/// Only a scheduler knows all hosts of a job.
+void add_doubt(const LookedJob& job, Symptom& symptom) {
+  const auto is_bare = [&](const auto& host) { return symptom.hosts.contains(host.host) && host.ranks.empty(); };
+  if (job.looks.looks->expected_hosts == 0 && std::ranges::any_of(job.looks.evidence.hosts, is_bare))
+    symptom.evidence.emplace_back("another story: it runs on a host that was not named");
+}
+
 }  // namespace
 
 LookedJob::LookedJob(const JobSnapshot& seen_job, const LookEvidence& evidence)
@@ -107,6 +114,7 @@ std::optional<Symptom> find_gone_ranks(const LookedJob& job) {
   symptom.sentence += largest_of(job.waiting);
   if (launchers > 0)
     symptom.evidence.push_back(fmt::format("{} still run: they saw nobody fail", counted(launchers, "launcher")));
+  add_doubt(job, symptom);
   return symptom;
 }
 
@@ -144,6 +152,7 @@ std::optional<Symptom> find_unjoined(const LookedJob& job) {
     }
   } else if (!job.gone.empty()) {
     blame_gone(job, symptom);
+    add_doubt(job, symptom);
     symptom.sentence += fmt::format("{}{} {} never launched: all hosts were reached", absent.empty() ? "" : "; ",
                                     rank_words(job.gone), are(job.gone.size()) == "is" ? "was" : "were");
   }

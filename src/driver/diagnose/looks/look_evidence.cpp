@@ -208,6 +208,11 @@ std::vector<std::string> places(const LookEvidence& all, int nranks) {
     const auto& [lowest, host] = *std::prev(above);
     if (static_cast<int>(rank) - lowest < per_host) hosts[rank] = host;
   }
+  // What is left fits on the one host without ranks.
+  const auto is_bare = [](const HostEvidence& host) { return host.ranks.empty(); };
+  const auto bare = std::ranges::find_if(all.evidence.hosts, is_bare);
+  if (std::ranges::count_if(all.evidence.hosts, is_bare) == 1 && std::ranges::count(hosts, "") <= per_host)
+    std::ranges::replace(hosts, "", bare->host);
   return hosts;
 }
 
@@ -314,10 +319,10 @@ LookEvidence evidence_of_looks(const JobLook& looks) {
   }
   add_flights(looks, evidence);
   evidence.nprocs = nranks;
-  if (looks.expected_hosts == 0)
-    all.whole = looks.silent.empty() && (static_cast<int>(all.ranks.size()) >= nranks || is_alone(all));
   evidence.host_of_rank = places(all, nranks);
   all.fits = static_cast<std::int64_t>(looks.hosts.size()) * ranks_per_host(all, nranks) >= nranks;
+  if (looks.expected_hosts == 0)
+    all.whole = looks.silent.empty() && (static_cast<int>(all.ranks.size()) >= nranks || is_alone(all) || all.fits);
   add_ras(looks, all);
   all.recorded = diagnose_dumps(looks);
   all.logged = diagnose_logs(looks);

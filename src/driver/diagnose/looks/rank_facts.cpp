@@ -17,7 +17,8 @@ using Kind = Activity::Kind;
 
 constexpr double kBusyCpu = 0.3;  ///< share of a core that is work, not a look at a clock
 constexpr std::int64_t kBytes = 1 << 20, kMemory = 8 << 20;
-constexpr std::int64_t kWakes = 10;  ///< of a thread that waits between the looks: one that is stuck has none
+constexpr std::int64_t kWakes = 10;  ///< of a thread that uses CPU time between the looks; one that spins has a few
+constexpr double kAwake = 0.1;       ///< share of a core; below, a thread that is stuck has no wake at all
 
 bool is_blocked_in_kernel(const LookProcess& process) { return process.state == 'D' && process.state_before != 'R'; }
 
@@ -43,14 +44,12 @@ GpuState gpu_state(const HostLook& look, const LookProcess& process) {
 double share(const RankFacts& rank, double cpu_s) { return std::max(cpu_s, 0.0) / std::max(rank.host->look_s, 1.0); }
 
 /// On a busy host a thread that runs in both looks may get little CPU time.
-bool is_running(const RankFacts& rank) {
-  return rank.cpu >= kBusyCpu || (rank.process->state == 'R' && rank.process->state_before == 'R');
-}
+bool runs_in_both(const LookProcess& process) { return process.state == 'R' && process.state_before == 'R'; }
+bool is_running(const RankFacts& rank) { return rank.cpu >= kBusyCpu || runs_in_both(*rank.process); }
 
 /// The rule that its frames fit, Python's or native ones: those are nearer to what it waits for.
 ActivityFinder::Found find(ActivityFinder& finder, const RankFacts& rank, const std::vector<std::string>& python,
                            const std::vector<std::string>& native) {
-  constexpr double kAwake = 0.1;
   const bool blocked = rank.cpu < kAwake || rank.gpu == GpuState::spins;
   ActivityFinder::Found found = finder.find(python, blocked);
   const ActivityFinder::Found below = finder.find(native, blocked);
@@ -90,6 +89,8 @@ void guess_activity(RankFacts& rank, bool has_stack) {
     rank.spins = true;
   } else if (runs) {
     is(Kind::elsewhere, "computes", "computing");
+  } else if (has_stack && uses("jax") && process.wchan.starts_with("futex") && share(rank, process.cpu_s) < kBusyCpu) {
+    is(Kind::waiting, "", "waiting in a compiled call");  // which leaves no frame in Python
   } else if (begins_with_any(process.wchan, {"hrtimer_nanosleep", "do_nanosleep"})) {
     is(Kind::elsewhere, "sleep", "sleeping");
   } else if (begins_with_any(process.wchan, {"pipe_read", "do_wait", "n_tty_read"})) {
@@ -121,9 +122,12 @@ void look_for_work(RankFacts& rank) {
   if (works_itself) grew(p.rss_growth, kMemory, " more memory");
   add(works_itself && rank.gpu == GpuState::works, "its GPU computes");
   for (const LookProcess* helper : rank.helpers) {
-    const double used = share(rank, helper->cpu_s);
-    add(used >= kBusyCpu, fmt::format("{} (pid {}) uses {:.0f} % of a core", helper->program, helper->pid, 100 * used));
+    const double used = share(rank, helper->cpu_s) + share(rank, helper->children_cpu_s);
+    add(used >= kBusyCpu || runs_in_both(*helper),
+        fmt::format("{} (pid {}) uses {:.0f} % of a core", helper->program, helper->pid, 100 * used));
   }
+  const double by_ended = share(rank, p.children_cpu_s);
+  add(by_ended >= kBusyCpu, fmt::format("children that ended used {:.0f} % of a core", 100 * by_ended));
   double by_workers = 0;
   for (const LookProcess* worker : rank.workers) by_workers += share(rank, worker->cpu_s);
   constexpr double kWorkers = 0.05;
@@ -139,16 +143,18 @@ void look_for_steps(RankFacts& rank, ActivityFinder& finder) {
   Activity& activity = rank.activity;
   const LookThread& main = main_thread(*rank.process);
   constexpr double kSpins = 0.9;
-  const bool woken = main.slept >= kWakes && rank.cpu < kSpins;
+  const bool woken = main.slept >= (rank.cpu < kAwake ? 1 : kWakes) && rank.cpu < kSpins;
   std::string place;
   if (!main.python_before.empty()) {
     const ActivityFinder::Found before = find(finder, rank, main.python_before, {});
     rank.changed = before.site != rank.site || before.call != activity.call;
     place = before.site;
   }
-  rank.steps = woken || rank.changed;
+  // A rank that only spins reads and writes nothing.
+  rank.steps =
+      woken || rank.changed || (rank.spins && std::max(rank.process->bytes_read, rank.process->bytes_written) > 0);
   // What does something of its own may poll: only where it waits in silence is to be woken a sign.
-  if (!rank.steps || (activity.kind != Kind::waiting && activity.kind != Kind::unknown)) return;
+  if (!(woken || rank.changed) || (activity.kind != Kind::waiting && activity.kind != Kind::unknown)) return;
   activity.moves = true;
   activity.proof = rank.changed ? fmt::format("it was at {} before", place.empty() ? "another place" : place)
                                 : fmt::format("its main thread was woken {} times", main.slept);
