@@ -110,6 +110,7 @@ TEST_CASE("Dumps of different moments of a job that moves blame nobody", "[call_
   CHECK(told.verdict == Verdict::unknown);
   CHECK(told.ranks.empty());
   CHECK(says(told.sentence, "the log of rank 1 ends earlier"));
+  CHECK(diagnosed({late, early, early, early}).verdict == Verdict::unknown);
   // A broadcast ends on its root before the others call it.
   const std::string root = dump({entry(41, "broadcast", "[[8]]"), entry(42, "all_reduce", "[[8]]", "scheduled")});
   const std::string other = dump({entry(40, "all_reduce", "[[8]]")});

@@ -142,7 +142,8 @@ bool is_cut_off(const LogView& view, const AlignedComm& comm) {
   const auto left = [&](std::uint32_t stream) {
     return view.book.instances[comm.alignment.streams[stream].member->instance].left();
   };
-  return lag.behind.empty() && lag.at_front.size() > lag.cut_off.size() && !std::ranges::all_of(lag.at_front, left);
+  const bool many = comm.alignment.how == CallAlignment::How::sequence || lag.at_front.size() > lag.cut_off.size();
+  return lag.behind.empty() && many && !lag.cut_off.empty() && !std::ranges::all_of(lag.at_front, left);
 }
 
 /// A rank that seems late only because the end of its log is missing.
