@@ -85,7 +85,8 @@ test-more: test-deps build-all  ## What CI has no time for: ends of runs 200 tim
 	@$(with_launcher) BUSBAR_BUILD="$$(realpath '$(BUILDDIR)')" BUSBAR_MORE=1 \
 	  sh -ec 'scripts/fetch-nccl-wheels.sh || true; bash test/e2e/nccl_on_fakes_test.sh "$$BUSBAR_BUILD"; \
           for test in $$(grep -l "suite\.in_more\|suite\.MORE" test/*/*_test.py); do python3 "$$test"; done; \
-          "$$BUSBAR_BUILD/test/test_unit" "[field]"; scripts/triage/run_triage.py "$$BUSBAR_BUILD" --repeat 3'
+          "$$BUSBAR_BUILD/test/test_unit" "[field]"; \
+          for place in local hosts slurm kube; do scripts/triage/run_triage.py "$$BUSBAR_BUILD" --place $$place; done'
 	@$(MAKE) --no-print-directory test MPI=mpich PRESET=mpich BUILDDIR=build-mpich ARGS="$(or $(ARGS),-R '^(mpi|e2e|faults)_')"
 
 bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)

@@ -76,7 +76,7 @@ class Job:
             python = options.mpich_python if live.mpich else options.python
             self.start([*launcher, python, str(HERE / "solve.py"), *words])
         elif live.program == "all_reduce_perf":
-            inject = ["--inject", f"rank={live.on},op=3000,kind={live.fault}"] if live.on >= 0 else []
+            inject = ["--inject", f"rank={live.on},op=100,kind={live.fault}"] if live.on >= 0 else []
             self.start([*launcher, os.path.join(options.build, "all_reduce_perf"), "--backend", "mpi", "-b", "64K", "-e",
                         "64K", "-N", "0", "-T", "600", *inject])
         else:

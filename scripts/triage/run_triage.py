@@ -59,7 +59,6 @@ LIVE = {
     "blocked_files": Live("train.py", "blocked_files", 1, ("RANK_LAGGING",), (1,)),
     "order": Live("train.py", "order", 2, ("ORDER_MISMATCH", "RANK_LAGGING"), (2,)),
     "mpi_sizes": Live("solve.py", "sizes", 2, ("ARG_MISMATCH", "ORDER_MISMATCH", "RANK_LAGGING"), (2,)),
-    "mpich_sizes": Live("solve.py", "sizes", 2, ("ARG_MISMATCH", "ORDER_MISMATCH", "RANK_LAGGING"), (2,), mpich=True),
     "never_launched": Live("train.py", "healthy", 3, ("INIT_NOT_JOINED",), (3,)),
     "wrong_master": Live("train.py", "healthy", 2, ("INIT_NOT_JOINED", "INIT_STUCK"), (2,)),
     "partition": Live("train.py", "healthy", 2, ("HOST_UNREACHABLE",), (), goes_on=True, places=REMOTE),

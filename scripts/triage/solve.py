@@ -36,7 +36,7 @@ def exchange(value):
 
 
 def distribute(count):
-    """Open MPI and MPICH send long messages in pieces: a rank that expects more waits for pieces that nobody sends."""
+    """Open MPI sends long messages in pieces: a rank that expects more waits for pieces that nobody sends. MPICH notices."""
     comm.Bcast(numpy.zeros(count), root=0)
 
 
