@@ -289,6 +289,7 @@ class StalledDisk(Case):
         folder = self.path("programs")
         os.mkdir(folder)
         program = shutil.copy(suite.program("all_reduce"), folder)
+        shutil.copy(os.path.join(suite.BUILD, "libbusbar_mpi.so"), folder)
         busbar = os.path.join(folder, os.path.basename(BUSBAR))
         with open(busbar, "w", encoding="utf-8") as file:
             file.write(f"#!/bin/sh\ntrap '' TERM\n: >{self.path('started')}\nwhile :; do sleep 1; done\n")
