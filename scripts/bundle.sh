@@ -23,6 +23,9 @@ mpi_path() { ompi_info --parsable --path "$1" | cut -d: -f3; }
 
 is_elf() { [[ -f $1 && $(head -c 4 "$1" | tr -d '\0') == $'\x7fELF' ]]; }
 
+# busbar-look is static.
+is_dynamic() { is_elf "$1" && readelf -d "$1" | grep -q NEEDED; }
+
 # Copies the plugins of a directory except those for hardware or libraries that are left to the machine.
 copy_plugins() {
   local from=$1 to=$2 plugin needs
@@ -41,7 +44,7 @@ copy_programs() {
   for program in "$builddir"/*_perf* "$builddir"/busbar* "$builddir"/test/*; do
     # Stand-ins, broken benchmarks and fuzzers prove things about the source; on a cluster they only confuse.
     case ${program##*/} in
-      fake_* | faulty_* | fuzz_* | libbusbar_faults*) continue ;;
+      fake_* | faulty_* | fuzz_* | real_* | libbusbar_faults*) continue ;;
     esac
     if [[ -x $program ]] && is_elf "$program"; then
       cp "$program" "$stage/bin"
@@ -120,7 +123,7 @@ find_nccl() {
 
 copy_libraries() {
   local library
-  find "$stage" -type f | while read -r file; do if is_elf "$file"; then ldd "$file"; fi; done |
+  find "$stage" -type f | while read -r file; do if is_dynamic "$file"; then ldd "$file"; fi; done |
     awk '$2 == "=>" && $3 ~ /^\// {print $1, $3}' | sort -u | while read -r soname library; do
     if [[ ! $soname =~ $left_to_machine && ! $soname =~ $only_gloos ]]; then
       cp -L "$library" "$stage/lib/$soname"
@@ -138,6 +141,8 @@ strip_and_relocate() {
     if is_elf "$file"; then
       chmod u+w "$file"
       strip --strip-unneeded "$file"
+    fi
+    if is_dynamic "$file"; then
       case $file in
         */bin/libbusbar_gloo.so) patchelf --force-rpath --set-rpath "\$ORIGIN/../lib/gloo:\$ORIGIN/../lib" "$file" ;;
         */bin/*) patchelf --force-rpath --set-rpath "\$ORIGIN/../lib" "$file" ;;
@@ -149,7 +154,7 @@ strip_and_relocate() {
 }
 
 newest_glibc_needed() {
-  find "$stage" -type f | while read -r file; do if is_elf "$file"; then objdump -T "$file"; fi; done |
+  find "$stage" -type f | while read -r file; do if is_dynamic "$file"; then objdump -T "$file"; fi; done |
     grep -oE 'GLIBC_[0-9]+\.[0-9]+' | sort -uV | tail -n 1 | cut -d_ -f2
 }
 
