@@ -12,7 +12,7 @@ if ((EUID != 0)) || ! command -v debootstrap >/dev/null; then
 fi
 folder=$(mktemp -d "${2:-${TMPDIR:-/tmp}}/busbar-release.XXXXXX")
 remove() {
-  for mounted in "$folder"/*/proc "$folder"/*/dev/shm; do umount "$mounted" 2>/dev/null || true; done
+  for mounted in "$folder"/*/proc "$folder"/*/sys "$folder"/*/dev/shm; do umount "$mounted" 2>/dev/null || true; done
   rm -rf --one-file-system "$folder"
 }
 trap remove EXIT
@@ -28,6 +28,7 @@ fresh() {  # a root of its own, with what is to be tried in /release
   cp "$release"/* "$folder/$1/release/"
   mkdir -p "$folder/$1/dev/shm"
   mount -t proc proc "$folder/$1/proc"
+  mount -t sysfs -o ro sys "$folder/$1/sys"
   mount -t tmpfs shm "$folder/$1/dev/shm"
 }
 inside() { chroot "$folder/$1" /usr/bin/env -i PATH="$PATH" HOME=/root LC_ALL=C.UTF-8 bash -ec "cd /release; $2" </dev/null; }

@@ -114,7 +114,7 @@ std::vector<std::uint32_t> JoinRanks::operations_of(const TraceRank& rank, const
     if (!is_new) continue;
     counts_.emplace_back();
     WorkloadOperation& added = job_.operations.emplace_back();
-    static_cast<CallShape&>(added) = key;
+    static_cast<CallShape&>(added) = static_cast<const CallShape&>(key);
     added.id = place;
     added.group = job_.groups[key.group].name;
   }
