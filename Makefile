@@ -31,7 +31,7 @@ all: configure  ## Build the benchmarks into build/ (the default)
 help:  ## Show this
 	@awk -F ':.*## *' '/^[a-z-]+:.*##/ { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables, as in nccl-tests: MPI_HOME CUDA_HOME NCCL_HOME NVCC_GENCODE NAME_SUFFIX BUILDDIR DEBUG=1."
-	@echo "MPI=openmpi or MPI=mpich: that one of several; MPI=0: none. With a BUILDDIR of its own, builds lie beside each other."
+	@echo "MPI=openmpi or MPI=mpich: that one of several; MPI=0: none. With a BUILDDIR of its own, builds lie next to each other."
 	@echo "Also: JOBS=N (parallel compilations), ARGS='-R mpi' (passed on to ctest), BUNDLE_NCCL=1."
 
 deps:  ## Install what is missing to build and test (Debian, Ubuntu; elsewhere prints the list)

@@ -1,5 +1,5 @@
 # cmake --install (make install, make deb): programs, the tuner plugin, Gloo's module, plans, platforms, examples, man
-# pages, completions, the manual. Programs find modules beside themselves or in lib; plans and platforms are in them,
+# pages, completions, the manual. Programs find modules next to themselves or in lib; plans and platforms are in them,
 # those installed are to edit.
 # Version, description and licence for packages stand here alone.
 

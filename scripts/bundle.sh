@@ -53,7 +53,7 @@ copy_programs() {
   mkdir -p "$stage/lib" "$stage/scripts"
   cp "$builddir/libbusbar_tuner.so" "$stage/lib/"
   if [[ $mpi != none ]]; then
-    cp "$builddir/libbusbar_mpi.so" "$stage/bin/"  # programs look for it beside themselves
+    cp "$builddir/libbusbar_mpi.so" "$stage/bin/"  # programs look for it next to themselves
   fi
   if [[ -e $builddir/libbusbar_gloo.so ]]; then
     copy_gloo

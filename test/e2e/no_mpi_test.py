@@ -19,8 +19,8 @@ class NoMpi(suite.Case):
 
     def test_nothing_needs_mpi_to_start(self):
         for built in (ALL_REDUCE, BUSBAR):
-            told = subprocess.run(["readelf", "-d", built], check=True, text=True, stdout=subprocess.PIPE).stdout
-            self.assertNotRegex(told, r"NEEDED.*lib(mpi|mpich|open-rte|pmix)")
+            listed = subprocess.run(["readelf", "-d", built], check=True, text=True, stdout=subprocess.PIPE).stdout
+            self.assertNotRegex(listed, r"NEEDED.*lib(mpi|mpich|open-rte|pmix)")
 
     def test_dash_g_starts_the_ranks_of_this_host(self):
         for options in (("-g", "3"), ("-t3",), ("-t", "3", "-g1")):
@@ -66,8 +66,8 @@ class NoMpi(suite.Case):
         self.assertEqual(len(lines_of(results)), 1, "\n".join(map(str, results)))
         self.assertIn("Open MPI's mpirun started this, and " + WITHOUT, lines_of(results)[0])
         self.fails(suite.execute([ALL_REDUCE, "--launcher", "mpi"]), 5, WITHOUT, "torchrun", "WORLD_SIZE")
-        told = self.fails(suite.execute([ALL_REDUCE, "--backend", "mpi"]), 5, WITHOUT, "--backend gloo")
-        self.assertNotIn("mpirun", str(told))
+        listed = self.fails(suite.execute([ALL_REDUCE, "--backend", "mpi"]), 5, WITHOUT, "--backend gloo")
+        self.assertNotIn("mpirun", str(listed))
 
 
 if __name__ == "__main__":
