@@ -274,20 +274,6 @@ class Verdicts(DiagnoseCase):
         self.fails(done, 255, "none of these")
         self.assertIn(jobid, done.err)
 
-    def records_of(self, marker):
-        """The flight records of the job with this word in its command."""
-        found = []
-        for entry in os.scandir("/dev/shm"):
-            try:
-                with open(entry.path, "rb") as file:
-                    if entry.name.startswith("busbar.") and marker.encode() in file.read():
-                        found.append(entry.path)
-                        self.addCleanup(os.remove, entry.path)
-            except OSError:
-                pass
-        self.assertTrue(found, "no flight record stayed")
-        return found
-
 
 class Inputs(DiagnoseCase):
     def test_bad_use_says_what_to_do(self):

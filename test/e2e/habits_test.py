@@ -1,10 +1,8 @@
 """Catches: what engineers type by habit and get nothing for: `busbar help CMD`, `-J -` into jq, `repeat` without `--`, a
 run that skipped everything and passed, colors in a pipe or none on a terminal, a report of what busbar itself wrote."""
 
-import glob
 import json
 import os
-import pathlib
 import pty
 import re
 import select
@@ -132,10 +130,7 @@ class Commands(suite.Case):
         marker = self.path("marker.csv")
         words = [program("all_reduce"), *SMALL, "--inject", "rank=1,op=4,kind=kill", "--csv", marker]
         self.assertNotEqual(mpirun(2, words).code, 0)
-        left = [path for path in glob.glob("/dev/shm/busbar.*") if marker.encode() in pathlib.Path(path).read_bytes()]
-        for path in left:
-            self.addCleanup(os.remove, path)
-        jobid = os.path.basename(left[0]).split(".")[2]
+        jobid = os.path.basename(self.records_of(marker)[0]).split(".")[2]
         for options in (["--flight", "/dev/shm", "--list"], ["--flight", "--list"], ["--list"]):
             printed = self.ok(execute([BUSBAR, "diagnose", *options])).out
             self.assertTrue(printed.startswith("# job "), printed)

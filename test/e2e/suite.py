@@ -1,5 +1,6 @@
 """Runs the executables as users do: what every end-to-end test shares."""
 
+import glob
 import os
 import re
 import subprocess
@@ -122,6 +123,21 @@ class Case(unittest.TestCase):
         for word in words:
             self.assertIn(word, text)
         return result
+
+    def records_of(self, marker):
+        """The flight records in /dev/shm of the job with this word in its command, which go after the test. Other tests'
+        records come and go meanwhile."""
+        found = []
+        for path in glob.glob("/dev/shm/busbar.*"):
+            try:
+                with open(path, "rb") as file:
+                    if marker.encode() in file.read():
+                        found.append(path)
+                        self.addCleanup(os.remove, path)
+            except FileNotFoundError:
+                pass
+        self.assertTrue(found, "no flight record stayed")
+        return found
 
     def fails(self, result, code, *words):
         """One message of ours with these words, and this exit code."""
