@@ -284,8 +284,9 @@ std::string doing(const FlightState& f) {
     return fmt::format("before {}, {}", operation(*f.call, f.entered + 1), part_of_step(f));
   }
   const std::string phase(name(f.phase));
-  if (f.phase == Phase::output && !f.step.empty() && f.entered == 0) return f.step;         // "reading --config x.yaml"
-  if (f.phase == Phase::mpi_finalize && !f.step.empty() && f.step != phase) return f.step;  // "freeing ..."
+  if (f.phase == Phase::output && !f.step.empty() && f.entered == 0) return f.step;  // "reading --config x.yaml"
+  const bool by_name = f.phase == Phase::mpi_init || f.phase == Phase::mpi_finalize;
+  if (by_name && !f.step.empty() && f.step != phase) return f.step;  // "meeting ...", "freeing ..."
   std::string text = f.phase == Phase::starting  ? "starting"
                      : f.phase == Phase::ended   ? "at its end"
                      : f.phase == Phase::resting ? "idle"

@@ -147,8 +147,8 @@ std::optional<Symptom> find_not_joined(const JobSnapshot& snapshot) {
                             doing(*behind.front()->flight));
   }
   const std::size_t waiters = snapshot.ranks.size() - behind.size();
-  symptom.sentence = fmt::format("{}; {} wait{} in {}", sentence, counted(waiters, "rank"), waiters == 1 ? "s" : "",
-                                 name(waiting_in_init.front()->flight->phase));
+  symptom.sentence = fmt::format("{}; {} wait{}: {}", sentence, counted(waiters, "rank"), waiters == 1 ? "s" : "",
+                                 doing(*waiting_in_init.front()->flight));
   return symptom;
 }
 
@@ -161,7 +161,8 @@ std::optional<Symptom> find_init_stuck(const JobSnapshot& snapshot) {
   const FlightState& f = *still.front()->flight;
   const std::string where = doing(f);
   if (through == 0) {
-    symptom.sentence = fmt::format("all {} heard from {} {}", counted(still.size(), "rank"), are(still.size()), where);
+    symptom.sentence = still.size() == 1 ? fmt::format("the only rank heard from is {}", where)
+                                         : fmt::format("all {} ranks heard from are {}", still.size(), where);
   } else {
     symptom.blame(still);
     symptom.sentence =

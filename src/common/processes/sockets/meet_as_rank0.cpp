@@ -56,7 +56,7 @@ class Host {
         std::erase_if(guests_, [](const auto& guest) { return has_closed(guest.second.socket); });
         next_look = now + std::chrono::seconds(1);
       }
-      if (now >= until) refuse_all(ExitCode::timeout, waiting_for());
+      if (now >= until) refuse_all(ExitCode::timeout, "gave up " + waiting_for());
       if (!said && now - begun > kSayAfter) {
         said = true;
         say("{}", waiting_for());
