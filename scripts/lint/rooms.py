@@ -28,7 +28,7 @@ DOORS = {
 # Calls, with the files of src/ that may make them.
 GUARDED = {
     r"\b(nlohmann::)?([Jj]son|ordered_json|basic_json(<.*?>)?)::(parse|accept|sax_parse|from_[a-z]+)\b|\b_json\b":
-        "src/common/record/json_values.cpp src/common/record/json_events.cpp",
+        "src/common/record/json_values.cpp src/driver/workload/kineto_event.cpp",
     r"\bYAML::(Load|LoadFile|LoadAll|LoadAllFromFile|Parser)\b": "src/common/base/yaml_tree.cpp",
     # Foreign text in a message must not steer a terminal.
     r"fmt::print\(stderr, \"busbar|\bfputs\((fmt::format|write_warning)": "src/common/base/say.cpp",

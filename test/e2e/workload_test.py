@@ -119,6 +119,9 @@ class Workload(suite.Case):
             self.fails(workload("import", self.write(name, text)), 255, name, words)
         self.fails(workload("import", TWO[0], TWO[0][:-6] + "1.json", os.path.join(TRACES, "dump_rank_0.json")), 255,
                    "are not of one job")
+        with gzip.open(self.path("empty.json.gz"), "wb"):
+            pass
+        self.fails(workload("import", self.path("empty.json.gz")), 255, "empty.json.gz: it is empty")
         copy = self.path("again.json")
         shutil.copy(TWO[0], copy)
         self.fails(workload("import", TWO[0], copy), 255, "are both of rank 0")
@@ -140,6 +143,17 @@ class Workload(suite.Case):
         self.fails(workload("import", self.write("deep.json", '{"traceEvents": ' + "[" * 200000)), 255, "ends too early")
         evil = self.write("evil.json", text.replace("ProfilerStep#5", "ProfilerStep#\\u001b[31m5"))
         self.assertNotIn("\x1b", self.imported(evil)[0].out)
+
+    def test_a_compressed_log_that_is_cut(self):
+        with open(os.path.join(TRACES, "two_ranks.log"), "rb") as file:
+            log = file.read()
+        packed = gzip.compress(log * 400)
+        cut = self.path("cut.log.gz")
+        with open(cut, "wb") as file:
+            file.write(packed[:len(packed) // 2])
+        result, job = self.imported(cut)
+        self.assertIn("its rest: ", result.out)
+        self.assertGreater(sum(o["calls"] for o in job["operations"]), 0)
 
     def test_a_folder_with_other_files(self):
         folder = self.path("job")

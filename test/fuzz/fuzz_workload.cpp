@@ -3,7 +3,7 @@
 
 #include "common/base/error.h"
 #include "driver/workload/join_ranks.h"
-#include "driver/workload/trace_readers.h"
+#include "driver/workload/trace_rank.h"
 #include "driver/workload/workload_file.h"
 #include "fuzz_main.h"
 #include "seed_files.h"
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <utility>
 
 using namespace busbar;
 

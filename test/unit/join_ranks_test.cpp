@@ -83,19 +83,22 @@ TEST_CASE("what bounds a job, by hand", "[workload]") {
   };
   Workload job;
   job.steps = {step(0.3, 0.6, 0.1)};
-  CHECK(judge_workload(job, {true, true, false, 1}).bound_by == BoundBy::communication);
-  CHECK(judge_workload(job, {true, true, false, 1}).missing.size() == 2);  // input, late ranks
+  CHECK(judge_workload(job, {true, true, false}).bound_by == BoundBy::communication);
+  CHECK(judge_workload(job, {true, true, false}).missing.size() == 2);  // input, late ranks
   job.late = {{3, 5, 10, 0.1, 0.5}};
-  WorkloadVerdict verdict = judge_workload(job, {true, true, false, 2});
+  WorkloadVerdict verdict = judge_workload(job, {true, true, false});
   CHECK(verdict.bound_by == BoundBy::late_rank);
   CHECK(verdict.share == Approx(0.5));
   CHECK_THAT(verdict.sentence, Contains("a late rank (3), 50 % of a step"));
   job.late.clear();
   job.steps = {step(0.3, 0.1, 0.6, 0.5)};
-  CHECK(judge_workload(job, {true, true, true, 1}).bound_by == BoundBy::input);
+  CHECK(judge_workload(job, {true, true, true}).bound_by == BoundBy::input);
   job.steps = {step(0.3, 0.1, 0.6)};
-  CHECK(judge_workload(job, {true, true, false, 1}).bound_by == BoundBy::idle);
-  verdict = judge_workload(job, {true, false, false, 1});
+  CHECK(judge_workload(job, {true, true, false}).bound_by == BoundBy::idle);
+  verdict = judge_workload(job, {false, true, false});  // calls, of which no kernel is in the traces
+  CHECK_THAT(verdict.sentence, Contains("exposed communication unknown"));
+  CHECK_THAT(verdict.missing.front(), Contains("no kernels of communication"));
+  verdict = judge_workload(job, {true, false, false});
   CHECK(verdict.bound_by == BoundBy::unknown);
   CHECK_THAT(verdict.missing[0], Contains("no computing kernels"));
 }

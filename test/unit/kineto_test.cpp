@@ -66,6 +66,35 @@ TEST_CASE("an old trace has the output in the operation around the call, in eith
   CHECK(rank.operations[rank.calls[0].operation].out_bytes == std::nullopt);
 }
 
+TEST_CASE("steps of several numberings: the outer ones count, and one number may be there twice",
+          "[workload][kineto]") {
+  const auto step_names = [](const std::string& events) {
+    std::string names;
+    for (const WorkloadStep& step : kineto_rank(kineto_trace(0, events + kineto_call("allreduce", 7, 11, 4, 4))).steps)
+      names += fmt::format("{} {:.0f} us; ", step.name, 1e6 * step.time_s);
+    return names;
+  };
+  CHECK(step_names(kineto_step(5, 10, 10) + "," + kineto_step(105, 12, 5) + "," + kineto_step(6, 20, 10) + ",") ==
+        "ProfilerStep#5 10 us; ProfilerStep#6 10 us; ");
+  CHECK(step_names(kineto_step(105, 10, 5) + "," + kineto_step(5, 10, 10) + ",") == "ProfilerStep#5 10 us; ");
+  CHECK(step_names(kineto_step(0, 10, 10) + "," + kineto_step(0, 40, 10) + ",") ==
+        "ProfilerStep#0 10 us; ProfilerStep#0 10 us; ");
+}
+
+TEST_CASE("a trace of MTIA has other categories and names", "[workload][kineto]") {
+  const std::string events = kineto_step(1, 10, 20) + "," +
+                             kineto_event("user_annotation", "hccl:all_reduce", 11, 4, R"("External id": 8)") + "," +
+                             kineto_event("mtia_ccp_events", "fc-dtype_Float", 12, 5, R"("stream": 1)", 4) + "," +
+                             kineto_event("mtia_ccp_events", "dma_request", 16, 4, R"("size": 16)", 4);
+  const TraceRank rank = kineto_rank(kineto_trace(0, events));
+  REQUIRE(rank.calls.size() == 1);
+  CHECK(rank.operations[0].call == CommKind::all_reduce);
+  CHECK(rank.operations[0].in_bytes == std::nullopt);
+  CHECK_FALSE(rank.has_communication);
+  CHECK(rank.steps.at(0).computing_s == Approx(5e-6));
+  CHECK(rank.steps.at(0).copying_s == Approx(3e-6));
+}
+
 TEST_CASE("times are exact to the nanosecond", "[workload][kineto]") {
   CHECK(nanoseconds_of("1712195495520854.8", 1712195495520854.8) == 1712195495520854800);
   CHECK(nanoseconds_of("4458676524595.135", 4458676524595.135) == 4458676524595135);

@@ -3,7 +3,7 @@
 
 #include "common/base/error.h"
 #include "driver/workload/join_ranks.h"
-#include "driver/workload/trace_readers.h"
+#include "driver/workload/trace_rank.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>
@@ -14,6 +14,7 @@
 #include <string>
 
 using namespace busbar;
+using Catch::Contains;
 
 namespace {
 
@@ -115,15 +116,16 @@ TEST_CASE("the beginning of a trace shows its kind", "[workload]") {
         TraceKind::flight_dump);
   CHECK(kind("h1:1:1 [0] NCCL INFO AllReduce: opCount 0") == TraceKind::log);
   CHECK(kind(R"({"header": {}, "coll_perf": {}})") == TraceKind::log);
-  CHECK(recognize_trace(R"({"schema": "1.1.0-chakra.0.0.4", "pid": 1, "nodes": []})").what ==
-        "an execution trace of PyTorch");
-  CHECK(recognize_trace("\x07\n\x05"
-                        "0.0.4H\x12\x14"s)
-            .what == "a Chakra trace");
-  CHECK(recognize_trace(R"([{"comms": "wait", "req": 1}])").what == "a basic communication trace of PARAM");
-  CHECK(kind("schema: 1\noperations: []\n") == TraceKind::workload);
   CHECK(kind("{}") == TraceKind::kineto);  // its reader tells
-  CHECK(kind("[{}]") == TraceKind::refused);
-  CHECK(kind("hello") == TraceKind::none);
-  CHECK(kind("") == TraceKind::none);
+  const auto why = [](std::string_view head) { return recognize_trace(head).why; };
+  CHECK_THAT(why(R"({"schema": "1.1.0-chakra.0.0.4", "pid": 1, "nodes": []})"),
+             Contains("it is an execution trace of PyTorch, which workload import does not read; give the traces of"));
+  CHECK_THAT(why("\x07\n\x05"
+                 "0.0.4H\x12\x14"s),
+             Contains("it is a Chakra trace"));
+  CHECK_THAT(why(R"([{"comms": "wait", "req": 1}])"), Contains("it is a basic communication trace of PARAM"));
+  CHECK_THAT(why("schema: 1\noperations: []\n"), Contains("`busbar workload show` reads it"));
+  CHECK_THAT(why("[{}]"), Contains("it is JSON of another kind"));
+  CHECK_THAT(why("hello"), Contains("it is none of these: a trace of PyTorch's profiler"));
+  CHECK(why("") == "it is empty");
 }

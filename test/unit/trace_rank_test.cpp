@@ -3,6 +3,8 @@
 
 #include "driver/workload/trace_rank.h"
 
+#include "driver/readers/call_records.h"
+
 #include <catch2/catch.hpp>
 
 #include <string>

@@ -63,7 +63,7 @@ TEST_CASE("errors in a job name the line", "[workload]") {
 
 TEST_CASE("a job's page and document", "[workload]") {
   const Workload job = a_job();
-  StepLanes lanes;
+  ReportLanes lanes;
   lanes.rank = 0;
   lanes.step = "<b>step</b>";
   lanes.time_s = 1e-4;

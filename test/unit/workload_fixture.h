@@ -1,6 +1,6 @@
 #pragma once
 
-#include "driver/workload/trace_readers.h"
+#include "driver/workload/trace_rank.h"
 
 #include <fmt/format.h>
 

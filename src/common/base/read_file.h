@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace busbar {
 
@@ -27,6 +29,9 @@ inline constexpr std::size_t kMostJsonMembers = std::size_t{1} << 14;
 
 /// [bytes] of one JSON string; our longest one is an acceptance plan.
 inline constexpr std::size_t kMostJsonText = std::size_t{16} << 20;
+
+/// The next bytes of a document, which live until the next call; empty: there are no more.
+using NextBytes = std::function<std::string_view()>;
 
 /// A whole regular file. Throws Error(bad_config) that names `what` it is, also if it holds more than `most_bytes`, or
 /// is a pipe or a device, which may have no end. For process 0: the others get the text from it.

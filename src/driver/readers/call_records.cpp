@@ -50,13 +50,8 @@ std::vector<int> group_ranks(const Json& json) {
       if (rank_in(one) >= 0 && ranks.size() < kMostOfGroup) ranks.push_back(rank_in(one));
     }
   } else if (json.is_string()) {
-    const std::string& text = json.get_ref<const std::string&>();
-    for (const char* at = text.data(); at < text.data() + text.size();) {
-      int rank = 0;
-      const auto [end, error] = std::from_chars(at, text.data() + text.size(), rank);
-      if (error == std::errc{} && rank >= 0 && ranks.size() < kMostOfGroup) ranks.push_back(rank);
-      at = error == std::errc{} ? end : at + 1;
-    }
+    bool cut = false;
+    ranks = ranks_in(json.get_ref<const std::string&>(), cut);
   }
   std::ranges::sort(ranks);
   return ranks;
@@ -219,6 +214,18 @@ bool is_dump(const Json& json) {
 }
 
 }  // namespace
+
+std::vector<int> ranks_in(std::string_view text, bool& cut) {
+  std::vector<int> ranks;
+  cut = cut || mentions(text, "...");
+  for (const char* at = text.data(); at < text.data() + text.size();) {
+    int rank = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), rank);
+    if (error == std::errc{} && rank >= 0) ranks.push_back(rank);
+    at = error == std::errc{} ? end : at + 1;
+  }
+  return ranks;
+}
 
 bool looks_like_torch_dump(std::string_view head) { return builtin_line_rules().has("torch-dumps", head); }
 

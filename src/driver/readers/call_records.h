@@ -51,6 +51,9 @@ struct TorchDump {
   std::vector<Entry> entries;  ///< all records, sends and receives too, in their order
 };
 
+/// Ranks of a text such as "[0, 1, 2]"; `cut` if it says that it is not all of them.
+std::vector<int> ranks_in(std::string_view text, bool& cut);
+
 /// Whether a file that begins so is such a dump, as JSON or pickled, as PyTorch writes it by itself.
 bool looks_like_torch_dump(std::string_view head);
 

@@ -37,15 +37,16 @@ bool begins_as(std::string_view list, const InputFile& file) {
 bool is_packed(const InputFile& file) { return begins_as("compressed", file) || begins_as("archives", file); }
 
 /// Chooses the format by the beginning: libarchive alone would take any text for one, and zeros at the beginning
-/// for an empty tar. A compressed file is raw, whatever is in it.
-std::shared_ptr<archive> opened(const fs::path& path, bool compressed) {
+/// for an empty tar. A file is `raw` if it is compressed, whatever is in it, or to be read as it is.
+std::shared_ptr<archive> opened(const fs::path& path, bool is_raw) {
   std::shared_ptr<archive> one(archive_read_new(), archive_read_free);
   for (const int filter :
        {ARCHIVE_FILTER_GZIP, ARCHIVE_FILTER_BZIP2, ARCHIVE_FILTER_XZ, ARCHIVE_FILTER_ZSTD, ARCHIVE_FILTER_LZ4}) {
     archive_read_support_filter_by_code(one.get(), filter);
   }
-  const std::vector<int> raw{ARCHIVE_FORMAT_RAW}, archives{ARCHIVE_FORMAT_ZIP, ARCHIVE_FORMAT_7ZIP, ARCHIVE_FORMAT_TAR};
-  for (const int format : compressed ? raw : archives) archive_read_support_format_by_code(one.get(), format);
+  const std::vector<int> raw{ARCHIVE_FORMAT_RAW, ARCHIVE_FORMAT_EMPTY},
+      archives{ARCHIVE_FORMAT_ZIP, ARCHIVE_FORMAT_7ZIP, ARCHIVE_FORMAT_TAR};
+  for (const int format : is_raw ? raw : archives) archive_read_support_format_by_code(one.get(), format);
   constexpr std::size_t kBlock = 256 << 10;
   archive_read_open_filename(one.get(), path.c_str(), kBlock);
   return one;
@@ -96,7 +97,7 @@ struct Unpacker {
       const bool locked = archive_format(in.get()) != 0 && archive_read_has_encrypted_entries(in.get()) > 0;
       add_trouble(packed, locked ? "encrypted" : "damaged: " + complaint(in.get()));
     } else if (files.size() == before) {
-      add_trouble(packed, "an archive without files");
+      add_trouble(packed, alone ? "empty" : "an archive without files");
     }
   }
 
@@ -200,38 +201,27 @@ Piece read_piece(const fs::path& path, std::uint64_t most) {
 }
 
 NextBytes blocks_of(const InputFile& file, std::string& trouble) {
-  if (file.opens != "-" && begins_as("compressed", file)) {
-    const std::shared_ptr<archive> in = opened(file.opens, true);
-    archive_entry* entry = nullptr;
-    if (const int state = archive_read_next_header(in.get(), &entry); state != ARCHIVE_OK && state != ARCHIVE_WARN) {
-      trouble = "damaged: " + complaint(in.get());
-      return [] { return std::string_view(); };
-    }
-    return [in, &trouble]() -> std::string_view {
-      const void* block = nullptr;
-      std::size_t length = 0;
-      la_int64_t offset = 0;
-      int state = ARCHIVE_OK;
-      while (state == ARCHIVE_OK && length == 0 && trouble.empty()) {
-        state = archive_read_data_block(in.get(), &block, &length, &offset);
-      }
-      if (state < ARCHIVE_OK && trouble.empty()) trouble = "its rest: " + complaint(in.get());
-      return {static_cast<const char*>(block), length};
-    };
-  }
-  constexpr std::size_t kBlock = std::size_t{1} << 20;
-  const std::string path = file.opens == "-" ? "/dev/stdin" : file.opens.string();
+  const auto nothing = [] { return std::string_view(); };
+  const auto stop = [&](const std::string& why) {
+    if (trouble.empty()) trouble = why;
+    return nothing;
+  };
   std::error_code unknown;
-  const bool readable = file.opens == "-" || fs::is_regular_file(file.opens, unknown);
-  const std::shared_ptr<std::FILE> in(readable ? std::fopen(path.c_str(), "rbe") : nullptr, [](std::FILE* opened_file) {
-    return opened_file ? std::fclose(opened_file) : 0;
-  });
-  if (!in) trouble = readable ? std::strerror(errno) : "no regular file";
-  return [in, &trouble, buffer = std::make_shared<std::string>(in ? kBlock : 0, '\0')]() -> std::string_view {
-    if (!in) return {};
-    const std::size_t got = std::fread(buffer->data(), 1, buffer->size(), in.get());
-    if (got == 0 && std::ferror(in.get()) != 0) trouble = std::strerror(errno);
-    return {buffer->data(), got};
+  if (::access(file.opens.c_str(), R_OK) != 0) return stop(std::strerror(errno));
+  if (!fs::is_regular_file(file.opens, unknown)) return stop("no regular file");
+  const std::shared_ptr<archive> in = opened(file.opens, true);
+  archive_entry* entry = nullptr;
+  const int first = archive_read_next_header(in.get(), &entry);
+  if (first == ARCHIVE_EOF) return nothing;
+  if (first != ARCHIVE_OK && first != ARCHIVE_WARN) return stop("damaged: " + complaint(in.get()));
+  return [in, &trouble]() -> std::string_view {
+    const void* block = nullptr;
+    std::size_t length = 0;
+    la_int64_t offset = 0;
+    int state = ARCHIVE_OK;
+    while (state == ARCHIVE_OK && length == 0) state = archive_read_data_block(in.get(), &block, &length, &offset);
+    if (state < ARCHIVE_OK && trouble.empty()) trouble = "its rest: " + complaint(in.get());
+    return {static_cast<const char*>(block), length};
   };
 }
 

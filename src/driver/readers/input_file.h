@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/record/json_events.h"
+#include "common/base/read_file.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -41,8 +41,9 @@ Piece read_piece(const std::filesystem::path& path, std::uint64_t most);
 /// `most_bytes`: of all together; 0: half of the memory that is free. Never throws for what is in a file.
 std::vector<InputFile> unpacked(std::span<const std::filesystem::path> files, std::uint64_t most_bytes = 0);
 
-/// The bytes of a file ("-": standard input), block by block, unpacked on the way if it is compressed: memory does not
-/// grow with it. `file` and `trouble`, which gets why they end too early, must outlive what is returned.
+/// The bytes of a regular file, block by block, unpacked on the way if it is compressed: memory does not
+/// grow with it. `trouble` gets why they end too early, unless it has a reason already, and must outlive what
+/// is returned.
 NextBytes blocks_of(const InputFile& file, std::string& trouble);
 
 /// Whether the file is an archive of others (tar, zip, 7z), also a compressed one.

@@ -254,53 +254,52 @@ double place(double time_s, double whole_s) {
   return kLabels + (kWidth - kLabels - kRight) * std::clamp(time_s / whole_s, 0.0, 1.0);
 }
 
-/// 1, 2 or 5 times a power of ten: at most ten of them.
-double tick_of(double whole_s) {
-  const double power = std::pow(10, std::floor(std::log10(whole_s / 10)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (whole_s / (factor * power) <= 10) return factor * power;
-  }
-  return 10 * power;
-}
-
+/// Tenths of the whole.
 std::string axis_of(double whole_s, double bottom) {
   std::string text;
-  const double tick_s = tick_of(whole_s);
-  for (double at_s = 0; at_s <= whole_s * (1 + 1e-9); at_s += tick_s) {
-    const double x = place(at_s, whole_s);
+  for (int tenth = 0; tenth <= 10; ++tenth) {
     text += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2:.1f}\"/>"
         "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3:.1f}\">{4}</text>\n",
-        x, kTop, bottom, bottom + 18, at_s == 0 ? "0" : html_text(time_words(at_s)));
+        place(0.1 * tenth * whole_s, whole_s), kTop, bottom, bottom + 18,
+        tenth == 0 ? "0" : html_text(time_words(0.1 * tenth * whole_s)));
   }
   return text;
 }
 
+std::string lane_path(std::string_view kind, const std::vector<Interval>& lane, double y, double whole_s) {
+  std::string path;
+  for (const Interval& one : lane) {
+    const double x = place(one.low, whole_s), width = std::max(0.3, place(one.high, whole_s) - x);
+    path += fmt::format("M{:.2f} {:.1f}h{:.2f}v{}h-{:.2f}z", x, y, width, kBar, width);
+  }
+  return path.empty() ? path : fmt::format("<path class=\"lane-{}\" d=\"{}\"/>\n", kind, path);
+}
+
 }  // namespace
 
-std::string html_lanes(const ReportLanes& lanes) {
-  if (!(lanes.time_s > 0) || lanes.rows.empty()) return {};
-  const double bottom = kTop + kRow * static_cast<double>(lanes.rows.size());
-  std::string text = fmt::format("<p class=\"caption\">{}</p>\n<p class=\"lane-key\">", html_text(lanes.caption));
-  for (const ReportLanes::Kind& kind : lanes.kinds) {
-    text += fmt::format("<span class=\"{}\"></span>{} ", html_text(kind.style), html_text(kind.name));
-  }
-  text += fmt::format("</p>\n<svg class=\"lanes\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"{}\">\n", kWidth,
-                      bottom + kAxis, html_text(lanes.title, 200));
-  text += axis_of(lanes.time_s, bottom);
+std::string html_lanes(const std::vector<ReportLanes>& ranks) {
+  double whole_s = 0;
+  for (const ReportLanes& lanes : ranks) whole_s = std::max(whole_s, lanes.time_s);
+  if (!(whole_s > 0)) return {};
+  const double bottom = kTop + 2 * kRow * static_cast<double>(ranks.size());
+  std::string text = fmt::format(
+      "<p class=\"caption\">{}: what each rank&#39;s GPU does. Each rank begins at its own step&#39;s beginning, "
+      "because "
+      "clocks differ.</p>\n<p class=\"lane-key\"><span class=\"lane-computing\"></span>computing "
+      "<span class=\"lane-overlapped\"></span>communicating, overlapped "
+      "<span class=\"lane-exposed\"></span>communicating, exposed </p>\n"
+      "<svg class=\"lanes\" viewBox=\"0 0 {} {:.0f}\" role=\"img\" aria-label=\"One step\">\n",
+      html_text(ranks.front().step), kWidth, bottom + kAxis);
+  text += axis_of(whole_s, bottom);
   double y = kTop;
-  for (const ReportLanes::Row& row : lanes.rows) {
-    text += fmt::format("<text class=\"row\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", kLabels - 8, y + kBar - 5,
-                        html_text(row.name, 40));
-    for (std::size_t k = 0; k < std::min(row.of_kind.size(), lanes.kinds.size()); ++k) {
-      std::string path;
-      for (const Interval& one : row.of_kind[k]) {
-        const double x = place(one.low, lanes.time_s), width = std::max(0.3, place(one.high, lanes.time_s) - x);
-        path += fmt::format("M{:.2f} {:.1f}h{:.2f}v{}h-{:.2f}z", x, y, width, kBar, width);
-      }
-      if (!path.empty()) text += fmt::format("<path class=\"{}\" d=\"{}\"/>\n", html_text(lanes.kinds[k].style), path);
-    }
-    y += kRow;
+  for (const ReportLanes& lanes : ranks) {
+    text += fmt::format("<text class=\"row\" x=\"{}\" y=\"{:.1f}\">rank {}</text>\n", kLabels - 8, y + kBar - 5,
+                        lanes.rank);
+    text += lane_path("computing", lanes.computing, y, whole_s);
+    text += lane_path("overlapped", lanes.communicating, y + kRow, whole_s);
+    text += lane_path("exposed", lanes.exposed, y + kRow, whole_s);
+    y += 2 * kRow;
   }
   return text + "</svg>\n";
 }

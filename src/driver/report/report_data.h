@@ -75,21 +75,12 @@ struct ReportTable {
   static constexpr std::size_t kNoBars = static_cast<std::size_t>(-1);
 };
 
-/// What ran when, a row per rank: intervals over time, drawn over each other in the order of the kinds.
+/// What a rank's GPU does in one step: intervals from the step's beginning [s].
 struct ReportLanes {
-  std::string title;
-  std::string caption;
-  double time_s = 0;  ///< from the left edge to the right one
-  struct Kind {
-    std::string name;   ///< "computing"
-    std::string style;  ///< a class of the style sheet
-  };
-  std::vector<Kind> kinds;
-  struct Row {
-    std::string name;
-    std::vector<std::vector<Interval>> of_kind;  ///< [s]
-  };
-  std::vector<Row> rows;
+  int rank = -1;
+  std::string step;
+  double time_s = 0;
+  std::vector<Interval> computing, communicating, exposed;
 };
 
 /// How one of the files came about.
@@ -112,7 +103,7 @@ struct ReportData {
   std::vector<ReportSeries> series;
   std::vector<ReportMatrix> matrices;
   std::vector<ReportSkew> skews;
-  std::vector<ReportLanes> lanes;
+  std::vector<ReportLanes> lanes;    ///< of one picture
   std::vector<ReportTable> details;  ///< after the charts: doctor, counters
   std::vector<ReportRun> runs;
   std::set<std::string> disturbed;  ///< sources whose runs say that they were: no change is claimed of them

@@ -384,9 +384,7 @@ std::vector<ReportSkew> skews_with_room(const ReportData& data, std::size_t rank
 
 std::vector<Part> parts_of(const ReportData& data, const Charts& all, const Room& room, std::string& json) {
   std::vector<Part> parts;
-  for (const ReportLanes& lanes : data.lanes) {
-    parts.push_back({fmt::format("lanes-{}", parts.size()), lanes.title, html_lanes(lanes)});
-  }
+  if (!data.lanes.empty()) parts.push_back({"lanes-0", "One step", html_lanes(data.lanes)});
   add_tables(parts, data.judged, room);
   std::string left_out;
   const auto charts = charts_with_room(all.charts, room.points, left_out);

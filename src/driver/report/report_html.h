@@ -30,8 +30,8 @@ std::string three_digits(double value);
 /// rest counted. Columns whose cells all begin like numbers are aligned right.
 std::string html_table(const ReportTable& table, std::size_t most = 400);
 
-/// A picture that needs no script.
-std::string html_lanes(const ReportLanes& lanes);
+/// A picture that needs no script: what each rank's GPU does. Empty if there is none.
+std::string html_lanes(const std::vector<ReportLanes>& ranks);
 
 // What its charts are.
 

@@ -1,9 +1,9 @@
 #include "driver/workload/join_ranks.h"
 
-#include "collectives/collective.h"
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>
@@ -65,11 +65,14 @@ void JoinRanks::add(TraceRank rank) {
   job_.sources.push_back(rank.source);
   facts_.has_input |= rank.has_input;
   facts_.has_compute |= rank.has_compute;
-  facts_.has_kernels |= rank.has_kernels;
+  facts_.has_communication |= rank.has_communication;
   for (const auto& [what, count] : rank.left_out) left_out_[what] += count;
   for (const std::string& remark : rank.remarks) said_[remark].push_back(rank.rank);
-  const std::vector<std::uint32_t> groups = groups_of(rank);
-  const std::vector<std::uint32_t> operations = operations_of(rank, groups);
+  const auto groups = mapped(rank.groups, [&](const TraceGroup& group) { return group_of(group); });
+  const auto operations = mapped(rank.operations, [&](TraceCallKey key) {
+    key.group = groups[key.group];
+    return operation_of(std::move(key));
+  });
   add_calls(rank, operations, groups);
   add_per_step(rank, operations);
   for (WorkloadStep& step : rank.steps) {
@@ -79,46 +82,31 @@ void JoinRanks::add(TraceRank rank) {
     else
       ++left_out_["steps beyond the first 131072 of all ranks"];
   }
-  if (rank.has_kernels && rank.lanes.time_s > 0 && lanes_.size() < kMostLanes) lanes_.push_back(std::move(rank.lanes));
+  if ((rank.has_communication || rank.has_compute) && rank.lanes.time_s > 0 && lanes_.size() < kMostLanes)
+    lanes_.push_back(std::move(rank.lanes));
 }
 
-std::vector<std::uint32_t> JoinRanks::groups_of(const TraceRank& rank) {
-  std::vector<std::uint32_t> places;
-  for (const TraceGroup& group : rank.groups) {
-    const std::string ranks = compress_ranks(group.ranks);
-    const auto [place, is_new] =
-        group_places_.try_emplace(fmt::format("{}\n{}\n{}", group.name, group.size, ranks), groups_.size());
-    places.push_back(place->second);
-    if (!is_new) continue;
-    groups_.emplace_back().reconciled = !group.name.empty() && !group.guessed;
-    WorkloadGroup& added = job_.groups.emplace_back();
-    added.name = !group.name.empty() ? group.name
-                 : group.size > 0    ? fmt::format("unnamed, of {}", counted(group.size, "rank"))
-                                     : "";
-    const auto same = [&](const WorkloadGroup& other) { return &other != &added && other.name == added.name; };
-    if (std::ranges::any_of(job_.groups, same) && !added.name.empty())
-      added.name += fmt::format(" ({})", ranks.empty() ? std::to_string(groups_.size()) : ranks);
-    added.description = group.description;
-    if (group.size > 0) added.size = group.size;
-    added.ranks = ranks;
-  }
-  return places;
+std::uint32_t JoinRanks::group_of(const TraceGroup& group) {
+  const std::uint32_t place = tables_.group(group);
+  if (place < groups_.size()) return place;
+  groups_.emplace_back().reconciled = !group.name.empty() && !group.guessed;
+  WorkloadGroup added{group.name, group.description, {}, compress_ranks(group.ranks)};
+  if (group.size > 0) added.size = group.size;
+  if (group.name.empty() && group.size > 0) added.name = fmt::format("unnamed, of {}", counted(group.size, "rank"));
+  if (!added.name.empty() && contains(mapped(job_.groups, &WorkloadGroup::name), added.name))
+    added.name += fmt::format(" ({})", added.ranks.empty() ? std::to_string(groups_.size()) : added.ranks);
+  job_.groups.push_back(std::move(added));
+  return place;
 }
 
-std::vector<std::uint32_t> JoinRanks::operations_of(const TraceRank& rank, const std::vector<std::uint32_t>& groups) {
-  std::vector<std::uint32_t> places;
-  for (TraceCallKey key : rank.operations) {
-    key.group = groups[key.group];
-    const auto [place, is_new] = numbers_.number(key);
-    places.push_back(place);
-    if (!is_new) continue;
-    counts_.emplace_back();
-    WorkloadOperation& added = job_.operations.emplace_back();
-    static_cast<CallShape&>(added) = static_cast<const CallShape&>(key);
-    added.id = place;
-    added.group = job_.groups[key.group].name;
-  }
-  return places;
+std::uint32_t JoinRanks::operation_of(TraceCallKey key) {
+  const std::uint32_t place = tables_.operation(key);
+  if (place < counts_.size()) return place;
+  counts_.emplace_back();
+  WorkloadOperation& added = job_.operations.emplace_back(WorkloadOperation{tables_.operations[place]});
+  added.id = place;
+  added.group = job_.groups[key.group].name;
+  return place;
 }
 
 void JoinRanks::add_calls(const TraceRank& rank, const std::vector<std::uint32_t>& operations,
@@ -160,13 +148,11 @@ void JoinRanks::add_calls(const TraceRank& rank, const std::vector<std::uint32_t
       part = step_numbers_.try_emplace(rank.steps[static_cast<std::size_t>(call.step)].name, step_numbers_.size())
                  .first->second;
     const std::uint64_t place = part << 24U | (counts[{group_index, part}]++ & 0xffffffU);
-    const std::uint64_t before = disagreed_;
-    meet(rank, call, index, group, place);
-    if (disagreed_ != before) lost.insert(group_index);
+    if (!meet(rank, call, index, group, place)) lost.insert(group_index);
   }
 }
 
-void JoinRanks::meet(const TraceRank& rank, const TraceCall& call, std::uint32_t operation, Group& group,
+bool JoinRanks::meet(const TraceRank& rank, const TraceCall& call, std::uint32_t operation, Group& group,
                      std::uint64_t place) {
   const auto [found, is_new] = group.meetings.try_emplace(place);
   Meeting& meeting = found->second;
@@ -181,10 +167,10 @@ void JoinRanks::meet(const TraceRank& rank, const TraceCall& call, std::uint32_t
           "group {}: where rank {} calls {}, rank {} calls {}", job_.operations[operation].group, meeting.first_rank,
           call_words(job_.operations[meeting.operation]), rank.rank, call_words(job_.operations[operation])));
     }
-    return;
+    return false;
   }
   ++meeting.ranks;
-  if (call.time_ns < 0) return;
+  if (call.time_ns < 0) return true;
   if (meeting.timed == 0 || call.time_ns < meeting.least_ns) {
     meeting.least_ns = call.time_ns;
     meeting.last_rank = rank.rank;
@@ -192,6 +178,7 @@ void JoinRanks::meet(const TraceRank& rank, const TraceCall& call, std::uint32_t
   ++meeting.timed;
   meeting.all_ns += call.time_ns;
   if (is_symmetric(job_.operations[operation].call)) ++group.timed[rank.rank];
+  return true;
 }
 
 void JoinRanks::add_per_step(const TraceRank& rank, const std::vector<std::uint32_t>& operations) {
@@ -275,8 +262,7 @@ void JoinRanks::finish_operations() {
     if (time_s <= 0 || !nbytes || *nbytes == 0) continue;
     times.algbw = 1e-9 * static_cast<double>(*nbytes) / time_s;
     const auto group = std::ranges::find(job_.groups, operation.group, &WorkloadGroup::name);
-    const Collective* const collective =
-        is_message(operation.call) ? &kSendrecv : find_collective(name(operation.call));
+    const Collective* const collective = collective_of(operation.call);
     if (collective == nullptr || group == job_.groups.end() || !group->size || *group->size < 2) continue;
     times.busbw = *times.algbw * collective->bus_factor(*group->size);
   }
@@ -299,11 +285,8 @@ void JoinRanks::tell_ranks() {
         ranks.size() == 1 ? remark
                           : fmt::format("{} {}: {}", of.size() == 1 ? "rank" : "ranks", compress_ranks(of), remark));
   }
-  for (const WorkloadGroup& group : job_.groups) {
-    if (!group.name.empty()) continue;
+  if (contains(mapped(job_.groups, &WorkloadGroup::name), ""))
     job_.remarks.push_back("the group of some calls is not recorded: these calls were not matched over ranks");
-    break;
-  }
 }
 
 Workload JoinRanks::finish() {
@@ -332,11 +315,6 @@ Workload JoinRanks::finish() {
     return std::pair(exposed_s(a), a.nbytes) > std::pair(exposed_s(b), b.nbytes);
   });
   for (std::size_t i = 0; i < job_.operations.size(); ++i) job_.operations[i].id = i + 1;
-  std::set<std::optional<int>> timed;
-  for (const WorkloadStep& step : job_.steps) {
-    if (step.on_gpu) timed.insert(step.rank);
-  }
-  facts_.ranks_with_times = timed.size();
   std::erase_if(job_.groups, [](const WorkloadGroup& group) { return group.name.empty(); });
   job_.verdict = judge_workload(job_, facts_);
   return job_;

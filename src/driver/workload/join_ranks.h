@@ -9,10 +9,9 @@
 
 namespace busbar {
 
-/// Whether any trace has such events; how many ranks have times of a GPU.
+/// Whether any trace has such events.
 struct VerdictFacts {
-  bool has_kernels = false, has_compute = false, has_input = false;
-  std::size_t ranks_with_times = 0;
+  bool has_communication = false, has_compute = false, has_input = false;
 };
 
 /// Ranks of one job become one workload. The same collective of several ranks is matched by its group and its place in
@@ -26,7 +25,7 @@ class JoinRanks {
   /// Judges all that was added. Throws Error(bad_config) if it holds no call.
   Workload finish();
 
-  const std::vector<StepLanes>& lanes() const { return lanes_; }
+  const std::vector<ReportLanes>& lanes() const { return lanes_; }
 
  private:
   /// What is counted of an operation. Its times are sums until it is finished.
@@ -50,22 +49,22 @@ class JoinRanks {
   };
 
   void check(const TraceRank& rank) const;
-  std::vector<std::uint32_t> groups_of(const TraceRank& rank);
-  std::vector<std::uint32_t> operations_of(const TraceRank& rank, const std::vector<std::uint32_t>& groups);
+  std::uint32_t group_of(const TraceGroup& group);
+  std::uint32_t operation_of(TraceCallKey key);
   void add_calls(const TraceRank& rank, const std::vector<std::uint32_t>& operations,
                  const std::vector<std::uint32_t>& groups);
   void add_per_step(const TraceRank& rank, const std::vector<std::uint32_t>& operations);
-  void meet(const TraceRank& rank, const TraceCall& call, std::uint32_t operation, Group& group, std::uint64_t place);
+  /// False: another rank called something else in its place.
+  bool meet(const TraceRank& rank, const TraceCall& call, std::uint32_t operation, Group& group, std::uint64_t place);
   void finish_meetings();
   void finish_operations();
   void tell_ranks();
 
   Workload job_;
-  std::vector<StepLanes> lanes_;
+  std::vector<ReportLanes> lanes_;
   std::vector<Counts> counts_;
   std::vector<Group> groups_;
-  std::map<std::string, std::uint32_t> group_places_;
-  CallNumbers numbers_;
+  TraceTables tables_;
   std::map<std::string, std::uint64_t> step_numbers_, left_out_;
   std::map<int, std::string> files_;              ///< by rank
   std::map<std::string, std::vector<int>> said_;  ///< remarks and the ranks of which they are

@@ -54,17 +54,17 @@ WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
   WorkloadVerdict verdict;
   const WorkloadStep total = total_of(job.steps);
   const auto miss = [&](std::string text) { verdict.missing.push_back(std::move(text)); };
-  if (!facts.has_kernels) {
+  if (!facts.has_communication && !facts.has_compute) {
     miss("computing and exposed communication: the traces have no GPU kernels (profile with CUDA activities)");
   } else if (!facts.has_compute) {
     miss(
         "overlap: the traces have no computing kernels, only communication, so how much of it is exposed is not known");
+  } else if (!facts.has_communication) {
+    miss("exposed communication: the traces have no kernels of communication");
   }
   if (!facts.has_input) miss("input: the traces have no events of the data loader");
-  if (facts.ranks_with_times < 2 || job.late.empty()) {
-    miss("late ranks: that needs GPU times of two ranks of a group, with equal calls");
-  }
-  if (!facts.has_kernels || !facts.has_compute || total.calls == 0) {
+  if (job.late.size() < 2) miss("late ranks: that needs GPU times of two ranks of a group, with equal calls");
+  if (!facts.has_compute || total.calls == 0) {
     verdict.sentence = "What bounds the job cannot be said from these traces; the calls and their sizes are known.";
     verdict.next = "profile some steps on all ranks with CPU and CUDA activities, record_shapes=True";
     return verdict;
@@ -95,7 +95,7 @@ WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
   verdict.next = most.next;
   verdict.sentence = fmt::format(
       "Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", most.who, percent(most.share),
-      percent(share(total.computing_s)), percent(exposed),
+      percent(share(total.computing_s)), facts.has_communication ? percent(exposed) : "unknown",
       late >= 0.005 ? fmt::format(" ({} of the step waits for rank {})", percent(late), last.rank) : "", percent(idle),
       facts.has_input ? fmt::format(" ({} of the step waits for input)", percent(input)) : "");
   return verdict;

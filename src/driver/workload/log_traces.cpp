@@ -1,11 +1,12 @@
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "driver/readers/call_records.h"
 #include "driver/readers/log_files.h"
 #include "driver/readers/log_line.h"
 #include "driver/rules/line_rules.h"
-#include "driver/workload/trace_readers.h"
+#include "driver/workload/trace_rank.h"
 
 #include <fmt/format.h>
 
@@ -52,7 +53,7 @@ class CallLog {
         rank.remarks.push_back(
             "NCCL's Inspector omits calls below 8 KiB, sends, receives and alltoall by default, and records no type");
       }
-      if (!read.trouble.empty()) rank.remarks.push_back(read.trouble);
+      add_once(rank.remarks, read.trouble);
     }
     std::erase_if(ranks_, [](const TraceRank& rank) { return rank.calls.empty(); });
     return std::move(ranks_);
@@ -115,7 +116,7 @@ class CallLog {
     constexpr std::string_view kUnnamed =
         "the log does not name communicators (no lines of INIT, or NCCL before 2.16): their calls were not matched "
         "over ranks";
-    if (std::ranges::find(rank.remarks, kUnnamed) == rank.remarks.end()) rank.remarks.emplace_back(kUnnamed);
+    add_once(rank.remarks, std::string(kUnnamed));
     return fmt::format("of {} ranks, {}", nranks, alike + 1);
   }
 
@@ -140,7 +141,7 @@ class CallLog {
     const std::int64_t nranks = std::max(comm.nranks, call.nranks);
     const std::int64_t count = call.count > std::uint64_t{1} << 58 ? -1 : static_cast<std::int64_t>(call.count);
     set_sizes(shape, bytes_of(count, type.size), nranks > 0 ? nranks : -1);
-    if (shape.call == CommKind::all_reduce || shape.call == CommKind::reduce_scatter || shape.call == CommKind::reduce)
+    if (const Collective* known = collective_of(shape.call); known != nullptr && known->has_op)
       shape.op = reduction_of(call.redop);
     const auto root = static_cast<int>(std::clamp<std::int64_t>(call.root, -1, 1 << 24));
     if (is_rooted(shape.call) && root >= 0) shape.root = root;
@@ -156,11 +157,9 @@ class CallLog {
   /// `part`: of one rank or peer.
   static void set_sizes(CallShape& shape, std::optional<std::uint64_t> part, std::int64_t nranks) {
     const std::optional<std::uint64_t> whole = part == 0U && nranks > 0 ? part : bytes_of(nranks, part.value_or(0));
-    const bool all_to_all = shape.call == CommKind::alltoall;
-    const bool sends_all = all_to_all || shape.call == CommKind::reduce_scatter || shape.call == CommKind::scatter;
-    const bool gets_all = all_to_all || shape.call == CommKind::all_gather || shape.call == CommKind::gather;
-    shape.in_bytes = sends_all ? whole : part;
-    shape.out_bytes = gets_all ? whole : part;
+    const auto [in, out] = parts_of(shape.call);
+    shape.in_bytes = in > 1 ? whole : part;
+    shape.out_bytes = out > 1 ? whole : part;
   }
 
   void take_message(LogComm& comm, CallShape shape, std::uint64_t op_count) {
@@ -309,18 +308,11 @@ TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
 std::vector<TraceRank> read_call_log(const InputFile& file) { return CallLog(file).read(); }
 
 std::vector<TraceRank> read_flight_dump(const InputFile& file) {
-  std::string trouble, text;
-  const NextBytes next = blocks_of(file, trouble);
-  for (std::string_view block = next(); !block.empty(); block = next()) {
-    text += block;
-    if (text.size() > kMostFileBytes)
-      throw_bad_config(file.path.string() + ": a dump of PyTorch's Flight Recorder that is too large");
-  }
+  const std::string text = read_piece(file.opens, kMostFileBytes + 1).text;
   std::vector<TraceRank> ranks;
   for (const TorchDump& dump : read_torch_dumps(text, file.path.string())) {
     ranks.push_back(rank_of(dump, file));
     ranks.back().source.nbytes = text.size();
-    if (!trouble.empty()) ranks.back().remarks.push_back(trouble);
   }
   return ranks;
 }

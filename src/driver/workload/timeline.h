@@ -1,5 +1,6 @@
 #pragma once
 
+#include "driver/report/report_data.h"
 #include "driver/workload/workload.h"
 
 #include <array>
@@ -57,7 +58,7 @@ class Timeline {
 
   const std::vector<StateTimes>& states() const { return states_; }
   std::vector<CommKernel>& kernels() { return kernels_; }
-  StepLanes& lanes() { return lanes_; }
+  ReportLanes& lanes() { return lanes_; }
   /// Whether anything was added up.
   bool folded() const { return folded_until_ns_ != kNever; }
   /// Intervals, or parts of them, that came after their time had been added up, and are in no sum.
@@ -81,7 +82,7 @@ class Timeline {
   std::vector<Span> spans_;
   std::vector<CommKernel> kernels_;
   std::vector<StateTimes> states_;
-  StepLanes lanes_;
+  ReportLanes lanes_;
   StepWindow extent_{INT64_MAX, INT64_MIN};
   std::int64_t folded_until_ns_ = kNever;
   std::uint64_t too_late_ = 0;

@@ -27,17 +27,7 @@ std::vector<std::size_t> equal_beginnings(const std::vector<std::uint32_t>& item
 
 }  // namespace
 
-std::pair<std::uint32_t, bool> CallNumbers::number(TraceCallKey& key) {
-  if (numbers_.size() >= kMostOperations && !numbers_.contains(key)) {
-    key.varies = true;
-    key.in_bytes = key.out_bytes = {};
-    key.root = key.peer = {};
-  }
-  const auto [place, is_new] = numbers_.try_emplace(key, numbers_.size());
-  return {place->second, is_new};
-}
-
-std::uint32_t TraceRank::group(TraceGroup group) {
+std::uint32_t TraceTables::group(TraceGroup group) {
   const auto [place, is_new] = group_places_.try_emplace(
       fmt::format("{}\n{}\n{}", group.name, group.size, fmt::join(group.ranks, ",")), groups.size());
   if (is_new) {
@@ -48,11 +38,19 @@ std::uint32_t TraceRank::group(TraceGroup group) {
   return place->second;
 }
 
-TraceCall& TraceRank::add_call(const CallShape& shape, std::uint32_t group) {
-  TraceCallKey key{shape, group};
-  const auto [operation, is_new] = numbers_.number(key);
+std::uint32_t TraceTables::operation(TraceCallKey key) {
+  if (places_.size() >= kMostOperations && !places_.contains(key)) {
+    key.varies = true;
+    key.in_bytes = key.out_bytes = {};
+    key.root = key.peer = {};
+  }
+  const auto [place, is_new] = places_.try_emplace(key, operations.size());
   if (is_new) operations.push_back(std::move(key));
-  return calls.emplace_back(TraceCall{.operation = operation, .nbytes = shape.size().value_or(0)});
+  return place->second;
+}
+
+TraceCall& TraceRank::add_call(const CallShape& shape, std::uint32_t group) {
+  return calls.emplace_back(TraceCall{.operation = operation({shape, group}), .nbytes = shape.size().value_or(0)});
 }
 
 void TraceRank::put_into_step(TraceCall& call, std::size_t step) {
@@ -67,17 +65,15 @@ RepeatedTail repeated_tail(const std::vector<std::uint32_t>& sequence) {
   constexpr double kExplains = 0.7;
   std::vector<std::uint32_t> backwards(sequence.rbegin(), sequence.rend());
   const std::vector<std::size_t> equal = equal_beginnings(backwards);
+  const auto covered = [&](std::size_t period) {
+    const std::size_t items = period + equal[period];
+    return items < kLeastRepeats * period ? 0 : items;
+  };
   std::size_t most = 0;
-  for (std::size_t period = 1; period < equal.size(); ++period) {
-    const std::size_t covered = period + equal[period];
-    if (covered >= kLeastRepeats * period) most = std::max(most, covered);
-  }
-  for (std::size_t period = 1; period < equal.size(); ++period) {
-    const std::size_t covered = period + equal[period];
-    if (covered < kLeastRepeats * period || static_cast<double>(covered) < kExplains * static_cast<double>(most)) {
-      continue;
-    }
-    return {period, covered / period};
+  for (std::size_t period = 1; period < equal.size(); ++period) most = std::max(most, covered(period));
+  for (std::size_t period = 1; period < equal.size() && most > 0; ++period) {
+    if (static_cast<double>(covered(period)) >= kExplains * static_cast<double>(most))
+      return {period, covered(period) / period};
   }
   return {};
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "common/base/read_file.h"
+#include "driver/readers/input_file.h"
+#include "driver/report/report_data.h"
 #include "driver/workload/workload.h"
 
 #include <cstdint>
@@ -7,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -20,10 +22,10 @@ struct TraceCallKey : CallShape {
 };
 
 struct TraceGroup {
-  std::string name, description;
+  std::string name = {}, description = {};
   int size = -1;
-  std::vector<int> ranks;  ///< of the job; empty: not known
-  bool guessed = false;    ///< the name is ours: calls are not matched over ranks
+  std::vector<int> ranks = {};  ///< of the job; empty: not known
+  bool guessed = false;         ///< the name is ours: calls are not matched over ranks
 };
 
 /// One call, in the order of its rank.
@@ -31,6 +33,7 @@ struct TraceCall {
   std::uint32_t operation = 0;  ///< index of TraceRank::operations
   std::int32_t step = -1;       ///< index of TraceRank::steps; -1: none
   std::int64_t seq = -1;        ///< the same on all ranks of the group; -1: not recorded
+  std::int64_t id = -1;         ///< what its kernels have too; -1: not recorded
   std::int64_t begin_ns = 0;    ///< when the program made it; order only
   std::int64_t time_ns = -1;    ///< on the GPU; -1: not known
   std::int64_t exposed_ns = 0;
@@ -40,45 +43,49 @@ struct TraceCall {
 /// Distinct sizes of a collective that are kept; a job whose sizes change in every call has no end of them.
 inline constexpr std::size_t kMostOperations = 1500;
 
-/// Numbers distinct calls from 0 on.
-class CallNumbers {
- public:
-  /// The number of an equal one, or a new one. If there are too many, `key` becomes that of all sizes.
-  std::pair<std::uint32_t, bool> number(TraceCallKey& key);
-
- private:
-  std::map<TraceCallKey, std::uint32_t> numbers_;
-};
-
-/// What one rank did, from one or several of its files.
-struct TraceRank {
-  WorkloadSource source;
-  int rank = -1;    ///< in the job
-  int nranks = -1;  ///< of the job
-  bool has_kernels = false, has_compute = false, has_input = false;
-  bool is_tail = false;  ///< a part without a whole step: numbers per step would be wrong
+/// Distinct groups and calls, of one rank or of the job.
+struct TraceTables {
   std::vector<TraceGroup> groups;
   std::vector<TraceCallKey> operations;
-  std::vector<TraceCall> calls;
-  std::vector<WorkloadStep> steps;
-  StepLanes lanes;
-  std::map<std::string, std::uint64_t> left_out;
-  std::vector<std::string> remarks;
 
   /// The index of an equal group, or of this one, which is added.
   std::uint32_t group(TraceGroup group);
-  /// Counts one of its calls in the step of that index.
-  void put_into_step(TraceCall& call, std::size_t step);
-  TraceCall& add_call(const CallShape& call, std::uint32_t group = 0);
+  /// The index of an equal call, or of this one, which is added. If there are too many, it becomes one of all sizes.
+  std::uint32_t operation(TraceCallKey key);
 
  private:
   std::map<std::string, std::uint32_t> group_places_;
-  CallNumbers numbers_;
+  std::map<TraceCallKey, std::uint32_t> places_;
+};
+
+/// What one rank did, from one or several of its files.
+struct TraceRank : TraceTables {
+  WorkloadSource source;
+  int rank = -1;                                        ///< in the job
+  int nranks = -1;                                      ///< of the job
+  bool has_communication = false, has_compute = false;  ///< kernels that do so
+  bool has_input = false;
+  bool is_tail = false;  ///< a part without a whole step: numbers per step would be wrong
+  std::vector<TraceCall> calls;
+  std::vector<WorkloadStep> steps;
+  ReportLanes lanes;
+  std::map<std::string, std::uint64_t> left_out;
+  std::vector<std::string> remarks;
+
+  /// Counts one of its calls in the step of that index.
+  void put_into_step(TraceCall& call, std::size_t step);
+  TraceCall& add_call(const CallShape& call, std::uint32_t group = 0);
 };
 
 /// Which suite's name a source's word for a collective means; CommKind::unknown for others. Knows NCCL's ("AllReduce"),
 /// PyTorch's ("_allgather_base", "all_to_allv", "allreduce_coalesced", "ALLREDUCE") and the suite's own.
 CommKind kind_of(std::string_view word);
+
+/// How many ranks' parts a rank sends and receives in a call of two ranks.
+Extents parts_of(CommKind kind);
+
+/// What follows "nccl:", "gloo:" or "hccl:" (MTIA, Gaudi) in PyTorch's annotation of a call; empty: it is none.
+std::string_view annotated_call(std::string_view annotation);
 
 /// A type's name, as -d takes it, and its size. Knows PyTorch's ("BFloat16", "long int", "c10::Half") and NCCL's
 /// numbers.
@@ -94,9 +101,6 @@ std::string reduction_of(std::string_view word);
 /// `count` elements of `size` bytes; none if one is unknown or the product is no size.
 std::optional<std::uint64_t> bytes_of(std::int64_t count, std::uint64_t size);
 
-/// Ranks of a text such as "[0, 1, 2]"; `cut` if it says that it is not all of them.
-std::vector<int> ranks_in(std::string_view text, bool& cut);
-
 /// Finds steps in what a rank repeats, if it has no markers: writes calls' steps, `steps` and source.steps.
 void find_steps(TraceRank& rank);
 
@@ -107,5 +111,31 @@ struct RepeatedTail {
 
 /// The smallest period that explains the tail. O(n).
 RepeatedTail repeated_tail(const std::vector<std::uint32_t>& sequence);
+
+/// What a file is, by its beginning.
+enum class TraceKind : unsigned char { kineto, flight_dump, log, refused };
+
+struct RecognizedTrace {
+  TraceKind kind = TraceKind::refused;
+  std::string why;  ///< it is refused: "it is an execution trace of PyTorch, which workload import does not read"
+};
+
+RecognizedTrace recognize_trace(std::string_view head);
+
+/// What one trace of PyTorch's profiler (Kineto, JSON) says, read once. Calls are counted where c10d recorded them
+/// (record_param_comms), in traces from before 2.2 by the annotations nccl:*; CPU libraries' by gloo:*. Steps are
+/// ProfilerStep#N, else execute_context*, else what the calls repeat. Throws Error(bad_config) that begins with `name`
+/// if it is no such trace, or cut before its first call.
+TraceRank read_kineto(const NextBytes& next, const std::string& name);
+
+/// Nanoseconds of a number of microseconds as it is written, exact to the nanosecond. INT64_MIN: no time.
+std::int64_t nanoseconds_of(const std::string& microseconds, double value);
+
+/// The ranks of a log of NCCL with lines of calls (NCCL_DEBUG_SUBSYS=INIT,COLL) or of its Inspector. Sends and receives
+/// that are an alltoall become one. Empty if it has neither.
+std::vector<TraceRank> read_call_log(const InputFile& file);
+
+/// The ranks of a dump of PyTorch's Flight Recorder. Throws Error(bad_config) if it is none.
+std::vector<TraceRank> read_flight_dump(const InputFile& file);
 
 }  // namespace busbar

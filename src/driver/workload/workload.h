@@ -1,8 +1,8 @@
 #pragma once
 
+#include "collectives/collective.h"
 #include "common/base/enum_words.h"
 #include "common/base/packed_fields.h"
-#include "common/statistics/interval.h"
 
 #include <algorithm>
 #include <compare>
@@ -40,10 +40,15 @@ constexpr EnumWords<13> words_of(CommKind) {
 
 inline bool is_message(CommKind kind) { return kind == CommKind::send || kind == CommKind::recv; }
 
+/// The suite's own; null: unknown.
+inline const Collective* collective_of(CommKind kind) {
+  return is_message(kind) ? &kSendrecv : find_collective(name(kind));
+}
+
 /// Whether one rank of the group is its root.
 inline bool is_rooted(CommKind kind) {
-  return kind == CommKind::broadcast || kind == CommKind::reduce || kind == CommKind::gather ||
-         kind == CommKind::scatter;
+  const Collective* const collective = collective_of(kind);
+  return collective != nullptr && collective->has_root;
 }
 
 /// What limits the job.
@@ -119,13 +124,13 @@ struct CallShape {
 /// Calls that are alike. A later version may add routing, layouts and replay, which refer to `id`.
 struct WorkloadOperation : CallShape {
   std::uint64_t id = 0;
-  std::string group;                     ///< its name; empty: not recorded
-  std::string ranks;                     ///< that made it, of those in the traces
-  std::uint64_t calls = 0;               ///< of all ranks in the traces
-  std::uint64_t nbytes = 0;              ///< of these calls, each the larger of in and out
-  std::uint64_t left_out = 0;            ///< of these calls: outside the steps
-  std::optional<CallsPerStep> per_step;  ///< none: no steps
-  std::optional<WorkloadTimes> times;    ///< none: no GPU times
+  std::string group = {};                     ///< its name; empty: not recorded
+  std::string ranks = {};                     ///< that made it, of those in the traces
+  std::uint64_t calls = 0;                    ///< of all ranks in the traces
+  std::uint64_t nbytes = 0;                   ///< of these calls, each the larger of in and out
+  std::uint64_t left_out = 0;                 ///< of these calls: outside the steps
+  std::optional<CallsPerStep> per_step = {};  ///< none: no steps
+  std::optional<WorkloadTimes> times = {};    ///< none: no GPU times
 };
 void visit_fields(auto&& visit, WorkloadOperation& o) {
   BUSBAR_FIELDS(visit, o, id, call, dtype, in_bytes, out_bytes, op, root, peer, group, via, varies, ranks, calls,
@@ -192,13 +197,5 @@ struct Workload {
 BUSBAR_RECORD(Workload, nranks, sources, verdict, groups, operations, steps, late, left_out, remarks);
 
 inline double seconds_of(std::int64_t time_ns) { return 1e-9 * static_cast<double>(time_ns); }
-
-/// One step's picture: for each rank what its GPU does, times from the step's beginning.
-struct StepLanes {
-  int rank = -1;
-  std::string step;
-  double time_s = 0;
-  std::vector<Interval> computing, communicating, exposed;
-};
 
 }  // namespace busbar

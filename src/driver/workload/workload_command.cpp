@@ -10,7 +10,7 @@
 #include "driver/readers/input_file.h"
 #include "driver/readers/log_files.h"
 #include "driver/workload/join_ranks.h"
-#include "driver/workload/trace_readers.h"
+#include "driver/workload/trace_rank.h"
 #include "driver/workload/workload_file.h"
 
 #include <fmt/format.h>
@@ -50,48 +50,32 @@ WorkloadOptions read_options(int argc, char** argv) {
   return options;
 }
 
-constexpr std::string_view kReadable =
-    "a trace of PyTorch's profiler, a dump of its Flight Recorder, a log of NCCL's COLL lines or of its Inspector";
-
-/// Compressed files that are read as a whole are unpacked into memory first.
-InputFile plain(const InputFile& file) {
-  const std::vector<fs::path> paths{file.opens};
-  std::vector<InputFile> files = unpacked(paths);
-  if (files.size() != 1 || files.front().opens == file.opens) return plain_text(file, true);
-  files.front().path = file.path;
-  return plain_text(files.front(), true);
-}
-
+/// Its ranks. Throws Error(bad_config) that names it if it is none of the traces that are read.
 std::vector<TraceRank> read_trace(const InputFile& file) {
   const std::string name = file.path.string();
-  if (!file.trouble.empty() && file.opens.empty()) throw_bad_config(fmt::format("{}: {}", name, file.trouble));
-  std::string trouble;
-  NextBytes next = blocks_of(file, trouble);
-  std::string first(next());
+  std::string trouble = file.trouble;
+  const NextBytes next = blocks_of(file, trouble);
+  const std::string first(next());
   const RecognizedTrace found = recognize_trace(std::string_view(first).substr(0, kHead));
-  if (found.kind == TraceKind::refused || found.kind == TraceKind::workload || found.kind == TraceKind::none) {
-    const std::string why = !trouble.empty() ? trouble
-                            : first.empty()  ? "it is empty"
-                            : found.kind == TraceKind::none
-                                ? fmt::format("it is none of these: {}", kReadable)
-                                : fmt::format("it is {}, which workload import does not read{}{}", found.what,
-                                              found.instead.empty() ? "" : "; ", found.instead);
-    throw_bad_config(fmt::format("{}: {}", name, why));
-  }
+  if (found.kind == TraceKind::refused)
+    throw_bad_config(fmt::format("{}: {}", name, trouble.empty() ? found.why : trouble));
   std::vector<TraceRank> ranks;
-  if (found.kind == TraceKind::flight_dump) {
-    ranks = read_flight_dump(plain(file));
-  } else if (found.kind == TraceKind::log) {
-    ranks = read_call_log(plain(file));
-    if (ranks.empty())
-      throw_bad_config(name + ": the log has no lines of calls; set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL");
-  } else {
+  if (found.kind == TraceKind::kineto) {
     bool begun = false;
     ranks.push_back(read_kineto(
         [&]() -> std::string_view { return std::exchange(begun, true) ? next() : std::string_view(first); }, name));
-    if (!trouble.empty()) ranks.back().remarks.push_back(trouble);
+  } else {  // they are read as a whole
+    InputFile plain = unpacked(std::vector{file.opens}).front();
+    plain.path = file.path;
+    if (!plain.trouble.empty()) trouble = plain.trouble;
+    ranks = found.kind == TraceKind::log ? read_call_log(plain_text(plain, true)) : read_flight_dump(plain);
   }
-  for (TraceRank& rank : ranks) rank.source.file = name;
+  if (ranks.empty())
+    throw_bad_config(name + ": the log has no lines of calls; set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL");
+  for (TraceRank& rank : ranks) {
+    rank.source.file = name;
+    add_once(rank.remarks, trouble);
+  }
   return ranks;
 }
 
@@ -99,18 +83,15 @@ std::vector<TraceRank> read_trace(const InputFile& file) {
 std::vector<InputFile> inputs_of(const std::vector<std::string>& words) {
   std::vector<InputFile> inputs;
   for (const fs::path& path : find_log_files(std::vector<fs::path>(words.begin(), words.end()))) {
-    InputFile file{path, path, {}, {}};
     if (path == "-") throw_bad_config("standard input is not read here: give files or folders");
-    if (!is_archive(file)) {
-      inputs.push_back(std::move(file));
-      continue;
-    }
-    for (InputFile& member : unpacked(std::vector<fs::path>{path})) inputs.push_back(std::move(member));
+    std::vector<InputFile> of_path{{path, path, {}, {}}};
+    if (is_archive(of_path.front())) of_path = unpacked(std::vector{path});
+    inputs.insert(inputs.end(), of_path.begin(), of_path.end());
   }
   return inputs;
 }
 
-Workload import_traces(const std::vector<std::string>& words, std::vector<StepLanes>& lanes) {
+Workload import_traces(const std::vector<std::string>& words, std::vector<ReportLanes>& lanes) {
   const std::vector<InputFile> inputs = inputs_of(words);
   JoinRanks join;
   std::vector<std::string> wrong;
@@ -143,24 +124,19 @@ int workload(int argc, char** argv) {
     fmt::print("{}", help_of("workload", own_options(options)));
     return 0;
   }
-  const std::string action = options.words.empty() ? "" : options.words.front();
-  const std::vector<std::string> actions{"import", "show"};
-  if (!contains(actions, action)) {
+  if (options.words.empty())
     throw_bad_config(
-        action.empty()
-            ? "say what to do: `busbar workload import TRACES... -o job.yaml` or `busbar workload show job.yaml`"
-            : unknown_choice("action", action, actions));
-  }
-  const std::vector<std::string> files(options.words.begin() + 1, options.words.end());
-  if (files.empty())
-    throw_bad_config(action == "import" ? "import: give trace files or folders"
-                                        : "show: give a file that import wrote");
+        "say what to do: `busbar workload import TRACES... -o job.yaml` or `busbar workload show job.yaml`");
+  const std::string action = options.words.front();
+  const std::vector<std::string> actions{"import", "show"}, files(options.words.begin() + 1, options.words.end());
+  if (!contains(actions, action)) throw_bad_config(unknown_choice("action", action, actions));
   Workload job;
-  std::vector<StepLanes> lanes;
+  std::vector<ReportLanes> lanes;
   if (action == "import") {
+    if (files.empty()) throw_bad_config("import: give trace files or folders");
     job = import_traces(files, lanes);
   } else {
-    if (files.size() > 1) throw_bad_config("show takes one file");
+    if (files.size() != 1) throw_bad_config("show: give one file that import wrote");
     if (!options.output.empty()) throw_bad_config("-o belongs to import; show writes no job");
     job = read_workload(read_file(files.front(), "the job", kMostYamlBytes), files.front());
   }

@@ -29,6 +29,6 @@ std::vector<std::string> workload_remarks(const Workload& job);
 std::string workload_text(const Workload& job, std::size_t most);
 
 /// The job as one HTML page, with a picture of a step if there is one.
-std::string workload_html(const Workload& job, const std::vector<StepLanes>& lanes, const std::string& title);
+std::string workload_html(const Workload& job, const std::vector<ReportLanes>& lanes, const std::string& title);
 
 }  // namespace busbar

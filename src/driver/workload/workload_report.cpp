@@ -1,3 +1,4 @@
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "driver/report/report_html.h"
@@ -42,32 +43,6 @@ ReportTable steps_table(const Workload& job) {
   return table;
 }
 
-/// Operations that differ only in which of several groups of one kind makes them, or in the size of an alltoallv: a
-/// row.
-struct CallRow {
-  const WorkloadOperation* first = nullptr;
-  std::set<std::string> groups;
-  std::size_t operations = 0;
-  std::uint64_t calls = 0, left_out = 0, timed = 0, least = UINT64_MAX, most = 0;
-  double time_s = 0, exposed_s = 0, best_s = 0;  ///< times the calls
-
-  bool has_one_size() const { return least == most; }
-
-  std::string size() const {
-    if (first->varies || most < least) return first->varies ? "varies" : "unknown";
-    return has_one_size() ? std::to_string(most) : fmt::format("{} to {}", least, most);
-  }
-
-  /// Calls of one rank in a step; `rank_steps`: of all ranks.
-  std::string per_step(std::size_t rank_steps) const {
-    if (!first->per_step) return {};
-    const CallsPerStep one = *first->per_step;
-    if (operations == 1)
-      return one.least == one.most ? std::to_string(one.most) : fmt::format("{} to {}", one.least, one.most);
-    return fmt::format("{:.3g}", static_cast<double>(calls - left_out) / static_cast<double>(rank_steps));
-  }
-};
-
 std::string group_kind(const Workload& job, const WorkloadOperation& o) {
   const auto group = std::ranges::find(job.groups, o.group, &WorkloadGroup::name);
   if (group == job.groups.end() || o.group.starts_with("unnamed")) return o.group;
@@ -75,6 +50,52 @@ std::string group_kind(const Workload& job, const WorkloadOperation& o) {
       !group->description.empty() && group->description != "undefined" && group->description != "default_pg";
   return fmt::format("{}{}", named ? group->description : group->name,
                      group->size ? fmt::format(" ({})", counted(*group->size, "rank")) : "");
+}
+
+/// Calls of one rank in a step. `rank_steps`: of all ranks.
+std::string per_step(const std::vector<const WorkloadOperation*>& alike, std::size_t rank_steps) {
+  if (!alike.front()->per_step) return {};
+  const auto [least, most] = *alike.front()->per_step;
+  if (alike.size() == 1) return least == most ? std::to_string(most) : fmt::format("{} to {}", least, most);
+  std::uint64_t calls = 0;
+  for (const WorkloadOperation* o : alike) calls += o->calls - o->left_out;
+  return fmt::format("{:.3g}", static_cast<double>(calls) / static_cast<double>(rank_steps));
+}
+
+/// Operations that differ only in which of several groups of one kind makes them, or in the size of an alltoallv: a
+/// row.
+ReportTable::Row calls_row(const Workload& job, const std::vector<const WorkloadOperation*>& alike) {
+  const WorkloadOperation& first = *alike.front();
+  std::set<std::string> groups;
+  std::uint64_t calls = 0, least = UINT64_MAX, most = 0;
+  double timed = 0, time_s = 0, exposed_s = 0, best_s = 0;
+  for (const WorkloadOperation* o : alike) {
+    groups.insert(o->group);
+    calls += o->calls;
+    least = std::min(least, o->size().value_or(least));
+    most = std::max(most, o->size().value_or(most));
+    if (!o->times) continue;
+    const auto n = static_cast<double>(o->times->calls);
+    timed += n;
+    time_s += n * o->times->mean_s;
+    exposed_s += n * o->times->exposed_s.value_or(0);
+    best_s += n * o->times->from_last_s.value_or(o->times->least_s);
+  }
+  const auto mean = [&](double sum_s) { return timed > 0 ? micros(sum_s / timed) : std::string(); };
+  const double algbw = least == most && best_s > 0 ? 1e-9 * static_cast<double>(most) / (best_s / timed) : 0;
+  const double factor =
+      first.times && first.times->busbw && first.times->algbw ? *first.times->busbw / *first.times->algbw : 0;
+  const std::string size = first.varies    ? "varies"
+                           : most < least  ? "unknown"
+                           : least == most ? std::to_string(most)
+                                           : fmt::format("{} to {}", least, most);
+  return {
+      {},
+      {std::string(name(first.call)), size, first.dtype, group_kind(job, first),
+       groups.size() > 1 ? std::to_string(groups.size()) : "", std::to_string(calls), per_step(alike, job.steps.size()),
+       mean(time_s), first.times && first.times->exposed_s ? mean(exposed_s) : "", mean(best_s),
+       algbw > 0 ? three_digits(algbw) : "", algbw * factor > 0 ? three_digits(algbw * factor) : "",
+       first.via == "symm_mem" ? first.via : ""}};
 }
 
 ReportTable calls_table(const Workload& job) {
@@ -85,44 +106,11 @@ ReportTable calls_table(const Workload& job) {
                         "were traced, else the shortest call; algbw and busbw follow from it.",
                     .columns = {"call", "size", "type", "group", "groups", "calls", "per step", "mean [us]",
                                 "exposed [us]", "best [us]", "algbw [GB/s]", "busbw [GB/s]", "by"}};
-  std::vector<CallRow> rows;
-  std::map<std::tuple<CommKind, std::string, std::uint64_t, bool, std::string, std::string>, std::size_t> places;
-  for (const WorkloadOperation& o : job.operations) {
-    const auto nbytes = o.size();
-    const std::uint64_t size = o.call == CommKind::alltoallv ? 0 : nbytes.value_or(UINT64_MAX);
-    const auto [place, is_new] =
-        places.try_emplace({o.call, o.dtype, size, o.varies, group_kind(job, o), o.via}, rows.size());
-    if (is_new) rows.emplace_back().first = &o;
-    CallRow& row = rows[place->second];
-    row.groups.insert(o.group);
-    ++row.operations;
-    row.calls += o.calls;
-    row.left_out += o.left_out;
-    row.least = std::min(row.least, nbytes.value_or(row.least));
-    row.most = std::max(row.most, nbytes.value_or(row.most));
-    if (!o.times) continue;
-    const auto n = static_cast<double>(o.times->calls);
-    row.timed += o.times->calls;
-    row.time_s += n * o.times->mean_s;
-    row.exposed_s += n * o.times->exposed_s.value_or(0);
-    row.best_s += n * o.times->from_last_s.value_or(o.times->least_s);
-  }
-  for (const CallRow& row : rows) {
-    const WorkloadOperation& o = *row.first;
-    const auto mean = [&](double sum_s) {
-      return row.timed > 0 ? micros(sum_s / static_cast<double>(row.timed)) : std::string();
-    };
-    const double best_s = row.timed > 0 ? row.best_s / static_cast<double>(row.timed) : 0;
-    const double algbw = row.has_one_size() && best_s > 0 ? 1e-9 * static_cast<double>(row.most) / best_s : 0;
-    const double factor = o.times && o.times->busbw && o.times->algbw ? *o.times->busbw / *o.times->algbw : 0;
-    table.rows.push_back(
-        {{},
-         {std::string(name(o.call)), row.size(), o.dtype, group_kind(job, o),
-          row.groups.size() > 1 ? std::to_string(row.groups.size()) : "", std::to_string(row.calls),
-          row.per_step(job.steps.size()), mean(row.time_s), o.times && o.times->exposed_s ? mean(row.exposed_s) : "",
-          mean(row.best_s), algbw > 0 ? three_digits(algbw) : "",
-          algbw * factor > 0 ? three_digits(algbw * factor) : "", o.via == "symm_mem" ? o.via : ""}});
-  }
+  const auto kind = [&](const WorkloadOperation& o) {
+    const std::uint64_t size = o.call == CommKind::alltoallv ? 0 : o.size().value_or(UINT64_MAX);
+    return std::tuple(o.call, o.dtype, size, o.varies, group_kind(job, o), o.via);
+  };
+  for (const auto& [key, alike] : grouped(job.operations, kind)) table.rows.push_back(calls_row(job, alike));
   return table;
 }
 
@@ -189,23 +177,6 @@ std::string sums_text(const Workload& job) {
   return text;
 }
 
-ReportLanes picture(const std::vector<StepLanes>& lanes) {
-  ReportLanes picture{.title = "One step",
-                      .caption = fmt::format("{}: what each rank's GPU does. Each rank begins at its own step's "
-                                             "beginning, because clocks differ.",
-                                             lanes.front().step),
-                      .kinds = {{"computing", "lane-computing"},
-                                {"communicating, overlapped", "lane-overlapped"},
-                                {"communicating, exposed", "lane-exposed"}},
-                      .rows = {}};
-  for (const StepLanes& lane : lanes) {
-    picture.time_s = std::max(picture.time_s, lane.time_s);
-    picture.rows.push_back({fmt::format("rank {}", lane.rank), {lane.computing, {}, {}}});
-    picture.rows.push_back({"", {{}, lane.communicating, lane.exposed}});
-  }
-  return picture;
-}
-
 }  // namespace
 
 std::vector<ReportTable> workload_tables(const Workload& job) {
@@ -242,13 +213,13 @@ std::string workload_text(const Workload& job, std::size_t most) {
   return text;
 }
 
-std::string workload_html(const Workload& job, const std::vector<StepLanes>& lanes, const std::string& title) {
+std::string workload_html(const Workload& job, const std::vector<ReportLanes>& lanes, const std::string& title) {
   ReportData data;
   data.title = title.empty() ? "What the job communicates" : title;
   data.headline = job.verdict.sentence;
   for (const std::string& missing : job.verdict.missing) data.verdict.push_back("Not judged: " + missing);
   if (!job.verdict.next.empty()) data.next.push_back(job.verdict.next);
-  if (!lanes.empty()) data.lanes.push_back(picture(lanes));
+  data.lanes = lanes;
   data.judged = workload_tables(job);
   ReportTable remarks{
       .title = "Remarks", .caption = "What was assumed, left out or not recorded.", .columns = {"remark"}};
