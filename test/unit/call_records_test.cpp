@@ -90,6 +90,17 @@ TEST_CASE("Entries, groups and sizes are read, whatever the version wrote as tex
   CHECK_THROWS_AS(read_torch_dumps("{\"entries\": [", "x"), Error);
 }
 
+TEST_CASE("The default group of Gloo, which has no name in its list, is that of its calls", "[call_records]") {
+  std::string text = dump({entry(7, "all_reduce", "[[2]]")});
+  constexpr std::string_view kNamed = R"("0":{"desc":"default_pg","name":"0")";
+  text.replace(text.find(kNamed), kNamed.size(), R"("":{"desc":"","name":"")");
+  const std::vector<TorchDump> dumps = read_torch_dumps(text, "dump");
+  REQUIRE(dumps[0].groups.size() == 2);
+  CHECK(dumps[0].groups[0].description == "default_pg");
+  CHECK(dumps[0].groups[0].ranks == std::vector<int>{0, 1, 2, 3});
+  CHECK(dumps[0].groups[0].calls.size() == 1);
+}
+
 TEST_CASE("Of dumps the rank that never made the call is named, however few wait for it", "[call_records]") {
   const std::string ahead = dump({entry(41, "all_reduce", "[[8]]"), entry(42, "all_reduce", "[[9]]", "scheduled")});
   // Its buffer begins elsewhere.

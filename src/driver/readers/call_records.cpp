@@ -133,8 +133,9 @@ class DumpReader {
     const Json& config = member_of(json_, "pg_config");
     if (!config.is_object()) return;
     for (const auto& [key, value] : config.items()) {
-      TorchDump::Group& known = group(printable(key.substr(0, kLongestName)));
-      known.description = text_in(member_of(value, "desc"));
+      // Gloo's default group has no name here, while its calls name it ["0", "default_pg"] (PyTorch 2.11).
+      TorchDump::Group& known = group(key.empty() ? "0" : printable(key.substr(0, kLongestName)));
+      known.description = key.empty() ? "default_pg" : text_in(member_of(value, "desc"));
       known.ranks = group_ranks(member_of(value, "ranks"));
     }
   }
