@@ -4,6 +4,7 @@
 #include "common/base/text_parts.h"
 #include "common/machine/cgroup.h"
 #include "common/machine/error_counters.h"
+#include "common/machine/job_interface.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
@@ -117,6 +118,9 @@ HostLook this_host(const Probe& probe) {
   if (uname(&system) == 0) look.kernel = fmt::format("{} {}", system.release, system.machine);
   look.boot_id = probe.read("/proc/sys/kernel/random/boot_id").value_or("");
   look.net_namespace = namespace_of(probe, "/proc/self", "net");
+  for (const InterfaceAddress& one : interface_addresses()) {
+    if (one.up && !one.loopback && !is_for_containers(one.name)) add_once(look.addresses, one.ip);
+  }
   timespec since_boot{};
   clock_gettime(CLOCK_BOOTTIME, &since_boot);
   look.time_s = now_s();

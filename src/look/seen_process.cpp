@@ -248,6 +248,8 @@ void read_threads(const Probe& probe, const std::string& folder, LookProcess& lo
     thread.cpu_s = ticks_s(fields[11]) + ticks_s(fields[12]);
     thread.wchan = wchan_of(probe, at);
     thread.slept = field_number(probe.read(at + "/status").value_or(""), "voluntary_ctxt_switches");
+    const std::string io = tid == main ? probe.read(at + "/io").value_or("") : "";
+    if (!io.empty()) thread.moved = field_number(io, "rchar") + field_number(io, "wchar");
     look.threads.push_back(std::move(thread));
   }
 }
@@ -390,7 +392,8 @@ LookProcess process_growth(const LookProcess& earlier, LookProcess later) {
   for (LookThread& thread : later.threads) {
     const auto found = before.find(thread.tid);
     if (found == before.end()) continue;  // it was born between the looks
-    grow(*found->second, thread, &LookThread::cpu_s, &LookThread::slept);
+    grow(*found->second, thread, &LookThread::cpu_s);
+    grow(*found->second, thread, &LookThread::slept, &LookThread::moved);
     if (found->second->python != thread.python) thread.python_before = found->second->python;
   }
   keep_threads(later);

@@ -175,7 +175,7 @@ class Look {
       });
     }
     sample_gpus(host.gpus);
-    sample_stacks(s);
+    sample_stacks(s, with_stacks());
     const double now = now_s();
     const std::vector<OpenLog> logs = open_logs(job_, blocked_mounts_);
     for (auto& result :
@@ -222,8 +222,7 @@ class Look {
     return wanted;
   }
 
-  void sample_stacks(Sample& s) {
-    const std::vector<SeenProcess*> wanted = with_stacks();
+  void sample_stacks(Sample& s, const std::vector<SeenProcess*>& wanted) {
     const std::string trusted = trusted_program("py-spy", own_folder_);
     const auto results = gather("python stacks", wanted.size(), {9, 20, 2},
                                 "`pip install py-spy` into the job's environment, or as root into /usr/local/bin; to "
@@ -238,6 +237,27 @@ class Look {
       if (!before_.stacks.contains(wanted[i]->look.pid))
         wanted[i]->look.stacks_missing = masked(without_controls(results[i].why));
       if (results[i].value) s.stacks[wanted[i]->look.pid] = *results[i].value;
+    }
+  }
+
+  /// A rank that makes steps without a pause may stand at one line twice by chance, but hardly five times.
+  void sample_spinning() {
+    constexpr std::size_t kMost = 16;
+    const auto place = [](const Sample& s, const LookProcess& look) {
+      LookProcess bare = look;
+      const auto found = s.stacks.find(look.pid);
+      if (found != s.stacks.end()) add_stacks(bare, found->second);
+      return bare.threads.empty() ? std::vector<std::string>() : bare.threads.front().python;
+    };
+    for (int more = 0; more < 3; ++more) {
+      std::vector<SeenProcess*> still;
+      for (SeenProcess& p : job_) {
+        if (p.look.role != Role::rank || p.look.state != 'R' || still.size() >= kMost) continue;
+        const std::vector<std::string> first = place(before_, p.look);
+        if (!first.empty() && first == place(after_, p.look)) still.push_back(&p);
+      }
+      if (still.empty()) return;
+      sample_stacks(after_, still);
     }
   }
 
@@ -299,9 +319,12 @@ class Look {
       if (!again[i]) {  // which is no proof that it is gone
         later.state = '?';
         later.cpu_s = later.children_cpu_s = later.bytes_read = later.bytes_written = -1;
-        for (LookThread& thread : later.threads) thread.cpu_s = thread.slept = -1;
+        for (LookThread& thread : later.threads) thread.cpu_s = thread.slept = thread.moved = -1;
       }
       add_stacks(first, before_.stacks[first.pid]);
+      if (options_.native_stacks) {  // to be stopped for them counts as a sleep
+        for (LookThread& thread : later.threads) thread.slept = -1;
+      }
       for (Sample* sample : {&before_, &after_}) add_stacks(later, sample->stacks[first.pid]);
       if (again[i] && later.state != 'X') {
         const std::uint64_t network = later.net_namespace;
@@ -369,6 +392,7 @@ HostLook Look::take() {
   sample(before_, earlier_);
   poll(nullptr, 0, std::max(0, static_cast<int>(seconds_to(second) * 1e3)));
   sample(after_, look_);
+  sample_spinning();
   if (options_.flight_recorder) request_dumps();
   if (options_.native_stacks) read_native_stacks();
   see_again();  // after everything that could have disturbed them

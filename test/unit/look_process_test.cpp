@@ -196,6 +196,7 @@ TEST_CASE("Growth is the difference of two looks, and -1 where one of them could
                      .wchan = "",
                      .cpu_s = 1,
                      .slept = 3,
+                     .moved = 40,
                      .python = {"f (a.py:1)"},
                      .python_before = {},
                      .gil = false,
@@ -206,6 +207,7 @@ TEST_CASE("Growth is the difference of two looks, and -1 where one of them could
                     .wchan = "",
                     .cpu_s = 1.25,
                     .slept = 3,
+                    .moved = 90,
                     .python = {"g (a.py:2)"},
                     .python_before = {},
                     .gil = false,
@@ -222,6 +224,7 @@ TEST_CASE("Growth is the difference of two looks, and -1 where one of them could
   CHECK(grown.rss_growth == -20);
   CHECK(grown.threads[0].cpu_s == 0.25);
   CHECK(grown.threads[0].slept == 0);
+  CHECK(grown.threads[0].moved == 50);
   CHECK(grown.threads[0].python_before == std::vector<std::string>{"f (a.py:1)"});
 }
 

@@ -75,6 +75,7 @@ class ScenarioBuilder {
       HostLook& host = looks_.hosts.emplace_back();
       host.host = fmt::format("node{}", i);
       host.kernel = "6.8.0 x86_64";
+      host.addresses = {address(host.host)};
       host.time_s = 1e9;
       host.look_s = kLook;
     }
@@ -290,6 +291,8 @@ class ScenarioBuilder {
       p.bytes_read = mebibytes(value);
     else if (key == "written")
       p.bytes_written = mebibytes(value);
+    else if (key == "moved")
+      main.moved = std::stoll(value);
     else if (key == "rss")
       p.rss_growth = mebibytes(value);
     else if (key == "restarts")
@@ -394,11 +397,12 @@ inline Scenario read_scenario(const YamlValue& map, const RecordedStacks& stacks
   Scenario scenario;
   scenario.name = map.key;
   std::string about, job, nranks, expected;
-  std::vector<std::string> ranks, looks, hosts, dumps, ras, logs;
+  std::vector<std::string> ranks, looks, hosts, dumps, ras, logs, scheduler;
   map.read({key_of("about", about), key_of("truth", scenario.truth), key_of("ranks", ranks),
             key_of("hosts-to-blame", scenario.hosts), key_of("names", scenario.names), key_of("job", job),
             key_of("nranks", nranks), key_of("hosts-expected", expected), key_of("looks", looks),
-            key_of("hosts", hosts), key_of("dumps", dumps), key_of("ras", ras), key_of("logs", logs)});
+            key_of("hosts", hosts), key_of("dumps", dumps), key_of("ras", ras), key_of("logs", logs),
+            key_of("scheduler", scheduler)});
   for (const std::string& rank : ranks) scenario.ranks.push_back(std::stoi(rank));
   const std::size_t times = job.find('x');
   const int nhosts = std::stoi(job.substr(0, times)), per_host = std::stoi(job.substr(times + 1));
@@ -409,6 +413,7 @@ inline Scenario read_scenario(const YamlValue& map, const RecordedStacks& stacks
   builder.ras(ras);
   builder.log(logs);
   scenario.looks = builder.take(nranks.empty() ? nhosts * per_host : std::stoi(nranks));
+  scenario.looks.scheduler = scheduler;
   if (!expected.empty()) scenario.looks.expected_hosts = std::stoi(expected);
   return scenario;
 }

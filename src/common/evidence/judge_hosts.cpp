@@ -178,6 +178,12 @@ void add_third_hosts(const std::map<Pair, PeerProbe>& all, std::vector<Pair>& lo
   lost.insert(lost.end(), of_second.begin(), of_second.end());
 }
 
+/// A host that was reached in the end, after another way to it failed.
+bool is_doubted(const JobSnapshot& snapshot, const std::string& host) {
+  return std::ranges::any_of(snapshot.reached,
+                             [&](const HostEvidence* one) { return one->host == host && !one->why_not.empty(); });
+}
+
 /// Host pairs in which one does not reach the other over the watchdog's own connections.
 std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
   const std::map<Pair, PeerProbe> all = probes(snapshot);
@@ -203,6 +209,7 @@ std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
   } else {
     const auto& [from, to] = cut.front();
     const auto back = all.find({to, from});
+    const bool first = is_doubted(snapshot, from), second = is_doubted(snapshot, to);
     const bool one_way = back != all.end() && back->second.result == Result::ok;
     symptom.hosts = {from, to};
     symptom.sentence =
@@ -215,6 +222,10 @@ std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
       if (reaches_one && probe.result == Result::ok && pair.first != from && pair.first != to) third.insert(pair.first);
     }
     if (!third.empty()) symptom.sentence += fmt::format(", while {} reaches them", *third.begin());
+    if (first != second) {
+      symptom.hosts = {first ? from : to};
+      symptom.sentence += fmt::format("; the scheduler does not reach {} either", first ? from : to);
+    }
   }
   symptom.verdict = Verdict::host_unreachable;
   for (const auto& pair : failing) {

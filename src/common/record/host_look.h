@@ -22,6 +22,7 @@ struct LookThread {
   std::string wchan;                ///< kernel function it sleeps in; empty: not readable
   double cpu_s = -1;                ///< used between the looks
   std::int64_t slept = -1;          ///< voluntary context switches between the looks: 0 and no CPU time: it is blocked
+  std::int64_t moved = -1;          ///< [bytes] that it read and wrote between the looks; only of the main thread
   std::vector<std::string> python;  ///< its stack, the outermost call first: "wait (threading.py:359)"
   std::vector<std::string> python_before;  ///< in the first look; empty: the same, or not taken
   bool gil = false;                        ///< it holds Python's global lock
@@ -177,12 +178,13 @@ inline constexpr const char* kProcesses = "processes";
 
 struct HostLook {
   std::string host;
-  std::string kernel;               ///< with the machine: "6.8.0-40 aarch64"
-  std::string boot_id;              ///< of its kernel: containers and virtual hosts of one machine have the same
-  std::uint64_t net_namespace = 0;  ///< in which busbar-look ran
-  double time_s = 0;                ///< of the first look, since the epoch
-  double look_s = 0;                ///< between the looks
-  double boot_s = 0;                ///< since the epoch
+  std::string kernel;                  ///< with the machine: "6.8.0-40 aarch64"
+  std::string boot_id;                 ///< of its kernel: containers and virtual hosts of one machine have the same
+  std::uint64_t net_namespace = 0;     ///< in which busbar-look ran
+  std::vector<std::string> addresses;  ///< of its interfaces that may lead to other hosts: "10.0.0.1"
+  double time_s = 0;                   ///< of the first look, since the epoch
+  double look_s = 0;                   ///< between the looks
+  double boot_s = 0;                   ///< since the epoch
   std::vector<LookProcess> processes;
   std::vector<LookLog> logs;
   std::vector<LookDump> dumps;
@@ -221,7 +223,11 @@ constexpr EnumWords<5> words_of(LookSilence::Kind) {
   return {"unresolved", "unreachable", "no_answer", "refused", "failed"};
 }
 
-BUSBAR_RECORD(LookThread, tid, name, state, wchan, cpu_s, slept, python, python_before, gil, native);
+// Documents of 0.2.0 have no `moved` and no `addresses`.
+void visit_fields(auto&& visit, LookThread& t) {
+  BUSBAR_FIELDS(visit, t, tid, name, state, wchan, cpu_s, slept, python, python_before, gil, native);
+  visit("moved", t.moved, std::int64_t{-1});
+}
 BUSBAR_RECORD(LookSocket, local, remote, state, unsent, unread, retransmits, same_in_both);
 BUSBAR_RECORD(LookProcess, pid, inner_pid, parent, pid_namespace, net_namespace, start_s, user, program, command, role,
               job, rank, rank_source, nranks, local_rank, restarts, master, environment, state_before, state,
@@ -238,8 +244,11 @@ BUSBAR_RECORD(LookGroup, path, limit, used, oom_kills, oom_kills_growth, throttl
 BUSBAR_RECORD(LookBlocked, pid, program, wchan, mounts);
 BUSBAR_RECORD(LookRas, why_not, first, second);
 BUSBAR_RECORD(LookCollector, name, outcome, why, allow);
-BUSBAR_RECORD(HostLook, host, kernel, boot_id, net_namespace, time_s, look_s, boot_s, processes, logs, dumps, gpus,
-              ports, counters, groups, oom_kills, kernel_log, blocked, ras, collectors);
+void visit_fields(auto&& visit, HostLook& h) {
+  BUSBAR_FIELDS(visit, h, host, kernel, boot_id, net_namespace, time_s, look_s, boot_s, processes, logs, dumps, gpus,
+                ports, counters, groups, oom_kills, kernel_log, blocked, ras, collectors);
+  visit("addresses", h.addresses, std::vector<std::string>());
+}
 BUSBAR_RECORD(LookSilence, host, kind, why);
 BUSBAR_RECORD(JobLook, how, expected_hosts, hosts, silent, scheduler);
 

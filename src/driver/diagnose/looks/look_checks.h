@@ -30,6 +30,7 @@ struct RankFacts {
   std::string site;                    ///< "train_step (train.py:77)"
   Activity activity;
   bool steps = false, changed = false;  ///< it went on between the looks; its stack shows that
+  bool moved = false;                   ///< it spins, and its main thread read or wrote something
   bool spins = false;                   ///< all of a core, in calls that leave no frame: it computes, or waits in MPI
 };
 

@@ -43,16 +43,20 @@ struct Together {
         ++ports[port.name].hosts;
         if (is_active(port)) ++ports[port.name].active;
       }
+      for (const std::string& address : look.addresses) add(address, look.host);
       for (const LookProcess& process : look.processes) {
         for (const LookSocket& socket : process.sockets) {
           const std::string address = address_of(socket.local);
-          if (address.starts_with("127.") || address == "::1" || address == "0.0.0.0") continue;
-          // A bridge for containers has the same address everywhere.
-          std::string& host = hosts.try_emplace(address, look.host).first->second;
-          if (host != look.host) host.clear();
+          if (!address.starts_with("127.") && address != "::1" && address != "0.0.0.0") add(address, look.host);
         }
       }
     }
+  }
+
+  /// A bridge for containers has the same address everywhere.
+  void add(const std::string& address, const std::string& host) {
+    std::string& known = hosts.try_emplace(address, host).first->second;
+    if (known != host) known.clear();
   }
 
   static bool is_active(const LookPort& port) { return port.state.find("ACTIVE") != std::string::npos; }
@@ -248,6 +252,13 @@ void add_ras(const JobLook& looks, LookEvidence& all) {
   }
 }
 
+/// "srun on node2: Communication connection failure; it was reached over ssh": not a full table of steps, or a prolog.
+bool is_off_by(const std::string& line, const std::string& host) {
+  const std::string place = "srun on " + host;
+  if (!line.starts_with(place + ":") && !line.starts_with(place + ".")) return false;
+  return has_any(lower_case(line), {"communication", "connect", "timed out", "not responding", "no route"});
+}
+
 /// "node3: down* (Not responding)", "llm-1: Failed (Evicted)".
 bool is_down_by(const std::string& line, const std::string& host) {
   if (!line.starts_with(host + ":")) return false;
@@ -302,6 +313,9 @@ LookEvidence evidence_of_looks(const JobLook& looks) {
     HostEvidence& host = evidence.hosts.emplace_back();
     host.host = look.host;
     host.reached = true;
+    for (const std::string& line : looks.scheduler) {
+      if (is_off_by(line, look.host)) host.why_not = line;
+    }
     host.troubles = troubles_of(look, together);
     host.probes = probes_of(look, together);
     for (const LookLog& log : look.logs) all.logs_grow = all.logs_grow || log.growth > 0;

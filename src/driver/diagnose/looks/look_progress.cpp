@@ -91,8 +91,9 @@ std::optional<Symptom> find_healthy(const LookedJob& job) {
     symptom.sentence = fmt::format("all {} wait for requests: the service is idle", counted(all, "rank"));
     return symptom;
   }
-  // Ranks that only poll are woken too: in a job that moves the place of one changed, or one works.
-  const Looked real = those_of(job.all, [](const RankFacts& one) { return one.changed || moves(one); });
+  // Ranks that only poll are woken too: in a job that moves the place of one changed, or one works, or one that spins
+  // reads and writes.
+  const Looked real = those_of(job.all, [](const RankFacts& one) { return one.changed || one.moved || moves(one); });
   const bool all_move =
       those_of(job.all, goes).size() == all && !real.empty() && those_of(job.all, is_slow).size() < all;
   if (!job.looks.counts_moved && !all_move) return std::nullopt;
@@ -145,7 +146,10 @@ std::optional<Symptom> find_parted_calls(const LookedJob& job) {
     return mapped(party, [](const RankFacts* one) { return static_cast<std::uint32_t>(one->seen->rank); });
   }));
   Symptom symptom{Verdict::order_mismatch};
-  for (std::size_t i = vote.tie ? 0 : 1; i < parties.size(); ++i) symptom.blame(mapped(parties[i], &RankFacts::seen));
+  // Of equal sides at lines whose calls are not known, one has come out of a call that the other is in: which is late
+  // depends on the call.
+  const std::size_t first = !vote.tie ? 1 : by_line ? parties.size() : 0;
+  for (std::size_t i = first; i < parties.size(); ++i) symptom.blame(mapped(parties[i], &RankFacts::seen));
   symptom.sentence =
       fmt::format("ranks wait for each other in different calls: {}",
                   fmt::join(mapped(parties,

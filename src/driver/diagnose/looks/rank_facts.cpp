@@ -150,7 +150,8 @@ void look_for_steps(RankFacts& rank, ActivityFinder& finder) {
     rank.changed = before.site != rank.site || before.call != activity.call;
     place = before.site;
   }
-  // A rank that only spins reads and writes nothing.
+  // A rank that only spins reads and writes nothing. Its other threads may, also if the job stands still.
+  rank.moved = rank.spins && main.moved > 0;
   rank.steps =
       woken || rank.changed || (rank.spins && std::max(rank.process->bytes_read, rank.process->bytes_written) > 0);
   // What does something of its own may poll: only where it waits in silence is to be woken a sign.
