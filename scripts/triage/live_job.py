@@ -75,6 +75,8 @@ class Job:
         if live.program == "solve.py":
             python = options.mpich_python if live.mpich else options.python
             self.start([*launcher, python, str(HERE / "solve.py"), *words])
+        elif name.startswith("plain_mpi"):
+            self.start([*launcher, options.python, str(HERE / "plain.py"), "--mpi", *words])
         elif live.program == "all_reduce_perf":
             inject = ["--inject", f"rank={live.on},op=100,kind={live.fault}"] if live.on >= 0 else []
             self.start([*launcher, os.path.join(options.build, "all_reduce_perf"), "--backend", "mpi", "-b", "64K", "-e",
