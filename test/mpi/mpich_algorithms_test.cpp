@@ -92,10 +92,10 @@ TEST_CASE("An algorithm is in force while its communicator runs and not a call l
   {
     const auto in_force = ring->settings_in_force();
     CHECK(ring->observe_end(op).algorithm == (comm.size() == 1 ? "default" : "requested:ring"));
-    CHECK(read_mpi_variable("MPIR_CVAR_ALLGATHER_DEVICE_COLLECTIVE") == "0");
+    CHECK(mpi_tool().read("MPIR_CVAR_ALLGATHER_DEVICE_COLLECTIVE") == "0");
   }
   CHECK(usual->observe_end(op).algorithm == "default");
-  CHECK(read_mpi_variable("MPIR_CVAR_ALLGATHER_DEVICE_COLLECTIVE") == "1");
+  CHECK(mpi_tool().read("MPIR_CVAR_ALLGATHER_DEVICE_COLLECTIVE") == "1");
   const Operation without{&kSendrecv, {1000, 4, comm.size(), 0, nullptr}, DType::float32, std::nullopt, false};
   CHECK(usual->observe_end(without).algorithm == "-");
 }

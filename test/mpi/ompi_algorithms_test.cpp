@@ -110,7 +110,7 @@ TEST_CASE("Forced settings end with their scope and do not touch older communica
   CHECK(ring->observe_end(other).algorithm == "default");
   const Operation without{&kSendrecv, problem, DType::float32, std::nullopt, false};
   CHECK(ring->observe_end(without).algorithm == "-");
-  CHECK(read_mpi_variable("coll_tuned_allreduce_algorithm") == "0");
+  CHECK(mpi_tool().read("coll_tuned_allreduce_algorithm") == "0");
 }
 
 TEST_CASE("Aggregated calls are nonblocking ones, of which nothing is known", "[ompi_algorithms]") {
@@ -132,14 +132,14 @@ TEST_CASE("A setting that cannot be is an error that names the choices, and leav
   if (!is_open_mpi()) return;
   CHECK(refusal(kAllReduce, {{"ompi.algorithm", "ringg"}}).find("did you mean ring?") != std::string::npos);
   CHECK(refusal(kAllReduce, {{"ompi.algorithm", "ring"}, {"ompi.segmentsize", "lots"}}) != "");
-  CHECK(read_mpi_variable("coll_tuned_allreduce_algorithm") == "0");
+  CHECK(mpi_tool().read("coll_tuned_allreduce_algorithm") == "0");
   CHECK(refusal(kAllReduce, {{"ompi.fanout", "4"}}).find("ompi.segmentsize") != std::string::npos);
   CHECK(refusal(kAllReduce, {{"ompi.coll_tuned_nonsense", "4"}}).find("no variable") != std::string::npos);
   CHECK(refusal(kAllReduce, {{"ompi.coll_tuned_allgatherv_algorithm", "3"}}).find("at launch") != std::string::npos);
   CHECK(refusal(kSendrecv, {{"ompi.algorithm", "ring"}}).find("no algorithm to choose") != std::string::npos);
   CHECK(refusal(kBroadcast, {{"ompi.coll_tuned_bcast_algorithm_knomial_radix", "3"}}).empty());
-  CHECK(read_mpi_variable("coll_tuned_bcast_algorithm_knomial_radix") == "4");
-  CHECK_THROWS_AS(write_mpi_variable("coll_tuned_allgatherv_algorithm", "0"), Error);
+  CHECK(mpi_tool().read("coll_tuned_bcast_algorithm_knomial_radix") == "4");
+  CHECK_THROWS_AS(mpi_tool().write("coll_tuned_allgatherv_algorithm", "0"), Error);
 }
 
 TEST_CASE("What decides is shown: another library, another component, a rule, a variable", "[ompi_algorithms]") {
@@ -167,11 +167,11 @@ TEST_CASE("What decides is shown: another library, another component, a rule, a 
 
 TEST_CASE("Our table of algorithms is the library's own", "[ompi_algorithms]") {
   if (!is_open_mpi()) return;
-  start_mpi_tool();
+  mpi_tool().start();
   for (const CollectiveId id : kAllCollectives) {
     const OmpiCollective* known = ompi_collective(id);
     if (known == nullptr) continue;
-    const auto offered = mpi_variable_choices(fmt::format("coll_tuned_{}_algorithm", known->tuned_name));
+    const auto offered = mpi_tool().choices(fmt::format("coll_tuned_{}_algorithm", known->tuned_name));
     for (const OmpiAlgorithm& algorithm : known->algorithms) {
       const bool found = std::any_of(offered.begin(), offered.end(), [&](const auto& choice) {
         return choice.first == algorithm.id && choice.second == algorithm.name;

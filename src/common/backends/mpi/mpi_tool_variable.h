@@ -9,24 +9,24 @@ namespace busbar {
 
 // MPI's control variables (MPI_T), by name. Values are strings: numbers, "true"/"false", or any other. All local.
 
-/// Starts MPI_T; once is enough. Session ends it before MPI: after MPI_Finalize that would crash Open MPI 4.1.4. Throws
-/// Error(not_possible) if the library has none.
-void start_mpi_tool();
+struct MpiTool {
+  /// Starts MPI_T; once is enough. Session ends it before MPI: after MPI_Finalize that would crash Open MPI 4.1.4.
+  /// Throws Error(not_possible) if the library has none.
+  void (*start)() = nullptr;
+  bool (*started)() = nullptr;
+  /// The variable's value; null if there is no such variable, or MPI_T is not started.
+  std::optional<std::string> (*read)(const std::string& name) = nullptr;
+  /// Throws Error(not_possible) if there is no such variable or the library refuses, Error(bad_config) for a value of
+  /// the wrong type.
+  void (*write)(const std::string& name, const std::string& value) = nullptr;
+  /// The library's description of the variable; empty if there is no such variable.
+  std::string (*description)(const std::string& name) = nullptr;
+  /// Numbers and names of an enumeration's values; empty if the variable is none.
+  std::vector<std::pair<int, std::string>> (*choices)(const std::string& name) = nullptr;
+};
 
-bool mpi_tool_started();
-
-/// The variable's value; null if there is no such variable, or MPI_T is not started.
-std::optional<std::string> read_mpi_variable(const std::string& name);
-
-/// Throws Error(not_possible) if there is no such variable or the library refuses, Error(bad_config) for a value of the
-/// wrong type.
-void write_mpi_variable(const std::string& name, const std::string& value);
-
-/// The library's description of the variable; empty if there is no such variable.
-std::string mpi_variable_description(const std::string& name);
-
-/// Numbers and names of an enumeration's values; empty if the variable is none.
-std::vector<std::pair<int, std::string>> mpi_variable_choices(const std::string& name);
+/// That of the MPI library in use.
+const MpiTool& mpi_tool();
 
 /// Changes variables while it lives.
 class MpiVariableChanges {
@@ -36,7 +36,7 @@ class MpiVariableChanges {
   MpiVariableChanges& operator=(const MpiVariableChanges&) = delete;
   ~MpiVariableChanges();
 
-  /// Throws as write_mpi_variable does; earlier changes stay.
+  /// Throws as MpiTool::write does; earlier changes stay.
   void set(const std::string& name, const std::string& value);
 
  private:

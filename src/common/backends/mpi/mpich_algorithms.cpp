@@ -156,12 +156,12 @@ std::string requested_mpich_algorithm(const Operation& op, bool many_hosts) {
   const MpichCollective* known = mpich_collective(op.collective->id);
   if (only_transfers(*op.collective)) return "-";
   if (known == nullptr) return "unknown";
-  start_mpi_tool();
+  mpi_tool().start();
   const std::string variable = mpich_algorithm_variable(*known);
-  const std::optional<std::string> number = read_mpi_variable(variable);
+  const std::optional<std::string> number = mpi_tool().read(variable);
   if (!number) return "unknown";
   if (*number == "0" || op.problem.nranks < 2) return "default";
-  const std::string description = mpi_variable_description(variable);
+  const std::string description = mpi_tool().description(variable);
   for (const MpichAlgorithm& algorithm : known->algorithms) {
     if (std::to_string(mpich_algorithm_number(*known, description, algorithm.name)) != *number) continue;
     return mpich_why_not(algorithm, op, many_hosts) ? "unknown" : fmt::format("requested:{}", algorithm.name);
@@ -174,14 +174,14 @@ MpichRequest::MpichRequest(const Collective& collective, std::string_view algori
   if (known == nullptr) {
     throw_not_possible(why_no_algorithms(collective) + ": there is no algorithm to choose");
   }
-  start_mpi_tool();
+  mpi_tool().start();
   algorithm_variable_ = mpich_algorithm_variable(*known);
   device_variable_ = mpich_device_variable(*known);
-  if (!read_mpi_variable(algorithm_variable_)) {
+  if (!mpi_tool().read(algorithm_variable_)) {
     throw_not_possible(fmt::format("{} has no {}: it is not MPICH", mpi_library_version(), algorithm_variable_));
   }
   const MpichAlgorithm wanted = find_mpich_algorithm(*known, algorithm);
-  const int number = mpich_algorithm_number(*known, mpi_variable_description(algorithm_variable_), wanted.name);
+  const int number = mpich_algorithm_number(*known, mpi_tool().description(algorithm_variable_), wanted.name);
   if (number < 0) {
     throw_not_possible(
         fmt::format("{} has no {} algorithm {}", mpi_library_version(), lower_case(known->name), wanted.name));

@@ -226,7 +226,7 @@ std::string variable(const OmpiCollective& collective, std::string_view rest) {
 bool is_on(const std::optional<std::string>& value) { return value && *value != "0" && *value != "false"; }
 
 long long read_number(const std::string& name, long long otherwise) {
-  const std::optional<std::string> text = read_mpi_variable(name);
+  const std::optional<std::string> text = mpi_tool().read(name);
   return leading_number<long long>(text.value_or("")).value_or(otherwise);
 }
 
@@ -236,14 +236,14 @@ std::string overtaking_component() {
   for (const char* component : {"hcoll", "ucc", "han", "adapt", "sm", "ml", "fca", "acoll", "xhc", "portals4"}) {
     const std::string name = fmt::format("coll_{}_", component);
     // A vendor's component has a switch as well as its priority.
-    if (const auto enabled = read_mpi_variable(name + "enable"); enabled && !is_on(enabled)) continue;
+    if (const auto enabled = mpi_tool().read(name + "enable"); enabled && !is_on(enabled)) continue;
     if (read_number(name + "priority", -1) > tuned) return component;
   }
   return {};
 }
 
 void read_rules_file(TunedState& state) {
-  state.rules_file = read_mpi_variable(kRulesFile).value_or("");
+  state.rules_file = mpi_tool().read(kRulesFile).value_or("");
   if (!state.dynamic || state.rules_file.empty()) return state.rules_file.clear();
   std::ifstream in(state.rules_file);
   if (!in) {
@@ -262,7 +262,7 @@ std::string shown(const OmpiChoice& choice, const Operation& op) {
 
 /// The number of an algorithm: from our table, else from the library's own names, which may be newer.
 int resolve_algorithm(const OmpiCollective& known, const std::string& text) {
-  const auto names = mpi_variable_choices(variable(known, ""));
+  const auto names = mpi_tool().choices(variable(known, ""));
   for (const auto& [value, name] : names) {
     if (name == text || std::to_string(value) == text) return value;
   }
@@ -305,8 +305,8 @@ TunedState read_tuned_state() {
   TunedState state;
   const std::string version = mpi_library_version();
   if (!version.starts_with("Open MPI")) return state;
-  start_mpi_tool();
-  const std::optional<std::string> dynamic = read_mpi_variable(kDynamic);
+  mpi_tool().start();
+  const std::optional<std::string> dynamic = mpi_tool().read(kDynamic);
   if (!dynamic) return state;
   state.known = true;
   state.dynamic = is_on(dynamic);

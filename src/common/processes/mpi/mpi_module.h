@@ -22,8 +22,8 @@ struct MpiModule {
 };
 
 inline constexpr const char* kMpiSymbol = "busbar_mpi_module";
-/// Raised with every change of this file and of mpi_functions.h.
-inline constexpr int kMpiBorder = 1;
+/// Raised with every change of this file, mpi_functions.h and mpi_tool_variable.h.
+inline constexpr int kMpiBorder = 2;
 
 /// Loads it, once. Throws Error(not_possible) if it cannot be loaded.
 const MpiModule& mpi_module();

@@ -62,7 +62,7 @@ class MpiBackend final : public HostMemoryBackend {
     created(took, before);
     // Open MPI reads its variables when a communicator is created. Only MPI_T changes them: if it is not started they
     // are read on demand, and a plain run does not pay for it.
-    if (mpi_tool_started()) tuned_ = read_tuned_state();
+    if (mpi_tool().started()) tuned_ = read_tuned_state();
   }
   MpiBackend(const MpiBackend&) = delete;
   MpiBackend& operator=(const MpiBackend&) = delete;

@@ -83,10 +83,13 @@ Value parse(const std::string& name, MPI_Datatype type, const std::string& given
   throw_not_possible(fmt::format("{} is not a number, and busbar sets only numbers", name));
 }
 
-}  // namespace
+bool started() {
+  int count = 0;
+  return MPI_T_cvar_get_num(&count) == MPI_SUCCESS;
+}
 
-void start_tool() {
-  if (tool_started()) return;
+void start() {
+  if (started()) return;
   // Open MPI 4.1 stores this level as MPI's own: MPI_Query_thread's answer must not change.
   int level = MPI_THREAD_SINGLE;
   int initialized = 0;
@@ -97,12 +100,7 @@ void start_tool() {
   }
 }
 
-bool tool_started() {
-  int count = 0;
-  return MPI_T_cvar_get_num(&count) == MPI_SUCCESS;
-}
-
-std::optional<std::string> read_variable(const std::string& name) {
+std::optional<std::string> read(const std::string& name) {
   const std::optional<Variable> v = find(name);
   if (!v) return std::nullopt;
   const Handle handle(*v);
@@ -124,7 +122,7 @@ std::optional<std::string> read_variable(const std::string& name) {
   return std::nullopt;
 }
 
-void write_variable(const std::string& name, const std::string& value) {
+void write(const std::string& name, const std::string& value) {
   const std::optional<Variable> v = find(name);
   if (!v) throw_not_possible(fmt::format("this MPI library has no variable {}", in_quotes(name)));
   const Handle handle(*v);
@@ -136,14 +134,14 @@ void write_variable(const std::string& name, const std::string& value) {
                   name, in_quotes(value), name, printable(value)));
 }
 
-std::string variable_description(const std::string& name) {
+std::string description(const std::string& name) {
   std::optional<Variable> v = find(name);
   if (!v || v->text_length <= 0) return {};
   std::string text(static_cast<std::size_t>(v->text_length), '\0');
   return get_info(*v, text.data()) ? std::string(text.c_str()) : std::string();
 }
 
-std::vector<std::pair<int, std::string>> variable_choices(const std::string& name) {
+std::vector<std::pair<int, std::string>> choices(const std::string& name) {
   const std::optional<Variable> v = find(name);
   if (!v || v->choices == MPI_T_ENUM_NULL) return {};
   int count = 0, length = 0;
@@ -158,5 +156,9 @@ std::vector<std::pair<int, std::string>> variable_choices(const std::string& nam
   }
   return result;
 }
+
+}  // namespace
+
+const MpiTool kTool{start, started, read, write, description, choices};
 
 }  // namespace busbar::mpi_library

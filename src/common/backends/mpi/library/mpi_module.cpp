@@ -6,10 +6,7 @@
 namespace busbar {
 namespace {
 
-constexpr MpiBackendFunctions kBackend{mpi_library::make_backend,    mpi_library::start_tool,
-                                       mpi_library::tool_started,    mpi_library::read_variable,
-                                       mpi_library::write_variable,  mpi_library::variable_description,
-                                       mpi_library::variable_choices};
+constexpr MpiBackendFunctions kBackend{mpi_library::make_backend, &mpi_library::kTool};
 
 }  // namespace
 }  // namespace busbar
