@@ -246,13 +246,7 @@ void read_rules_file(TunedState& state) {
   state.rules_file = mpi_tool().read(kRulesFile).value_or("");
   if (!state.dynamic || state.rules_file.empty()) return state.rules_file.clear();
   std::ifstream in(state.rules_file);
-  if (!in) {
-    state.rules_ignored = "it cannot be read";
-    return;
-  }
-  ParsedOmpiRules parsed = parse_ompi_rules(std::string{std::istreambuf_iterator<char>(in), {}});
-  state.rules_ignored = parsed.why_ignored;
-  state.rules = std::move(parsed.rules);
+  if (in) state.rules = parse_ompi_rules(std::string{std::istreambuf_iterator<char>(in), {}}).rules;
 }
 
 /// A choice as text: forced or from a file; kUnknownAlgorithm if Open MPI runs another one than requested.

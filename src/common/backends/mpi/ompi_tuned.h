@@ -76,7 +76,6 @@ struct TunedState {
   bool forced_first = false;  ///< a forced algorithm overrides a rule (from Open MPI 5 on)
   std::string overtaken_by;   ///< a collective component tried before coll_tuned ("hcoll"); empty: none
   std::string rules_file;     ///< in force; empty: none
-  std::string rules_ignored;  ///< why Open MPI ignores the file; empty: it does not
   OmpiRules rules;
   std::map<CollectiveId, OmpiChoice> forced;  ///< algorithm 0: none
 };

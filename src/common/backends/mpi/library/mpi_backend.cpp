@@ -85,7 +85,7 @@ class MpiBackend final : public HostMemoryBackend {
   std::optional<std::string> note(const Operation& op) const override {
     const std::size_t calls = reduction_calls(op);
     if (calls > 1) return fmt::format("{} MPI calls of at most 2^28 elements each", calls);
-    if (op.op && needs_user_op(op.dtype)) return "reduced by our own function: MPI has no such type";
+    if (op.op && is_narrow_float(op.dtype)) return "reduced by our own function: MPI has no such type";
     if (op.in_place && sends_a_copy_in_place(*op.collective, op.problem)) {
       return "in place, the time includes a copy of the message: MPI_IN_PLACE needs equal counts both ways";
     }
@@ -229,7 +229,7 @@ class MpiBackend final : public HostMemoryBackend {
     call_.emplace(MpiCall{.op = called_, .buffers = {}, .rank = rank(), .comm = comm_, .type = mpi_type(op.dtype)});
     if (nonblocking_) call_->pending = &pending_;
     run_ = how_to_run(op.collective->id);
-    if (op.op && needs_user_op(op.dtype)) {
+    if (op.op && is_narrow_float(op.dtype)) {
       call_->reduction = user_ops_.try_emplace(std::pair(op.dtype, *op.op), op.dtype, *op.op).first->second.get();
     } else if (op.op) {
       call_->reduction = predefined_op(*op.op);

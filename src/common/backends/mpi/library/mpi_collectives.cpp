@@ -74,8 +74,6 @@ MPI_Datatype mpi_type(DType dtype) {
   return size_of(dtype) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
 }
 
-bool needs_user_op(DType dtype) { return is_narrow_float(dtype); }
-
 MPI_Op predefined_op(Op op) {
   static const std::array kOps{MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_OP_NULL, MPI_OP_NULL};
   return kOps.at(static_cast<std::size_t>(op));

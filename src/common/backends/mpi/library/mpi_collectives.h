@@ -26,9 +26,6 @@ inline void check_mpi(int code, const char* call) {
 /// The MPI type that carries a dtype: MPI's own if it has one, else an unsigned integer of the same size.
 MPI_Datatype mpi_type(DType dtype);
 
-/// True if MPI cannot reduce the dtype itself and our function does (half, bfloat16, fp8).
-bool needs_user_op(DType dtype);
-
 /// MPI's predefined operation, or MPI_OP_NULL if it has none (avg, mulsum).
 MPI_Op predefined_op(Op op);
 
