@@ -15,62 +15,50 @@
 namespace busbar {
 namespace {
 
-constexpr std::string_view kRequestMagic("BBPQ\x04", 5);  // with the version
-constexpr std::string_view kReplyMagic = "BBPR";
-constexpr std::size_t kKindAt = 5, kRequestLengthAt = 8, kReplyLengthAt = 4;
+constexpr std::string_view kRequestMagic("BBPQ\x05", 5), kReplyMagic("BBPR\x05", 5);  // with the version
+constexpr std::size_t kKindAt = 5, kLengthAt = 8;
 
-std::string length_bytes(std::size_t length) {
-  std::string bytes;
+std::string header_bytes(std::string_view magic, PeerKind kind, std::size_t length) {
+  std::string bytes(magic);
+  bytes += static_cast<char>(kind);
+  bytes.append(2, '\0');
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(length >> shift & 0xff);
   return bytes;
 }
 
-std::size_t length_at(std::string_view received, std::size_t at) {
+/// `last`: the last kind there is. `header`: the bytes before the payload; the proof is their end. `most`: of payload.
+PeerInput parse(std::string_view received, std::string_view magic, PeerKind last, std::size_t header,
+                std::size_t most) {
+  constexpr PeerInput kBad{PeerInput::State::bad};
+  if (!magic.starts_with(received.substr(0, magic.size()))) return kBad;
+  if (received.size() < header) return {};
+  const auto kind = static_cast<unsigned char>(received[kKindAt]);
   std::size_t length = 0;
-  for (std::size_t i = at; i < at + 4; ++i) length = length << 8 | static_cast<unsigned char>(received[i]);
-  return length;
-}
-
-bool begins_alike(std::string_view received, std::string_view magic) {
-  const std::size_t n = std::min(received.size(), magic.size());
-  return received.substr(0, n) == magic.substr(0, n);
-}
-
-constexpr PeerInput kBad{PeerInput::State::bad};
-
-PeerInput with_payload(PeerInput input, std::string_view received, std::size_t header, std::size_t length) {
-  input.expected = header + length;
-  if (received.size() > input.expected) return kBad;
-  if (received.size() == input.expected) {
-    input.state = PeerInput::State::whole;
-    input.proof = received.substr(header - kTokenLength, kTokenLength);
-    input.payload = received.substr(header);
+  for (const char byte : received.substr(kLengthAt, 4)) length = length << 8 | static_cast<unsigned char>(byte);
+  if (kind > static_cast<unsigned char>(last) || received[kKindAt + 1] != 0 || received[kKindAt + 2] != 0 ||
+      length > most || received.size() > header + length) {
+    return kBad;
   }
+  PeerInput input;
+  input.kind = static_cast<PeerKind>(kind);
+  input.expected = header + length;
+  if (received.size() < input.expected) return input;
+  input.state = PeerInput::State::whole;
+  input.proof = received.substr(header - kTokenLength, kTokenLength);
+  input.payload = received.substr(header);
   return input;
 }
 
 }  // namespace
 
 PeerInput parse_request(std::string_view received) {
-  if (!begins_alike(received, kRequestMagic)) return kBad;
-  if (received.size() < kRequestHeader) return {};
-  const auto kind = static_cast<unsigned char>(received[kKindAt]);
-  const std::size_t length = length_at(received, kRequestLengthAt);
-  if (kind > static_cast<unsigned char>(PeerKind::echo) || received[kKindAt + 1] != 0 || received[kKindAt + 2] != 0 ||
-      length > kMaxRequest) {
-    return kBad;
-  }
-  PeerInput input;
-  input.nonce = received.substr(kNonceAt, kTokenLength);
-  input.kind = static_cast<PeerKind>(kind);
-  return with_payload(input, received, kRequestHeader, length);
+  PeerInput input = parse(received, kRequestMagic, PeerKind::echo, kRequestHeader, kMaxRequest);
+  if (input.state == PeerInput::State::whole) input.nonce = received.substr(kNonceAt, kTokenLength);
+  return input;
 }
 
 PeerInput parse_reply(std::string_view received) {
-  if (!begins_alike(received, kReplyMagic)) return kBad;
-  if (received.size() < kReplyHeader) return {};
-  const std::size_t length = length_at(received, kReplyLengthAt);
-  return length > kMaxReply ? kBad : with_payload({}, received, kReplyHeader, length);
+  return parse(received, kReplyMagic, PeerKind::message, kReplyHeader, kMaxReply);
 }
 
 std::string request_bytes(PeerKind kind, std::string_view nonce, std::string_view proof, std::string_view payload) {
@@ -78,16 +66,12 @@ std::string request_bytes(PeerKind kind, std::string_view nonce, std::string_vie
     throw Error(ExitCode::internal, fmt::format("a request to a watcher with a token of {} characters and {} bytes",
                                                 proof.size(), payload.size()));
   }
-  std::string bytes(kRequestMagic);
-  bytes += static_cast<char>(kind);
-  bytes.append(2, '\0');
-  bytes += length_bytes(payload.size());
-  return bytes.append(nonce).append(proof).append(payload);
+  return header_bytes(kRequestMagic, kind, payload.size()).append(nonce).append(proof).append(payload);
 }
 
 std::string reply_bytes(std::string_view proof, std::string_view payload) {
   if (payload.size() > kMaxReply) return {};
-  return (std::string(kReplyMagic) + length_bytes(payload.size())).append(proof).append(payload);
+  return header_bytes(kReplyMagic, PeerKind::message, payload.size()).append(proof).append(payload);
 }
 
 namespace {

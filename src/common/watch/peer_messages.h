@@ -16,7 +16,7 @@ namespace busbar {
 // The bytes that watchers exchange while the main threads may be stuck in MPI: over TCP, bounded. A connection carries
 // one request and one reply:
 //   request: "BBPQ" version kind 0 0 length(4, big end first) nonce(32) proof(32) payload
-//   reply:   "BBPR" length(4) proof(32) payload
+//   reply:   "BBPR" version 0 0 0 length(4) proof(32) payload
 // The client closes when it has the reply.
 //
 // Both prove that they know the job's token without sending it. So a process that takes a dead rank's port, or is on
@@ -28,9 +28,9 @@ namespace busbar {
 inline constexpr std::size_t kMaxRequest = 64 * 1024;
 inline constexpr std::size_t kMaxReply = 4 * 1024 * 1024;
 inline constexpr std::size_t kTokenLength = 32;  ///< also that of a nonce and of a proof
-inline constexpr std::size_t kNonceAt = 12;      ///< of a request
+inline constexpr std::size_t kNonceAt = 12;      ///< of a request; of a reply the proof is there
 inline constexpr std::size_t kRequestHeader = kNonceAt + 2 * kTokenLength;
-inline constexpr std::size_t kReplyHeader = 8 + kTokenLength;
+inline constexpr std::size_t kReplyHeader = kNonceAt + kTokenLength;
 
 inline constexpr std::size_t kSmallEcho = 64;  ///< with its header below 400 bytes: passes any path
 inline constexpr std::size_t kLargeEcho = 32 * 1024;
