@@ -427,7 +427,7 @@ inline std::vector<Scenario> read_scenarios(const std::string& file) {
     root.read({{"schema", check_yaml_schema},
                {"stacks",
                 [&](const YamlValue& v) {
-                  v.each_list([&](const std::string& name, const auto& frames) { stacks[name] = frames; });
+                  v.each([&](const YamlValue& one) { stacks[std::string(one.key)] = one.texts(); });
                 }},
                {"scenarios", [&](const YamlValue& v) {
                   v.each([&](const YamlValue& one) { scenarios.push_back(read_scenario(one, stacks)); });

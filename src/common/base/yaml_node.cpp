@@ -88,16 +88,6 @@ YamlKey key_of(std::string_view name, std::vector<std::string>& into) {
   return {name, [&into](const YamlValue& value) { into = value.texts(); }};
 }
 
-void YamlValue::each_list(const std::function<void(const std::string&, const std::vector<std::string>&)>& visit) const {
-  if (!is(YamlTree::Kind::map)) fail(fmt::format("{}: the value is not a map of names and their values", key));
-  for (std::size_t i = 0; i + 1 < node.items.size(); i += 2) {
-    const int here = node.items[i].line;
-    const std::string name = YamlValue{file, here, node.items[i], key}.text();
-    const std::vector<std::string> values = YamlValue{file, here, node.items[i + 1], name}.texts();
-    YamlValue{file, here, node.items[i + 1], key}.checked([&] { visit(name, values); });
-  }
-}
-
 void YamlValue::each_item(const std::function<void(const YamlValue&)>& visit) const {
   if (!is(YamlTree::Kind::list)) fail(fmt::format("{}: write a list", key));
   for (const YamlTree& item : node.items) visit({file, item.line, item, key});

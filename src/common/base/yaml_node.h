@@ -53,10 +53,6 @@ struct YamlValue {
   /// Visits the entries of a map in the file's order. Anything but a map is an error, and so is a repeated key ('-' and
   /// '_' alike).
   void each(const std::function<void(const YamlValue&)>& visit) const;
-  /// Visits the names of a map, each with its list of values: {NCCL_ALGO: [Ring, Tree]}. Puts file, line and this key
-  /// before the message of an Error.
-  void each_list(
-      const std::function<void(const std::string& name, const std::vector<std::string>& values)>& visit) const;
   /// Visits the items of a list; anything else is an error.
   void each_item(const std::function<void(const YamlValue&)>& visit) const;
   /// Reads a map of these keys; the error about any other, which is no `kind`, names them all.

@@ -67,8 +67,10 @@ std::vector<YamlKey> file_keys(CompareOptions& options, const std::vector<OwnOpt
                     });
                   }});
   keys.push_back({"vary", [&](const YamlValue& value) {
-                    value.each_list([&](const std::string& item, const std::vector<std::string>& values) {
-                      options.vary.push_back(make_varied(item, values));
+                    value.each([&](const YamlValue& item) {
+                      const std::vector<std::string> values = item.texts();
+                      item.as(value.key).checked(
+                          [&] { options.vary.push_back(make_varied(std::string(item.key), values)); });
                     });
                   }});
   for (YamlKey& key : own_file_keys(own)) {
