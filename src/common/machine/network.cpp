@@ -1,6 +1,7 @@
 #include "common/machine/network.h"
 
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/shared_library.h"
 
@@ -8,7 +9,6 @@
 #include <net/if.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <set>
 
@@ -205,15 +205,12 @@ bool list_takes(std::string_view list, std::string_view name) {
 }
 
 bool is_for_containers(std::string_view name) {
-  constexpr std::array<std::string_view, 13> kBegin{"docker", "br-", "virbr",  "veth", "cni",   "flannel", "cali",
-                                                    "lxc",    "lxd", "podman", "kube", "weave", "vmnet"};
-  return std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
+  return begins_with_any(name, {"docker", "br-", "virbr", "veth", "cni", "flannel", "cali", "lxc", "lxd", "podman",
+                                "kube", "weave", "vmnet"});
 }
 
 bool leads_nowhere(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kBegin{"tun", "tap", "wg", "wl", "tailscale"};
-  return name == "lo" || is_for_containers(name) ||
-         std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
+  return name == "lo" || is_for_containers(name) || begins_with_any(name, {"tun", "tap", "wg", "wl", "tailscale"});
 }
 
 std::map<std::string, std::string> ask_active_mtus(const std::string& library) {

@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -81,8 +82,7 @@ constexpr std::array<std::string_view, 7> kSecretWords{"TOKEN",  "KEY", "SECRET"
 bool is_secret(std::string_view name) {
   std::string upper(name);
   std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  return std::ranges::any_of(kSecretWords,
-                             [&](std::string_view word) { return upper.find(word) != std::string::npos; });
+  return has_any(upper, kSecretWords);
 }
 
 }  // namespace
@@ -91,8 +91,7 @@ std::vector<std::string> reported_environment(std::span<const std::string> varia
   std::vector<std::string> shown;
   for (const std::string& variable : variables) {
     const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
-    const bool listed = std::ranges::any_of(kPrefixes, [&](std::string_view begin) { return name.starts_with(begin); });
-    if (listed) shown.push_back(is_secret(name) ? std::string(name) + "=***" : variable);
+    if (begins_with_any(name, kPrefixes)) shown.push_back(is_secret(name) ? std::string(name) + "=***" : variable);
   }
   return shown;
 }

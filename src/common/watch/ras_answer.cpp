@@ -1,6 +1,7 @@
 #include "common/watch/ras_answer.h"
 
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/machine/machine_facts.h"
 #include "common/record/json_values.h"
 
@@ -85,8 +86,7 @@ RasPart ras_part(std::string_view line) {
       is_number_line(line) || !ras_event(line).empty())
     return RasPart::inside;
   static const Words kBegins = split_text(kInside, '|');
-  const bool known = std::ranges::any_of(kBegins, [&](std::string_view begin) { return line.starts_with(begin); });
-  return known ? RasPart::inside : RasPart::foreign;
+  return begins_with_any(line, kBegins) ? RasPart::inside : RasPart::foreign;
 }
 
 std::string_view ras_event(std::string_view line) {

@@ -2,6 +2,7 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/evidence/hang_json.h"
 #include "driver/accept/accept_engine.h"
 #include "driver/launch/launching.h"
@@ -59,11 +60,8 @@ bool names(std::string_view line, std::string_view host) {
 }
 
 bool complains(std::string_view line) {
-  constexpr std::array<std::string_view, 12> kWords{
-      "daemon",      "Connection refused", "Connection timed out", "No route to host", "not resolve",
-      "unreachable", "Host key",           "Permission denied",    "unable to",        "not found",
-      "ssh:",        "failed to"};
-  return std::ranges::any_of(kWords, [&](std::string_view word) { return line.find(word) != std::string_view::npos; });
+  return has_any(line, {"daemon", "Connection refused", "Connection timed out", "No route to host", "not resolve",
+                        "unreachable", "Host key", "Permission denied", "unable to", "not found", "ssh:", "failed to"});
 }
 
 /// The only known host that complaints name.

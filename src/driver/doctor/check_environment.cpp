@@ -1,5 +1,6 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"
@@ -108,11 +109,9 @@ bool name_has(std::string_view name, std::string_view part) { return name.find(p
 /// are those that `mpirun env` shows to belong to its daemons (ess, orte, pmix, ...) rather than to the library.
 bool may_differ(std::string_view name) {
   if (name.starts_with("OMPI_MCA_")) {
-    constexpr auto kOfDaemons =
-        std::to_array<std::string_view>({"ess", "orte_", "prte_", "pmix", "plm", "ras_", "rmaps_", "odls_", "routed",
-                                         "initial_wdir", "shmem_RUNTIME_QUERY_hint", "mpi_oversubscribe"});
     name.remove_prefix(9);
-    return std::ranges::any_of(kOfDaemons, [&](std::string_view one) { return name.starts_with(one); });
+    return begins_with_any(name, {"ess", "orte_", "prte_", "pmix", "plm", "ras_", "rmaps_", "odls_", "routed",
+                                  "initial_wdir", "shmem_RUNTIME_QUERY_hint", "mpi_oversubscribe"});
   }
   return name.ends_with("_RANK") || name_has(name, "DUMP") || name == "NCCL_DEBUG_FILE" || name == "NCCL_HOSTID" ||
          name == "NCCL_PROXY_CPUSET";
