@@ -125,9 +125,7 @@ std::string route_source(const std::string& ip) {
   if (!address) return {};
   const Socket socket(::socket(address->family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!socket.open() || connect(socket.fd(), address->get(), address->length) != 0) return {};
-  SocketAddress own;
-  own.length = sizeof own.storage;
-  return getsockname(socket.fd(), own.get(), &own.length) == 0 ? ip_text(own.get()) : std::string();
+  return ip_text(local_address(socket.fd()).get());
 }
 
 std::string job_interface_address(bool one_host, const std::function<const char*(const char*)>& get) {

@@ -100,9 +100,8 @@ void PeerConnections::accept_new(const Handle& handle, const std::function<void(
     from.length = sizeof from.storage;
     Socket socket(accept4(listener_.fd(), from.get(), &from.length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.open()) {
-      SocketAddress own;
-      own.length = sizeof own.storage;
-      if (getsockname(socket.fd(), own.get(), &own.length) != 0) continue;
+      const SocketAddress own = local_address(socket.fd());
+      if (own.length == 0) continue;
       connections_.push_back({.socket = std::move(socket),
                               .begun = now_(),
                               .asked = asked_address(ip_text(own.get()), port_of(own)),
