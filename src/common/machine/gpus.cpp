@@ -250,11 +250,11 @@ constexpr int kMulticast = 132;         // CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORT
 
 struct CudaCalls {
   void* in;  ///< the library
-  int (*init)(unsigned flags) = Symbol{in, "cuInit"};
-  int (*count)(int*) = Symbol{in, "cuDeviceGetCount"};
-  int (*device)(int*, int index) = Symbol{in, "cuDeviceGet"};
-  int (*bus_id)(char*, int length, int device) = Symbol{in, "cuDeviceGetPCIBusId"};
-  int (*attribute)(int*, int which, int device) = Symbol{in, "cuDeviceGetAttribute"};
+  nvml::Call<int(unsigned flags)> init{in, "cuInit"};
+  nvml::Call<int(int*)> count{in, "cuDeviceGetCount"};
+  nvml::Call<int(int*, int index)> device{in, "cuDeviceGet"};
+  nvml::Call<int(char*, int length, int device)> bus_id{in, "cuDeviceGetPCIBusId"};
+  nvml::Call<int(int*, int which, int device)> attribute{in, "cuDeviceGetAttribute"};
 };
 
 }  // namespace
@@ -332,11 +332,9 @@ std::string nvml_problem(const std::string& library_name) {
 std::vector<CudaAbilities> ask_cuda(const std::string& name) {
   const SharedLibrary library = open_library(name);
   const CudaCalls calls{library.get()};
-  const bool able = calls.init != nullptr && calls.count != nullptr && calls.device != nullptr &&
-                    calls.bus_id != nullptr && calls.attribute != nullptr;
   int count = 0;
   std::vector<CudaAbilities> found;
-  if (!able || calls.init(0) != 0 || calls.count(&count) != 0) return found;
+  if (calls.init(0) != 0 || calls.count(&count) != 0) return found;
   for (int index = 0; index < count; ++index) {
     int device = 0;
     std::array<char, 32> bus_id{};

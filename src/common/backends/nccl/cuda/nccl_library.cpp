@@ -53,19 +53,9 @@ void find_all(void* handle, NcclLibrary& nccl) {
 #define BUSBAR_FIND(name) find(handle, "nccl" #name, nccl.name);
   BUSBAR_NCCL_FUNCTIONS(BUSBAR_FIND)
 #undef BUSBAR_FIND
-  nccl.DevCommCreate = dlsym(handle, "ncclDevCommCreate");
-  nccl.DevCommDestroy = dlsym(handle, "ncclDevCommDestroy");
-  nccl.TeamLsa = dlsym(handle, "ncclTeamLsa");
-  nccl.CommWindowRegister = Symbol{handle, "ncclCommWindowRegister"};
-  nccl.CommWindowDeregister = Symbol{handle, "ncclCommWindowDeregister"};
-  nccl.CommShrink = Symbol{handle, "ncclCommShrink"};
-  nccl.AlltoAll = Symbol{handle, "ncclAlltoAll"};
-  nccl.Gather = Symbol{handle, "ncclGather"};
-  nccl.Scatter = Symbol{handle, "ncclScatter"};
-  nccl.CommGetUniqueId = Symbol{handle, "ncclCommGetUniqueId"};
-  nccl.CommGrow = Symbol{handle, "ncclCommGrow"};
-  nccl.CommQueryProperties = Symbol{handle, "ncclCommQueryProperties"};
-  nccl.ResetDebugInit = Symbol{handle, "ncclResetDebugInit"};
+#define BUSBAR_LOOK_UP(name) nccl.name = Symbol{handle, "nccl" #name};
+  BUSBAR_NEWER_NCCL_FUNCTIONS(BUSBAR_LOOK_UP)
+#undef BUSBAR_LOOK_UP
 }
 
 }  // namespace

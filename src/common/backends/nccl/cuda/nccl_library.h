@@ -22,6 +22,11 @@
   F(CommAbort) F(CommGetAsyncError) F(MemAlloc) F(MemFree) F(CommRegister) F(CommDeregister) F(RedOpCreatePreMulSum) \
   F(RedOpDestroy) F(GroupStart) F(GroupEnd) F(AllReduce) F(AllGather) F(ReduceScatter) F(Broadcast) F(Reduce) F(Send) \
   F(Recv)
+
+/// Those that it may lack.
+#define BUSBAR_NEWER_NCCL_FUNCTIONS(F) \
+  F(DevCommCreate) F(DevCommDestroy) F(TeamLsa) F(CommWindowRegister) F(CommWindowDeregister) F(CommShrink) \
+  F(AlltoAll) F(Gather) F(Scatter) F(CommGetUniqueId) F(CommGrow) F(CommQueryProperties) F(ResetDebugInit)
 // clang-format on
 
 namespace busbar {
