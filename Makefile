@@ -132,7 +132,8 @@ lint: lint-deps  ## Formatting, clang-tidy, rooms, headers, scripts (ARGS='rooms
 format:  ## Apply clang-format to every source
 	@git ls-files -co --exclude-standard '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format -i
 
-bundle: bundle-deps build-all  ## Make a relocatable tarball for machines without package access
+bundle: bundle-deps configure  ## Make a relocatable tarball for machines without package access
+	@$(build_only) --target bundled
 	@BUNDLE_NCCL='$(BUNDLE_NCCL)' NCCL_HOME='$(NCCL_HOME)' scripts/bundle.sh '$(BUILDDIR)'
 
 release: dist deb bundle  ## Make all parts of a release with their checksums, in build/release/

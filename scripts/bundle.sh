@@ -39,17 +39,10 @@ copy_plugins() {
 }
 
 copy_programs() {
-  local program
+  local suffix
+  suffix=$(of_build NAME_SUFFIX)
   mkdir -p "$stage/bin"
-  for program in "$builddir"/*_perf* "$builddir"/busbar* "$builddir"/test/*; do
-    # Stand-ins, broken benchmarks and fuzzers prove things about the source; on a cluster they only confuse.
-    case ${program##*/} in
-      fake_* | faulty_* | fuzz_* | real_* | libbusbar_faults*) continue ;;
-    esac
-    if [[ -x $program ]] && is_elf "$program"; then
-      cp "$program" "$stage/bin"
-    fi
-  done
+  cp "$builddir"/*_perf"$suffix" "$builddir"/busbar{,-look}"$suffix" "$stage/bin/"
   mkdir -p "$stage/lib" "$stage/scripts"
   cp "$builddir/libbusbar_tuner.so" "$stage/lib/"
   if [[ $mpi != none ]]; then
@@ -63,6 +56,9 @@ copy_programs() {
     return  # gpu_check.sh starts its ranks with mpirun
   fi
   cp scripts/gpu_check.sh "$stage/scripts/" 2>/dev/null || true
+  if [[ -e $builddir/test/kernels_gpu ]]; then
+    cp "$builddir/test/kernels_gpu" "$stage/bin/"
+  fi
   # Where gpu_check.sh reads what there is to check.
   mkdir -p "$stage/src/collectives"
   cp src/collectives/collective_list.h "$stage/src/collectives/"
@@ -178,7 +174,8 @@ if [[ $mpi == none ]]; then
 fi
 sed "s/@GLIBC@/$(newest_glibc_needed)/; s/@WITH@/$with/; s/@START@/$start/" scripts/busbar-run.in >"$stage/busbar-run"
 chmod 755 "$stage/busbar-run"
-tar -C "$builddir" --owner=0 --group=0 -cJf "$builddir/$name.tar.xz" "$name"
+# The programs have much in common, and each is longer than the 8 MiB in which xz looks for that by default.
+XZ_OPT=-9 tar -C "$builddir" --owner=0 --group=0 -cJf "$builddir/$name.tar.xz" "$name"
 rm -rf "$stage"
 # A machine that is lent for minutes gets no more than that.
 readonly most_bytes=$((64 << 20))
