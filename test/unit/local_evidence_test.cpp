@@ -138,6 +138,9 @@ TEST_CASE("what cannot be read is unknown, not dead", "[local_evidence]") {
   CHECK(process_state(flight_of(42, 7777), FakeRoot().path()).life == Life::unknown);  // no /proc
   CHECK(process_state(flight_of(42, 7777), process_root("42 (x").path()).life == Life::unknown);
   CHECK(process_state(flight_of(42, 7777), process_root("42 (x) S 1 2").path()).life == Life::unknown);
+  FakeRoot dying;  // its stat can be opened and not read, as when a process dies in between
+  dying.file("proc/self/stat", "1 (x) S" + kTail).file("proc/42/stat/below", "");
+  CHECK(process_state(flight_of(42, 7777), dying.path()).life == Life::unknown);
   CHECK(process_state(flight_of(0, 0)).life == Life::unknown);
   CHECK(process_state(flight_of(-1, 0)).life == Life::unknown);
 }

@@ -90,7 +90,7 @@ void ask_hosts(const JobView& view, Collected& all, milliseconds limit) {
 
 }  // namespace
 
-HangEvidence collect(const JobView& view, HostObserver& own, bool quick) {
+HangEvidence collect(const JobView& view, HostObserver& own, bool quick, milliseconds limit) {
   HangEvidence evidence;
   evidence.jobid = view.jobid;
   evidence.nprocs = view.nprocs;
@@ -107,7 +107,7 @@ HangEvidence collect(const JobView& view, HostObserver& own, bool quick) {
   const std::vector<bool> met = hosts_reached_at_start(view);
   for (const bool one : met) all.passed_over.push_back(quick && !one);
   if (quick) {
-    ask_hosts(view, all, milliseconds(150));
+    ask_hosts(view, all, limit);
   } else {
     const auto begun = std::chrono::steady_clock::now();
     own.look_closely(view);
@@ -158,9 +158,9 @@ double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> lo
   return view.host_index() == 0 ? 3 : 8;
 }
 
-bool another_host_reports(const JobView& view) {
+bool another_host_reports(const JobView& view, milliseconds limit) {
   if (!can_be_asked(view)) return false;
-  const std::vector<PeerReply> replies = ask_peers(those_before(view), view.token, kPing, milliseconds(150));
+  const std::vector<PeerReply> replies = ask_peers(those_before(view), view.token, kPing, limit);
   return std::ranges::any_of(replies, [](const PeerReply& reply) { return reply.result == PeerProbe::Result::ok; });
 }
 

@@ -56,9 +56,10 @@ class HostObserver {
 /// ... in both directions. None that it could not reach when the job began.
 std::vector<PeerAddress> probe_targets(const JobView& view);
 
-/// Evidence of all hosts. `quick`: 300 ms, as they are; else 4 to 8 s, in which the hosts examine themselves and each
-/// other. A host is unreached if none of its processes answers. Any thread; blocks.
-HangEvidence collect(const JobView& view, HostObserver& own, bool quick);
+/// Evidence of all hosts. `quick`: as they are, within twice `limit`; else 4 to 8 s, in which the hosts examine
+/// themselves and each other. A host is unreached if none of its processes answers. Any thread; blocks.
+HangEvidence collect(const JobView& view, HostObserver& own, bool quick,
+                     std::chrono::milliseconds limit = std::chrono::milliseconds(150));
 
 /// Some processes of the hosts before this one that it reached at the start. Of many hosts, the first and those at
 /// distances of 1, 2, 4, ...: so only the lowest host that is left finds nobody, and ending a job of thousands of hosts
@@ -78,9 +79,8 @@ double lone_report_delay_s(const JobView& view, std::span<const RankEvidence> lo
 /// same of itself. If some hosts could never connect, the first host speaks in any case.
 bool reports_for_job(const JobView& view, const HangEvidence& evidence);
 
-/// Whether a process of a host before this one in the job still listens, and the first host could ask this one. At most
-/// 150 ms.
-bool another_host_reports(const JobView& view);
+/// Whether a process of a host before this one in the job still listens, and the first host could ask this one.
+bool another_host_reports(const JobView& view, std::chrono::milliseconds limit = std::chrono::milliseconds(150));
 
 /// Sends `what` to every other process of the job whose host was reached at the start.
 void notify_others(const JobView& view, std::string_view what);

@@ -32,7 +32,9 @@ namespace fs = std::filesystem;
 std::optional<std::string> text_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return std::nullopt;
-  std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  std::getline(in, text, '\0');  // catches what the stream throws if the process dies while it is read
+  if (in.bad()) return std::nullopt;
   while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
   return text;
 }

@@ -118,6 +118,8 @@ class Watchdog : public Observer {
 
   // The end.
   void wait_for_signal();
+  std::chrono::milliseconds reply_limit() const;
+  bool another_reports(const JobView& view);
   void terminated(int signal);
   [[noreturn]] void leave();
 

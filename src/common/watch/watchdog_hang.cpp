@@ -86,11 +86,20 @@ void kill_stopped(const JobView& view) {
   }
 }
 
-/// Whether no lower rank of this host reports or has reported.
-bool is_first_to_end(const JobView& view) {
+/// Whether no lower rank of this host reports or, with `or_did`, has reported and gone.
+bool is_first_to_end(const JobView& view, bool or_did) {
   const std::vector<RankEvidence> ranks = read_local_ranks(view);
   return std::ranges::none_of(ranks, [&](const RankEvidence& rank) {
-    return rank.flight.rank < view.rank && (is_lively(rank) || rank.flight.ending == Ending::signalled);
+    const bool leaves =
+        rank.flight.ending == Ending::signalled && (or_did || rank.process.life != ProcessState::Life::gone);
+    return rank.flight.rank < view.rank && (is_lively(rank) || leaves);
+  });
+}
+
+/// Whether nothing is left to learn about a job that ends: all hosts have answered, and each process leaves or cannot.
+bool all_have_ended(const HangEvidence& evidence) {
+  return std::ranges::none_of(evidence.hosts, [](const HostEvidence& host) {
+    return (host.ever_reached && !host.reached) || std::ranges::any_of(host.ranks, can_move);
   });
 }
 
@@ -431,6 +440,24 @@ void Watchdog::wait_for_signal() {
   _exit(128 + number);
 }
 
+/// How long other watchers may take for an answer while the job ends.
+std::chrono::milliseconds Watchdog::reply_limit() const { return std::chrono::milliseconds(peer_gone_ ? 1000 : 150); }
+
+/// Whether a lower rank of this host, or a host before it, reports the end. Where no launcher ends this process, it
+/// waits until that is done: the other one may be dying itself, and then this one is next.
+bool Watchdog::another_reports(const JobView& now) {
+  constexpr int kLooks = 20, kWordIsUnderWay = 4;
+  for (int look = 0; look < kLooks; ++look) {
+    // In this order: a neighbor that reports may be tidying up just now.
+    const bool is_first = is_first_to_end(now, look < kWordIsUnderWay);
+    if (reported_elsewhere_ || forget_ || was_tidied_up(*current_record())) return true;
+    if (is_first && (now.host_index() == 0 || !another_host_reports(now, reply_limit()))) return false;
+    if (!peer_gone_) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+  return false;
+}
+
 /// A launcher that ends the job gives about a second before SIGKILL.
 void Watchdog::terminated(int signal) {
   constexpr double kQuiet = 5;  // [s] in which even a healthy job may not have advanced
@@ -438,14 +465,12 @@ void Watchdog::terminated(int signal) {
   const FlightState me = current_record()->state();
   const bool was_reported = result_reported_;
   if (was_reported && is_at_its_end(me) && me.step_age_s < kQuiet) return;
-  // In this order: a neighbor that reports may be tidying up just now.
-  const bool is_first = is_first_to_end(now) && !was_tidied_up(*current_record());
   // Over its limit: a host that has somebody to blame reports it, which these hosts do not know.
   const bool is_reported_elsewhere = is_one_of_many(now) && me.limit_s > 0 && me.idle_s >= me.limit_s;
-  if (reported_elsewhere_ || forget_ || !is_first || (now.host_index() != 0 && another_host_reports(now))) {
+  if (another_reports(now)) {
     if (is_reported_elsewhere) {
       forget_ = true;
-    } else {
+    } else if (!peer_gone_) {
       // Its server continues to answer meanwhile, and no launcher sees a first end before the neighbor has reported: it
       // would kill the others.
       std::this_thread::sleep_for(std::chrono::milliseconds(600));
@@ -453,7 +478,14 @@ void Watchdog::terminated(int signal) {
     return;
   }
   note_standing(now);
-  HangEvidence evidence = collect(now, observer_, true);
+  HangEvidence evidence = collect(now, observer_, true, reply_limit());
+  // No launcher is in haste: on a busy host, others answer late, and one that is killed closes its connections while
+  // the host still takes it for alive.
+  constexpr std::chrono::seconds kToEnd{3};
+  for (const auto until = Clock::now() + kToEnd; peer_gone_ && !all_have_ended(evidence) && Clock::now() < until;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    evidence = collect(now, observer_, true, reply_limit());
+  }
   recall_standing(evidence);
   if (!can_be_asked(now)) forgive_ended_before(evidence);
   evidence.occasion = HangEvidence::Occasion::terminated;
