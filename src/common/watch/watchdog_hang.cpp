@@ -446,8 +446,9 @@ std::chrono::milliseconds Watchdog::reply_limit() const { return std::chrono::mi
 /// Whether a lower rank of this host, or a host before it, reports the end. Where no launcher ends this process, it
 /// waits until that is done: the other one may be dying itself, and then this one is next.
 bool Watchdog::another_reports(const JobView& now) {
-  constexpr int kLooks = 20, kWordIsUnderWay = 4;
-  for (int look = 0; look < kLooks; ++look) {
+  constexpr int kWordIsUnderWay = 4;
+  const bool hears_of_it = !now.peers.empty();
+  for (int look = 0; look < (hears_of_it ? 20 : 2); ++look) {
     // In this order: a neighbor that reports may be tidying up just now.
     const bool is_first = is_first_to_end(now, look < kWordIsUnderWay);
     if (reported_elsewhere_ || forget_ || was_tidied_up(*current_record())) return true;
@@ -455,7 +456,7 @@ bool Watchdog::another_reports(const JobView& now) {
     if (!peer_gone_) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }
-  return false;
+  return !hears_of_it;
 }
 
 /// A launcher that ends the job gives about a second before SIGKILL.
