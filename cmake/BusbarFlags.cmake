@@ -13,6 +13,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # For code that computes little: compiled in three quarters of the time.
 set(BUSBAR_FLAGS_NOT_FOR_SPEED $<$<CONFIG:Release>:-O1>)
 
+# For code with __FILE__: what is shipped does not name the folder in which it was built.
+set(BUSBAR_FLAGS_FOR_FILE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>")
+
 # Several files are compiled at a time (BUSBAR_UNITY), and a program gets of them what it calls.
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-ffunction-sections> $<$<COMPILE_LANGUAGE:C,CXX>:-fdata-sections>)
 add_link_options(LINKER:--gc-sections)

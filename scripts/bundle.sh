@@ -168,6 +168,10 @@ esac
 copy_libraries
 strip_and_relocate
 scripts/check_search_paths.sh "$stage"
+if grep -rlaF -e "$PWD/src/" -e "$PWD/test/" "$stage"; then
+  echo "these files name the folder in which they were built" >&2
+  exit 1
+fi
 start="mpirun -n 4 all_reduce_perf" with="or mpirun, with the libraries and the MPI ($mpi) that lie here"
 if [[ $mpi == none ]]; then
   start="all_reduce_perf -g 4" with="with the libraries that lie here"
