@@ -254,6 +254,16 @@ class EnvLaunch(Case):
         for process, _, _ in job.started[1:]:
             self.assertIn(f"pid {process.pid} on ", lines_of(results)[0])
 
+    def test_those_that_come_after_a_refusal_are_told_too(self):
+        job = self.ranks(4)
+        job.start(0, [ALL_REDUCE, *SMALL])
+        job.start(1, [ALL_REDUCE, *SMALL, "-w", "1"]).wait(60)
+        for rank in (2, 3):
+            job.start(rank, [ALL_REDUCE, *SMALL])
+        results = job.results(30)  # alone, they would wait for two minutes
+        self.assertEqual([r.code for r in results], [255] * 4, "\n".join(map(str, results)))
+        self.assertEqual(len(lines_of(results)), 1, "\n".join(map(str, results)))
+
     def test_other_arguments_are_shown_both(self):
         job = self.ranks(2)
         job.start(0, [ALL_REDUCE, *SMALL])

@@ -25,14 +25,14 @@ Hello some_hello() {
 
 template <class Message>
 std::string written_again(const std::optional<Message>& message, std::string_view payload) {
-  return !message || packed(*message) == payload ? "" : "a message that is written otherwise";
+  return !message || pack_fields(*message) == payload ? "" : "a message that is written otherwise";
 }
 
 std::string try_payload(std::string_view payload) {
-  if (std::string wrong = written_again(unpack_welcome(payload), payload); !wrong.empty()) return wrong;
-  if (std::string wrong = written_again(unpack_answer(payload), payload); !wrong.empty()) return wrong;
-  if (std::string wrong = written_again(unpack_link(payload), payload); !wrong.empty()) return wrong;
-  const std::optional<Hello> hello = unpack_hello(payload);
+  if (std::string wrong = written_again(unpack_message<Welcome>(payload), payload); !wrong.empty()) return wrong;
+  if (std::string wrong = written_again(unpack_message<MeetAnswer>(payload), payload); !wrong.empty()) return wrong;
+  if (std::string wrong = written_again(unpack_message<LinkHello>(payload), payload); !wrong.empty()) return wrong;
+  const std::optional<Hello> hello = unpack_message<Hello>(payload);
   if (hello && is_proven(*hello, "another key", "nonce")) return "a proof by chance";
   return written_again(hello, payload);
 }
@@ -61,11 +61,11 @@ std::vector<std::string> fuzz_seeds() {
   const Welcome welcome{"0.1.0", {"run.0", 16}, "2026-11-26 12:03:00", "00112233445566778899aabbccddeeff"};
   const MeetAnswer answer{.code = 0, .why = "", .token = hello.nonce, .neighbors = {kMember, kMember}, .proof = ""};
   const MeetAnswer refusal{.code = 255, .why = "another key", .token = "", .neighbors = {}, .proof = ""};
-  return {hello_bytes(HelloKind::hello, packed(hello)),
-          hello_bytes(HelloKind::welcome, packed(welcome)),
-          hello_bytes(HelloKind::answer, packed(proven(answer, "key", "nonce"))),
-          hello_bytes(HelloKind::answer, packed(refusal)),
-          hello_bytes(HelloKind::link, packed(LinkHello{2, link_proof(hello.nonce, 2, 3)})),
-          packed(hello),
-          packed(answer)};
+  return {hello_bytes(HelloKind::hello, pack_fields(hello)),
+          hello_bytes(HelloKind::welcome, pack_fields(welcome)),
+          hello_bytes(HelloKind::answer, pack_fields(proven(answer, "key", "nonce"))),
+          hello_bytes(HelloKind::answer, pack_fields(refusal)),
+          hello_bytes(HelloKind::link, pack_fields(LinkHello{2, link_proof(hello.nonce, 2, 3)})),
+          pack_fields(hello),
+          pack_fields(answer)};
 }

@@ -25,13 +25,13 @@ Hello a_hello() {
 }  // namespace
 
 TEST_CASE("A hello is whole with its last byte, and not before", "[sockets][hello]") {
-  const std::string bytes = hello_bytes(HelloKind::hello, packed(a_hello()));
+  const std::string bytes = hello_bytes(HelloKind::hello, pack_fields(a_hello()));
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     REQUIRE(parse_hello(std::string_view(bytes).substr(0, n), HelloKind::hello).state == State::incomplete);
   }
   const HelloInput input = parse_hello(bytes, HelloKind::hello);
   REQUIRE(input.state == State::whole);
-  const auto read = unpack_hello(input.payload);
+  const auto read = unpack_message<Hello>(input.payload);
   REQUIRE(read);
   CHECK(read->member.rank == 3);
   CHECK(read->member.ip == "10.0.0.3");
@@ -45,7 +45,7 @@ TEST_CASE("Strangers are known by their first wrong byte", "[sockets][hello]") {
   CHECK(parse_hello("GET / HTTP/1.1\r\n", HelloKind::hello).state == State::bad);
   CHECK(parse_hello("BBMX", HelloKind::hello).state == State::bad);
   CHECK(parse_hello("BBMEET02", HelloKind::hello).state == State::bad);
-  const std::string link = hello_bytes(HelloKind::link, packed(LinkHello{1, "proof"}));
+  const std::string link = hello_bytes(HelloKind::link, pack_fields(LinkHello{1, "proof"}));
   CHECK(parse_hello(link, HelloKind::hello).state == State::bad);
   CHECK(parse_hello(link.substr(0, 9), HelloKind::welcome).state == State::bad);
 }
@@ -59,10 +59,10 @@ TEST_CASE("A length decides nothing before its bytes are there", "[sockets][hell
   CHECK(parse_hello(bytes, HelloKind::hello).state == State::whole);
   CHECK_THROWS(hello_bytes(HelloKind::hello, std::string(kMaxHello + 1, 'x')));
   // The payload's own counts.
-  CHECK_FALSE(unpack_hello(std::string(8, '\xff')));
-  CHECK_FALSE(unpack_answer(std::string(100, '\xff')));
-  CHECK_FALSE(unpack_welcome(""));
-  CHECK_FALSE(unpack_link(packed(LinkHello{1, "proof"}) + "x"));
+  CHECK_FALSE(unpack_message<Hello>(std::string(8, '\xff')));
+  CHECK_FALSE(unpack_message<MeetAnswer>(std::string(100, '\xff')));
+  CHECK_FALSE(unpack_message<Welcome>(""));
+  CHECK_FALSE(unpack_message<LinkHello>(pack_fields(LinkHello{1, "proof"}) + "x"));
 }
 
 TEST_CASE("Only the key proves a hello, over this welcome and these words", "[sockets][hello]") {

@@ -25,7 +25,7 @@ Comm connect_all(const std::shared_ptr<Links>& links, int nprocs) {
   Comm world(std::make_unique<SocketGroup>(links, std::move(all), 0));
   std::vector<JobMember> members;
   for (int rank = 0; world.rank() == 0 && rank < nprocs; ++rank) members.push_back(links->member(rank));
-  members = unpack_members(world.broadcast(packed(members), 0));
+  members = unpack_fields<std::vector<JobMember>>(world.broadcast(pack_fields(members), 0));
   links->add_members(members);
   const std::string& machine = links->member(world.rank()).machine;
   const auto here = std::ranges::count_if(members, [&](const JobMember& m) { return m.machine == machine; });

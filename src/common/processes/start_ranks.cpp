@@ -3,15 +3,12 @@
 #include "common/base/error.h"
 #include "common/base/say.h"
 #include "common/base/text.h"
-#include "common/machine/job_interface.h"
 #include "common/processes/child.h"
+#include "common/processes/sockets/reception.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <link.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -127,17 +124,11 @@ void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char*
 
 namespace {
 
-/// A TCP port of the loopback interface that is free now, and most likely the next ones.
+/// A TCP port that is free now, and most likely the next ones.
 int free_port() {
-  const Socket probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* const generic = reinterpret_cast<sockaddr*>(&address);
-  if (bind(probe.fd(), generic, length) != 0 || getsockname(probe.fd(), generic, &length) != 0)
-    throw_not_possible(fmt::format("cannot take a port of 127.0.0.1: {}", std::strerror(errno)));
-  return ntohs(address.sin_port);
+  const Socket probe = listen_everywhere(0);
+  if (!probe.open()) throw_not_possible(fmt::format("no port to listen on: {}", std::strerror(errno)));
+  return port_of(local_address(probe.fd()));
 }
 
 [[noreturn]] void become_rank(int rank, const std::vector<std::string>& command) {

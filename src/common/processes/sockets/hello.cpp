@@ -1,38 +1,15 @@
 #include "common/processes/sockets/hello.h"
 
-#include "common/base/error.h"
-#include "common/base/packed_fields.h"
-#include "common/machine/hmac.h"
-
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <array>
 #include <span>
-#include <utility>
 
 namespace busbar {
-
-BUSBAR_RECORD(MeetJob, name, nprocs);
-BUSBAR_RECORD(Welcome, version, job, started, nonce);
-BUSBAR_RECORD(JobMember, rank, pid, host, machine, ip, port);
-BUSBAR_RECORD(Hello, version, job, arguments, member, nonce, proof);
-BUSBAR_RECORD(MeetAnswer, code, why, token, neighbors, proof);
-BUSBAR_RECORD(LinkHello, rank, proof);
-
 namespace {
 
 constexpr std::string_view kMeetMagic = "BBMEET01";
 static_assert(kHelloHeader == kMeetMagic.size() + 1 + 4);
-
-template <class T>
-std::optional<T> unpacked(std::string_view payload) {
-  try {
-    return unpack_fields<T>(payload);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
 
 }  // namespace
 
@@ -64,50 +41,9 @@ std::string hello_bytes(HelloKind kind, std::string_view payload) {
   return bytes.append(payload);
 }
 
-std::string packed(const Welcome& welcome) { return pack_fields(welcome); }
-std::string packed(const Hello& hello) { return pack_fields(hello); }
-std::string packed(const MeetAnswer& answer) { return pack_fields(answer); }
-std::string packed(const LinkHello& hello) { return pack_fields(hello); }
-std::string packed(const std::vector<JobMember>& members) { return pack_fields(members); }
-std::optional<Welcome> unpack_welcome(std::string_view payload) { return unpacked<Welcome>(payload); }
-std::optional<Hello> unpack_hello(std::string_view payload) { return unpacked<Hello>(payload); }
-std::optional<MeetAnswer> unpack_answer(std::string_view payload) { return unpacked<MeetAnswer>(payload); }
-std::optional<LinkHello> unpack_link(std::string_view payload) { return unpacked<LinkHello>(payload); }
-std::vector<JobMember> unpack_members(std::string_view payload) {
-  return unpack_fields<std::vector<JobMember>>(payload);
-}
-
 std::string meet_proof(std::string_view key, std::string_view text) {
   const std::array<unsigned char, 32> digest = hmac_sha256(key, text);
   return fmt::format("{:02x}", fmt::join(std::span(digest).first(16), ""));
-}
-
-namespace {
-
-template <class Message>
-std::string proof_of(Message message, std::string_view key, std::string_view nonce) {
-  message.proof.clear();
-  return meet_proof(key, fmt::format("{}\n{}", nonce, packed(message)));
-}
-
-}  // namespace
-
-Hello proven(Hello hello, std::string_view key, std::string_view nonce) {
-  hello.proof = proof_of(hello, key, nonce);
-  return hello;
-}
-
-bool is_proven(const Hello& hello, std::string_view key, std::string_view nonce) {
-  return equal_in_constant_time(hello.proof, proof_of(hello, key, nonce));
-}
-
-MeetAnswer proven(MeetAnswer answer, std::string_view key, std::string_view nonce) {
-  answer.proof = proof_of(answer, key, nonce);
-  return answer;
-}
-
-bool is_proven(const MeetAnswer& answer, std::string_view key, std::string_view nonce) {
-  return equal_in_constant_time(answer.proof, proof_of(answer, key, nonce));
 }
 
 std::string link_proof(std::string_view token, int from, int to) {

@@ -1,5 +1,11 @@
 #pragma once
 
+#include "common/base/error.h"
+#include "common/base/packed_fields.h"
+#include "common/machine/hmac.h"
+
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -81,25 +87,36 @@ struct LinkHello {
   std::string proof;
 };
 
-std::string packed(const Welcome& welcome);
-std::string packed(const Hello& hello);
-std::string packed(const MeetAnswer& answer);
-std::string packed(const LinkHello& hello);
-std::string packed(const std::vector<JobMember>& members);
+BUSBAR_RECORD(MeetJob, name, nprocs);
+BUSBAR_RECORD(Welcome, version, job, started, nonce);
+BUSBAR_RECORD(JobMember, rank, pid, host, machine, ip, port);
+BUSBAR_RECORD(Hello, version, job, arguments, member, nonce, proof);
+BUSBAR_RECORD(MeetAnswer, code, why, token, neighbors, proof);
+BUSBAR_RECORD(LinkHello, rank, proof);
+
 /// nullopt for any other bytes.
-std::optional<Welcome> unpack_welcome(std::string_view payload);
-std::optional<Hello> unpack_hello(std::string_view payload);
-std::optional<MeetAnswer> unpack_answer(std::string_view payload);
-std::optional<LinkHello> unpack_link(std::string_view payload);
-std::vector<JobMember> unpack_members(std::string_view payload);
+template <class Message>
+std::optional<Message> unpack_message(std::string_view payload) {
+  try {
+    return unpack_fields<Message>(payload);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
 
 /// HMAC-SHA256 under `key` in hexadecimal, cut to 128 bits.
 std::string meet_proof(std::string_view key, std::string_view text);
 /// With the proof that this process knows the key; `nonce` is the welcome's.
-Hello proven(Hello hello, std::string_view key, std::string_view nonce);
-bool is_proven(const Hello& hello, std::string_view key, std::string_view nonce);
-MeetAnswer proven(MeetAnswer answer, std::string_view key, std::string_view nonce);
-bool is_proven(const MeetAnswer& answer, std::string_view key, std::string_view nonce);
+template <class Message>
+Message proven(Message message, std::string_view key, std::string_view nonce) {
+  message.proof.clear();
+  message.proof = meet_proof(key, fmt::format("{}\n{}", nonce, pack_fields(message)));
+  return message;
+}
+template <class Message>
+bool is_proven(const Message& message, std::string_view key, std::string_view nonce) {
+  return equal_in_constant_time(message.proof, proven(message, key, nonce).proof);
+}
 /// The proof of the process `from` that it may link with `to`.
 std::string link_proof(std::string_view token, int from, int to);
 

@@ -158,7 +158,8 @@ void Links::connect_to(int rank) {
   } else {
     error = connected_within(socket.fd(), kToConnect);
   }
-  const std::string hello = hello_bytes(HelloKind::link, packed(LinkHello{rank_, link_proof(token_, rank_, rank)}));
+  const std::string hello =
+      hello_bytes(HelloKind::link, pack_fields(LinkHello{rank_, link_proof(token_, rank_, rank)}));
   if (error == 0 && !send_within(socket, hello, kToConnect)) error = ECONNRESET;
   if (error != 0) {
     leave_if_ended();
@@ -171,7 +172,7 @@ void Links::connect_to(int rank) {
 
 void Links::accept_some() {
   for (Reception::Arrival& arrival : reception_.wait(milliseconds(5))) {
-    const std::optional<LinkHello> hello = unpack_link(arrival.payload);
+    const std::optional<LinkHello> hello = unpack_message<LinkHello>(arrival.payload);
     if (!hello || !members_.contains(hello->rank) || peers_.contains(hello->rank) || hello->rank >= rank_) continue;
     if (hello->proof != link_proof(token_, hello->rank, rank_)) continue;
     adopt(peers_, hello->rank, std::move(arrival.socket));

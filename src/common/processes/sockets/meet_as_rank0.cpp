@@ -71,9 +71,19 @@ class Host {
     return all;
   }
 
-  /// All leave with that code, and this process says why.
-  [[noreturn]] void refuse_all(ExitCode code, const std::string& why) const {
+  /// All leave with that code, and this process says why. Those that come a moment later would wait for it in vain.
+  [[noreturn]] void refuse_all(ExitCode code, const std::string& why) {
     for (const auto& [rank, guest] : guests_) refuse(guest, code, "");
+    const auto until = limit_from_now(code == ExitCode::timeout ? 0.01 : 3);
+    for (auto told = guests_.size() + 1;
+         told < static_cast<std::size_t>(request_.launch.nprocs) && Clock::now() < until;) {
+      for (Reception::Arrival& late : reception_.wait(milliseconds(100))) {
+        const std::optional<Hello> hello = unpack_message<Hello>(late.payload);
+        if (!hello || hello->job != own_.job) continue;
+        refuse({std::move(late.socket), hello->member, hello->nonce}, code, "");
+        ++told;
+      }
+    }
     throw AgreedError(code, why);
   }
 
@@ -106,7 +116,7 @@ class Host {
   }
 
   std::string welcome() const {
-    return hello_bytes(HelloKind::welcome, packed(Welcome{own_.version, own_.job, local_timestamp(), own_.nonce}));
+    return hello_bytes(HelloKind::welcome, pack_fields(Welcome{own_.version, own_.job, local_timestamp(), own_.nonce}));
   }
 
   /// All processes wait here at the same time.
@@ -127,7 +137,7 @@ class Host {
 
   void send(const Guest& guest, const MeetAnswer& answer) const {
     constexpr milliseconds kPatience{2000};
-    send_within(guest.socket, hello_bytes(HelloKind::answer, packed(proven(answer, request_.key, guest.nonce))),
+    send_within(guest.socket, hello_bytes(HelloKind::answer, pack_fields(proven(answer, request_.key, guest.nonce))),
                 kPatience);
   }
 
@@ -139,7 +149,7 @@ class Host {
   }
 
   void receive(Reception::Arrival arrival) {
-    const std::optional<Hello> hello = unpack_hello(arrival.payload);
+    const std::optional<Hello> hello = unpack_message<Hello>(arrival.payload);
     if (!hello || hello->job != own_.job) return;  // it has read the welcome, and knows
     Guest guest{std::move(arrival.socket), hello->member, hello->nonce};
     const int rank = guest.member.rank;

@@ -151,7 +151,7 @@ class Seeker {
       return std::nullopt;
     }
     std::optional<Welcome> welcome;
-    if (input.state == HelloInput::State::whole) welcome = unpack_welcome(input.payload);
+    if (input.state == HelloInput::State::whole) welcome = unpack_message<Welcome>(input.payload);
     if (welcome && welcome->job == own_.job) return welcome;
     reached_ = std::max(reached_, Reached::stranger);
     if (welcome) {
@@ -163,7 +163,7 @@ class Seeker {
   /// Says who this is, and waits until all are there. nullopt if rank 0 has gone: it may be started again.
   std::optional<MeetAnswer> ask(const Welcome& welcome, Clock::time_point until) {
     own_.member.ip = own_ip(rank0_);
-    const std::string bytes = hello_bytes(HelloKind::hello, packed(proven(own_, request_.key, welcome.nonce)));
+    const std::string bytes = hello_bytes(HelloKind::hello, pack_fields(proven(own_, request_.key, welcome.nonce)));
     constexpr milliseconds kPatience{5000};
     if (!send_within(rank0_, bytes, kPatience)) return std::nullopt;
     std::string in;
@@ -172,7 +172,7 @@ class Seeker {
       if (poll(&event, 1, 1000) <= 0) continue;
       const HelloInput input = read_hello(rank0_, in, HelloKind::answer);
       if (input.state == HelloInput::State::incomplete) continue;
-      std::optional<MeetAnswer> answer = unpack_answer(input.payload);
+      std::optional<MeetAnswer> answer = unpack_message<MeetAnswer>(input.payload);
       if (!answer) return std::nullopt;
       check(*answer);
       return answer;
