@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -22,31 +23,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kFrameHeader = 16;  // group, kind, three bytes of nothing, length
+constexpr std::size_t kFrameHeader = sizeof(FrameHead);
 constexpr std::chrono::seconds kToConnect{20};
 
-std::array<char, kFrameHeader> header_bytes(const FrameHead& head) {
-  std::array<char, kFrameHeader> bytes{};
-  std::memcpy(bytes.data(), &head.group, 4);
-  bytes[4] = static_cast<char>(head.kind);
-  std::memcpy(bytes.data() + 8, &head.length, 8);
-  return bytes;
-}
-
-FrameHead header_of(std::string_view bytes) {
-  FrameHead head;
-  std::memcpy(&head.group, bytes.data(), 4);
-  head.kind = static_cast<FrameKind>(bytes[4]);
-  std::memcpy(&head.length, bytes.data() + 8, 8);
-  return head;
-}
+std::string_view bytes_of(const FrameHead& head) { return {reinterpret_cast<const char*>(&head), sizeof head}; }
 
 /// A JobEnd as a frame: code, rank, and whether it is silent.
 std::string end_bytes(const JobEnd& end) {
   const std::array<std::int32_t, 3> fields{static_cast<std::int32_t>(end.code), end.rank, end.silent ? 1 : 0};
-  const std::array<char, kFrameHeader> header = header_bytes({0, FrameKind::end, sizeof fields});
-  std::string bytes(header.data(), header.size());
-  return bytes.append(reinterpret_cast<const char*>(fields.data()), sizeof fields);
+  return std::string(bytes_of({.kind = FrameKind::end, .length = sizeof fields}))
+      .append(reinterpret_cast<const char*>(fields.data()), sizeof fields);
 }
 
 JobEnd end_of(std::string_view payload) {
@@ -200,12 +186,14 @@ void Links::pump(int rank, Peer& peer) {
 void Links::take_frames(int rank, Peer& peer) {
   std::size_t at = 0;
   while (peer.in.size() - at >= kFrameHeader) {
-    const FrameHead head = header_of(std::string_view(peer.in).substr(at));
+    FrameHead head;
+    std::memcpy(&head, peer.in.data() + at, sizeof head);
     if (head.kind > FrameKind::bye || head.length > kMostOfFrame) {
       peer.closed = true;
       return note_end({ExitCode::internal, rank, true});
     }
     if (peer.in.size() - at - kFrameHeader < head.length) break;
+    peer.core = head.core;
     std::string payload = peer.in.substr(at + kFrameHeader, head.length);
     at += kFrameHeader + head.length;
     if (head.kind == FrameKind::bye) {
@@ -262,8 +250,9 @@ void Links::wait_and_read(int to_send_to, int timeout_ms) {
   if (full) fail(*full, fmt::format("sends what this one never asks for: more than {} bytes wait", kMostQueued));
 }
 
-void Links::send(int to, const FrameHead& head, std::string_view payload) {
-  const std::array<char, kFrameHeader> header = header_bytes(head);
+void Links::send(int to, FrameHead head, std::string_view payload) {
+  head.core = static_cast<std::int16_t>(sched_getcpu());
+  const std::string_view header = bytes_of(head);
   std::size_t sent = 0;
   const std::size_t all = header.size() + payload.size();
   while (sent < all) {
@@ -271,8 +260,7 @@ void Links::send(int to, const FrameHead& head, std::string_view payload) {
     {
       const std::lock_guard lock(mutex_);
       Peer& peer = peers_.at(to);
-      const std::string_view first =
-          std::string_view(header.data(), header.size()).substr(std::min(sent, header.size()));
+      const std::string_view first = header.substr(std::min(sent, header.size()));
       const std::string_view rest = payload.substr(sent > header.size() ? sent - header.size() : 0);
       std::array<iovec, 2> parts{
           {{const_cast<char*>(first.data()), first.size()}, {const_cast<char*>(rest.data()), rest.size()}}};
@@ -297,17 +285,21 @@ void Links::send(int to, const FrameHead& head, std::string_view payload) {
 std::string Links::receive(int from, std::uint32_t group, FrameKind kind) {
   constexpr std::chrono::microseconds kSpin{100};
   const auto spins_until = Clock::now() + (spins_ ? kSpin : kSpin.zero());
+  const bool is_here = members_.at(from).machine == members_.at(rank_).machine;
+  bool shares = false;
   for (bool first = true;; first = false) {
     {
       const std::lock_guard lock(mutex_);
       Peer& peer = peers_.at(from);
       if (first || spins_) pump(from, peer);
+      shares = is_here && peer.core == sched_getcpu();
       if (std::optional<std::string> payload = take(from, peer, group, kind)) return *std::move(payload);
       // Said good-bye, or closed: nothing will come.
       if (peer.closed && !ended_) note_end({ExitCode::timeout, from, true});
     }
     leave_if_ended();
-    if (spins_ && Clock::now() < spins_until) continue;
+    // If the other one was last on this very core, it cannot send while this one spins.
+    if (spins_ && !shares && Clock::now() < spins_until) continue;
     wait_and_read(-1, 1000);
   }
 }
@@ -380,7 +372,7 @@ void Links::guard() {
 
 void Links::finish() {
   constexpr std::chrono::seconds kPatience{5};
-  const FrameHead bye{0, FrameKind::bye, 0};
+  const FrameHead bye{.kind = FrameKind::bye};
   {
     const std::lock_guard lock(mutex_);
     peers_.merge(aside_);

@@ -25,9 +25,12 @@ namespace busbar {
 /// What a frame between two processes carries. Both sides name it: processes that take different ways are found.
 enum class FrameKind : std::uint8_t { barrier, broadcast, reduce, gather, exchange, number, end, bye };
 
+/// As it is sent.
 struct FrameHead {
   std::uint32_t group = 0;
   FrameKind kind = FrameKind::barrier;
+  std::uint8_t none = 0;
+  std::int16_t core = -1;    ///< which sends it
   std::uint64_t length = 0;  ///< [bytes] that follow
 };
 
@@ -65,7 +68,7 @@ class Links {
   /// Connects to the processes to which there is no connection yet. Each of them must call it with this one.
   void require(std::span<const int> ranks);
 
-  void send(int to, const FrameHead& head, std::string_view payload);
+  void send(int to, FrameHead head, std::string_view payload);
   /// The payload of the next frame of that group and kind.
   std::string receive(int from, std::uint32_t group, FrameKind kind);
 
@@ -90,6 +93,7 @@ class Links {
     std::string in;           ///< bytes that are no whole frame yet
     std::deque<Frame> queue;  ///< not asked for yet
     std::size_t queued = 0;   ///< [bytes] in it
+    int core = -1;            ///< on which it last sent
     bool in_frame = false;    ///< a frame has been sent in part
     bool bye = false;         ///< it has said good-bye
     bool closed = false;

@@ -55,7 +55,8 @@ SocketGroup::SocketGroup(std::shared_ptr<Links> links, std::vector<int> members,
 }
 
 void SocketGroup::send_to(int member, FrameKind kind, std::string_view bytes) {
-  links_->send(members_.at(static_cast<std::size_t>(member)), {number_, kind, bytes.size()}, bytes);
+  links_->send(members_.at(static_cast<std::size_t>(member)), {.group = number_, .kind = kind, .length = bytes.size()},
+               bytes);
 }
 
 std::string SocketGroup::receive_from(int member, FrameKind kind) {
