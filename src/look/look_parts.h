@@ -69,15 +69,12 @@ bool is_on(const std::vector<std::string>& mounts, std::string_view path);
 /// `own_folder` if only root and this user can write there; empty: there is none. Nobody else can have replaced it.
 std::string trusted_program(const std::string& name, const std::string& own_folder);
 
-/// The folder of this executable.
-std::string own_program_folder();
-
 /// The py-spy for a process: a trusted one, or that of the process's own environment if this is its user.
 std::string py_spy_for(const LookProcess& process, unsigned uid, const std::string& trusted);
 
-/// The Python stacks of a process by `py-spy dump --nonblocking`, which reads memory and stops nothing. Throws
-/// Error(not_possible) with py-spy's reason.
-std::vector<LookThread> python_stacks(const std::string& py_spy, std::int64_t pid);
+/// The Python stacks of a process by `py-spy dump --nonblocking`, which reads memory and stops nothing; `native`: see
+/// native_stacks. Throws Error(not_possible) with py-spy's reason.
+std::vector<LookThread> python_stacks(const std::string& py_spy, std::int64_t pid, bool native = false);
 
 /// The native stacks: STOPS the process while they are read, for py-spy --native (Python) or gdb.
 std::vector<LookThread> native_stacks(const std::string& py_spy, const std::string& gdb, std::int64_t pid);

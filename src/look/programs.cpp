@@ -62,21 +62,9 @@ void check(const std::string& program, const ChildResult& result) {
                                  why.empty() ? describe_end(result, kPatience) : why.substr(0, kLongestFrame)));
 }
 
-std::vector<LookThread> stacks_by_py_spy(const std::string& py_spy, std::int64_t pid, bool native) {
-  const ChildResult result =
-      output_of({py_spy, "dump", native ? "--native" : "--nonblocking", "--json", "--pid", std::to_string(pid)});
-  check(py_spy, result);
-  return parse_py_spy(result.out, native);
-}
-
 double number_in(std::string_view text) { return leading_number<double>(trimmed(text)).value_or(-1); }
 
 }  // namespace
-
-std::string own_program_folder() {
-  std::error_code unknown;
-  return fs::read_symlink("/proc/self/exe", unknown).parent_path().string();
-}
 
 std::string trusted_program(const std::string& name, const std::string& own_folder) {
   const std::string own = own_folder + "/" + name;
@@ -151,12 +139,15 @@ std::vector<LookThread> parse_gdb(const std::string& text) {
   return threads;
 }
 
-std::vector<LookThread> python_stacks(const std::string& py_spy, std::int64_t pid) {
-  return stacks_by_py_spy(py_spy, pid, false);
+std::vector<LookThread> python_stacks(const std::string& py_spy, std::int64_t pid, bool native) {
+  const ChildResult result =
+      output_of({py_spy, "dump", native ? "--native" : "--nonblocking", "--json", "--pid", std::to_string(pid)});
+  check(py_spy, result);
+  return parse_py_spy(result.out, native);
 }
 
 std::vector<LookThread> native_stacks(const std::string& py_spy, const std::string& gdb, std::int64_t pid) {
-  if (!py_spy.empty()) return stacks_by_py_spy(py_spy, pid, true);
+  if (!py_spy.empty()) return python_stacks(py_spy, pid, true);
   const ChildResult result = output_of(
       {gdb, "--batch", "-nx", "-ex", "set auto-load off", "-ex", "thread apply all bt 24", "-p", std::to_string(pid)});
   check(gdb, result);

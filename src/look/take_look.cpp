@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/machine_facts.h"
+#include "common/processes/child.h"
 #include "common/watch/ras.h"
 #include "look/apart.h"
 #include "look/look_parts.h"
@@ -375,7 +376,7 @@ class Look {
   const Probe& probe_;
   const LookOptions& options_;
   const Clock::time_point deadline_ = Clock::now() + in_s(options_.apart_s + options_.limit_s);
-  const std::string own_folder_ = own_program_folder();
+  const std::string own_folder_ = program_beside("busbar-look").parent_path().string();
   HostLook earlier_, look_;
   Clock::time_point seen_;  ///< when the processes were read
   std::vector<SeenProcess> job_;
