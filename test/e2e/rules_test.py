@@ -94,6 +94,15 @@ class Rules(Case):
             self.assertEqual(refused.returncode, 255)
             self.assertIn("bad.yaml:3", refused.stderr)
 
+    def test_words_decide_where_no_rule_explains(self):
+        raised = "ModuleNotFoundError: No module named 'arrow'\n"
+        steps = "".join(f"epoch 1 step {step} loss=2.{step}, lr=0.1\n" for step in range(5))
+        for text, verdict, rules in ((raised, "CONFIG", ["words-config"]), (raised + XID, "HW_FAULT", ["xid-79"]),
+                                     (HEALTHY + raised, "CONFIG", ["words-config"]), (raised + steps, "UNKNOWN", []),
+                                     ("RuntimeError: NCCL error\n", "UNKNOWN", [])):
+            document = json.loads(self.diagnose("--json", text=text).stdout)
+            self.assertEqual((document["verdict"], document["rules"]), (verdict, rules), text)
+
     def test_a_bad_rule_is_refused_with_its_line(self):
         for right, slip in (("(?P", "((?P"), ("match:", "mach:"), ("schema: 1", "schema: 9")):
             wrong = RULE.replace(right, slip)

@@ -42,8 +42,9 @@ std::string refusal(const std::string& text) {
 }
 
 /// The rule that comes first, with only `after` before it; empty: none matches.
-std::string decides(const LineRules& rules, const std::string& line, std::string_view after = "", bool help = false) {
-  for (const LineRule* rule : rules.matches(line, help)) {
+std::string decides(const LineRules& rules, const std::string& line, std::string_view after = "",
+                    RuleWhere only = RuleWhere::everywhere) {
+  for (const LineRule* rule : rules.matches(line, only)) {
     if (rule->after.empty() || rule->after == after) return rule->id;
   }
   return "";
@@ -53,12 +54,12 @@ TEST_CASE("each rule decides its own examples", "[rules]") {
   for (const LineRule& rule : builtin_line_rules().all()) {
     for (const std::string& example : rule.examples) {
       CAPTURE(rule.id, example);
-      CHECK(decides(builtin_line_rules(), example, rule.after, rule.where == RuleWhere::help) == rule.id);
+      CHECK(decides(builtin_line_rules(), example, rule.after, rule.where) == rule.id);
       CHECK(builtin_line_rules().may_match(example));
     }
     for (const std::string& other : rule.not_examples) {
       CAPTURE(rule.id, other);
-      CHECK(!contains(builtin_line_rules().matches(other), &rule));
+      CHECK(!contains(builtin_line_rules().matches(other, rule.where), &rule));
     }
   }
   CHECK(decides(builtin_line_rules(), "step 17 loss 2.17 lr 1e-4") == "");

@@ -401,7 +401,21 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   finding.ranks = named.ranks;
   finding.hosts = named.hosts;
   if (peers.size() == 1) finding.hosts.push_back(host_at(view, peers.front()));
-  findings.emplace_back(std::move(finding));
+  // Their words may say that a process failed, if nothing before them says how, or that it hung.
+  const auto tells_end = [&](const WarningRecord& one) {
+    const auto tells_more = [&](const ProgramNote& note) {
+      const LineRule* rule = note.event.rule;
+      return note.file == one.file && note.line < one.line && rule != nullptr &&
+             (rule->kind == RuleKind::exception || (rule->kind == RuleKind::error && !rule->means.empty()));
+    };
+    const auto of_end = [](const LineRule* rule) { return rule->kind == RuleKind::ended; };
+    return one.rule->kind == RuleKind::victim && !one.rule->program.empty() &&
+           std::ranges::any_of(builtin_line_rules().matches(one.example, RuleWhere::unexplained), of_end) &&
+           std::ranges::none_of(view.book.program, tells_more);
+  };
+  const bool ended = std::ranges::any_of(view.book.warnings.records(), tells_end);
+  if (ended) finding.verdict = Verdict::process_dead;
+  findings.emplace_back(std::move(finding), ended ? std::optional(Verdict::stuck_inside) : std::nullopt);
 }
 
 }  // namespace

@@ -343,6 +343,44 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
   }
 }
 
+/// How often work was done after a line, in its file.
+std::int64_t steps_after(const LogView& view, const ProgramNote& note) {
+  const auto steps = view.book.steps.find(note.file);
+  if (steps == view.book.steps.end()) return 0;
+  return std::ranges::count_if(steps->second, [&](std::uint64_t line) { return line > note.line; });
+}
+
+/// Of the first kinds of rules.
+constexpr Verdict kOfKind[] = {Verdict::hw_fault, Verdict::host_unreachable, Verdict::resource, Verdict::config};
+
+/// The first exception, else line, that no rule explains but whose words say what kind of failure it is; along with
+/// other findings, which complain of a peer, only an exception before them.
+std::pair<const ProgramNote*, const LineRule*> first_told(const LogView& view,
+                                                          std::span<const ProgramNote* const> notes, bool alone) {
+  std::pair<const ProgramNote*, const LineRule*> first{};
+  const auto place = [](const ProgramNote& one) {
+    return std::tuple(one.event.what != What::exception, one.file, one.line);
+  };
+  for (const ProgramNote* note : notes) {
+    const auto complains = [&](const WarningRecord& one) {
+      return one.rule->kind == RuleKind::victim && one.file == note->file && one.line > note->line;
+    };
+    const bool counts =
+        alone || (note->event.what == What::exception && std::ranges::any_of(view.book.warnings.records(), complains));
+    const bool explained = note->event.rule != nullptr && !note->event.rule->means.empty();
+    const bool later = first.first != nullptr && place(*note) >= place(*first.first);
+    if (!counts || explained || later || steps_after(view, *note) > 3) continue;
+    const bool follows =
+        note->event.what == What::exception && builtin_line_rules().has("consequences", note->event.text);
+    for (const LineRule* rule : builtin_line_rules().matches(note->event.text, RuleWhere::unexplained)) {
+      if (follows && rule->kind == RuleKind::ended) continue;
+      first = {note, rule};
+      break;
+    }
+  }
+  return first;
+}
+
 /// Lines that report an unknown failure, possible causes first.
 void find_other_errors(const LogView& view, Findings& findings) {
   std::vector<const ProgramNote*> notes;
@@ -372,11 +410,23 @@ void find_other_errors(const LogView& view, Findings& findings) {
   finding.sentence = fmt::format("the log reports a failure{}, but not its cause: {}",
                                  ranks.empty() ? "" : " on " + list_ranks(ranks), finding.evidence.front());
   const ProgramEvent& first = notes.front()->event;
-  if (first.rule != nullptr && !first.rule->means.empty()) {
+  const auto [told, rule] = first_told(view, notes, alone);
+  const bool raised = rule != nullptr && told->event.what == What::exception;
+  if (!raised && first.rule != nullptr && !first.rule->means.empty()) {
     finding.sentence = explained(first, "");
     if (first.rule->blame == RuleBlame::named) add_named(first, finding);
     finding.rules = {first.rule->id};
     finding.next.push_back(remedy_of(first, "first-error"));
+  } else if (rule != nullptr) {
+    LineFacts named = builtin_line_rules().captures(*rule, told->event.text);
+    const auto kind = static_cast<std::size_t>(rule->kind);
+    finding.verdict = kind < std::size(kOfKind) ? kOfKind[kind] : Verdict::process_dead;
+    finding.sentence = fmt::format("{}: {}", rule->means, quoted(*told));
+    if (told->event.ranks.size() == 1 && ranks.size() == 1) finding.ranks = ranks;
+    add_once(finding.hosts, named["host"]);
+    add_once(finding.devices, named["device"]);
+    finding.rules = {rule->id};
+    finding.next.push_back(rule->remedy);
   }
   if (plugin) {
     finding.ranks = ranks;
@@ -426,7 +476,7 @@ bool is_survived(const LogView& view, const ProgramNote& note) {
   if (rule == nullptr || rule->kind != RuleKind::error || !rule->program.empty() || steps == view.book.steps.end() ||
       rules.has("grave", note.event.text))
     return false;
-  const auto after = std::ranges::count_if(steps->second, [&](std::uint64_t line) { return line > note.line; });
+  const std::int64_t after = steps_after(view, note);
   // In the middle of the work, ranks that do not know yet of a failure may report a few steps.
   return after >= (rules.has("informing", note.event.text) ? 1 : note.line < steps->second.front() ? 2 : 4);
 }

@@ -202,7 +202,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
       note(key, value);
     }
   }
-  if (mentions(begin.substr(0, 48), "@")) {
+  if (mentions(begin.substr(0, 48), "@") || begin.starts_with("Name: ")) {
     LineFacts prompt = builtin_line_rules().facts_in("prompts", begin);
     if (!prompt.empty()) prompted_[file] = prompt["host"];
   }

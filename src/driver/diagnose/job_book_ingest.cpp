@@ -246,7 +246,7 @@ void JobBook::note_help(std::string_view line, std::size_t file, std::uint64_t n
 
 void JobBook::end_help() {
   Help help = std::exchange(help_, {});
-  if (!help.decided && !builtin_line_rules().matches(help.text, true).empty()) {
+  if (!help.decided && !builtin_line_rules().matches(help.text, RuleWhere::help).empty()) {
     note_program(help.text, help.file, help.line, true);
     return;
   }
@@ -292,7 +292,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     event.time = builtin_line_rules().facts_in("times", text.substr(0, 200))["time"];
     if (event.rule != nullptr) heads_[event.rule->id] = {kNoIndex, kNoIndex, file, number};
     const bool of_host = event.rule != nullptr && event.rule->blame != RuleBlame::nobody &&
-                         (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel");
+                         (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
+                          event.rule->program == "kubernetes");
     if (of_host && event.host.empty()) event.host = prompted_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (help_.lines > 0 && event.rule != nullptr && event.rule->id == "error") {

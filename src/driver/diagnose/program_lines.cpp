@@ -183,6 +183,8 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
     event.host = host;
   }
   event.device = any_of({"device", "card", "disk", "server"});  // a group per alternative
+  if (event.device.empty() && rule.kind == RuleKind::hardware)
+    event.device = builtin_line_rules().facts_in("devices", event.text)["device"];
   event.pid = number_of<std::int64_t>(named["pid"]).value_or(event.pid);
   event.came = number_list(named["came"]);
 }
@@ -330,7 +332,8 @@ std::vector<ProgramEvent> read_program_line(LineWriter writer, const LineContext
   ProgramLine line{writer, lower_case(writer.text), events};
   if (read_fingerprints(line)) return events;
   bool message = false;  // the first that fits is the only one that counts
-  for (const LineRule* rule : builtin_line_rules().matches(writer.text, before.help)) {
+  for (const LineRule* rule :
+       builtin_line_rules().matches(writer.text, before.help ? RuleWhere::help : RuleWhere::everywhere)) {
     if (!rule->after.empty() && (!before.follows || !before.follows(rule->after))) continue;
     const bool is_message = rule->kind < RuleKind::traceback;
     if ((!is_message || !message) && read_by_rule(line, *rule, before.in_error)) break;

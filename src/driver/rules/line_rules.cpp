@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 22> kKinds{
     "victim",   "harmless",    "other",     "traceback", "absent",  "late",          "stopped",       "host-lost",
     "stalled",  "ended",       "exception", "no-error",  "healthy", "error"};
 constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "writer", "nobody", "named"};
-constexpr std::array<std::string_view, 4> kWhere{"everywhere", "nccl", "start", "help"};
+constexpr std::array<std::string_view, 5> kWhere{"everywhere", "nccl", "start", "help", "unexplained"};
 
 constexpr int kSitePriority = -5;  ///< the most general rules of ours have less
 
@@ -335,12 +335,12 @@ bool LineRules::may_match(std::string_view line) const {
   return patterns_->rare.set.Match(line, nullptr) && !patterns_->candidates(line).empty();
 }
 
-std::vector<const LineRule*> LineRules::matches(std::string_view line, bool help) const {
+std::vector<const LineRule*> LineRules::matches(std::string_view line, RuleWhere only) const {
   const auto fits = [&](int pattern) { return RE2::PartialMatch(line, patterns_->all.GetRE2(pattern)); };
   std::vector<const LineRule*> rules;
   for (const int rule : patterns_->candidates(line)) {
     const auto place = static_cast<std::size_t>(rule);
-    if (rule >= 0 && help == (rules_[place].where == RuleWhere::help) &&
+    if (rule >= 0 && std::max(rules_[place].where, RuleWhere::start) == std::max(only, RuleWhere::start) &&
         std::ranges::all_of(patterns_->of_rule[place], fits))
       rules.push_back(&rules_[place]);
   }

@@ -49,8 +49,9 @@ enum class RuleKind : std::uint8_t {
 /// Whom a line blames; `unset`: the peers if it names some, else the writer; `named`: whom the groups name.
 enum class RuleBlame : std::uint8_t { unset, both_ends, writer, nobody, named };
 
-/// Where a line counts; `start`: only if no communicator of the ranks that log it was completed.
-enum class RuleWhere : std::uint8_t { everywhere, nccl, start, help };
+/// Where a line counts; `start`: only if no communicator of the ranks that log it was completed; `unexplained`: only in
+/// a log that no other rule explains.
+enum class RuleWhere : std::uint8_t { everywhere, nccl, start, help, unexplained };
 
 /// An entry of `rules` in configs/rules/lines/*.yaml; general.yaml describes its keys.
 struct LineRule {
@@ -110,8 +111,9 @@ class LineRules {
 
   /// Whether a line needs a closer check: it may match a rule, or one of `signs`. Reads each byte once.
   bool may_match(std::string_view line) const;
-  /// All that match, in upper and lower case alike, the one that decides first.
-  std::vector<const LineRule*> matches(std::string_view line, bool help = false) const;
+  /// All that match, in upper and lower case alike, the one that decides first; of those that only count in whole help
+  /// texts or in unexplained logs, if `only` says so.
+  std::vector<const LineRule*> matches(std::string_view line, RuleWhere only = RuleWhere::everywhere) const;
   /// What the named groups of the rule's expressions found in a line that it matches.
   LineFacts captures(const LineRule& rule, std::string_view line) const;
 
