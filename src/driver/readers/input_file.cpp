@@ -201,10 +201,9 @@ Piece read_piece(const fs::path& path, std::uint64_t most) {
 }
 
 NextBytes blocks_of(const InputFile& file, std::string& trouble) {
-  const auto nothing = [] { return std::string_view(); };
   const auto stop = [&](const std::string& why) {
     if (trouble.empty()) trouble = why;
-    return nothing;
+    return [] { return std::string_view(); };
   };
   std::error_code unknown;
   if (::access(file.opens.c_str(), R_OK) != 0) return stop(std::strerror(errno));
@@ -212,7 +211,7 @@ NextBytes blocks_of(const InputFile& file, std::string& trouble) {
   const std::shared_ptr<archive> in = opened(file.opens, true);
   archive_entry* entry = nullptr;
   const int first = archive_read_next_header(in.get(), &entry);
-  if (first == ARCHIVE_EOF) return nothing;
+  if (first == ARCHIVE_EOF) return stop({});
   if (first != ARCHIVE_OK && first != ARCHIVE_WARN) return stop("damaged: " + complaint(in.get()));
   return [in, &trouble]() -> std::string_view {
     const void* block = nullptr;

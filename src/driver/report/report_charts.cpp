@@ -220,12 +220,10 @@ ReportTable values_of(const ReportChart& chart) {
                   "interval", "time µs", "interval", "epochs µs", "p99 µs", "wrong", "note"}};
   for (const ReportChart::Line& line : chart.lines) {
     for (const ReportPoint& p : line.series->points) {
-      table.rows.push_back(
-          {{},
-           {line.label, is_over_days(chart) ? p.note.substr(0, 16) : format_bytes(p.nbytes), digits(p.ratio, 1),
-            interval_words(p.ratio_interval, 1), digits(p.busbw, 1), interval_words(p.busbw_interval, 1),
-            digits(p.time_s, 1e6), interval_words(p.time_interval_s, 1e6), interval_words(p.epochs_s, 1e6),
-            digits(p.p99_s, 1e6), p.wrong ? fmt::format("{}", *p.wrong) : "", p.note}});
+      table.add({line.label, is_over_days(chart) ? p.note.substr(0, 16) : format_bytes(p.nbytes), digits(p.ratio, 1),
+                 interval_words(p.ratio_interval, 1), digits(p.busbw, 1), interval_words(p.busbw_interval, 1),
+                 digits(p.time_s, 1e6), interval_words(p.time_interval_s, 1e6), interval_words(p.epochs_s, 1e6),
+                 digits(p.p99_s, 1e6), p.wrong ? fmt::format("{}", *p.wrong) : "", p.note});
     }
   }
   return table;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -71,6 +72,8 @@ struct ReportTable {
     std::vector<std::string> cells;
   };
   std::vector<Row> rows = {};
+  /// A row that was not judged.
+  void add(std::vector<std::string> cells) { rows.push_back({{}, std::move(cells)}); }
   std::size_t bars = kNoBars;  ///< the column of shares, 1 is what is wanted, that are drawn as bars
   static constexpr std::size_t kNoBars = static_cast<std::size_t>(-1);
 };

@@ -152,9 +152,8 @@ void add_rows(ReportTable& table, const ReportSeries& first, const ReportSeries&
     const ReportPoint* const a = known->second;
     const auto busbw = [](const ReportPoint& p) { return p.busbw ? three_digits(*p.busbw) : ""; };
     const std::string verdict = verdict_of(*a, b, count);
-    table.rows.push_back({{},
-                          {cell, format_bytes(b.nbytes), time_words(*a->time_s), time_words(*b.time_s), busbw(*a),
-                           busbw(b), fmt::format("{:+.1f} %", 100 * (*a->time_s / *b.time_s - 1)), verdict}});
+    table.add({cell, format_bytes(b.nbytes), time_words(*a->time_s), time_words(*b.time_s), busbw(*a), busbw(b),
+               fmt::format("{:+.1f} %", 100 * (*a->time_s / *b.time_s - 1)), verdict});
   }
 }
 

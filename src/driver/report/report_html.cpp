@@ -188,9 +188,8 @@ ReportTable slowest_pairs(const ReportMatrix& matrix) {
     const double share = matrix.median_bandwidth > 0 ? cell.bandwidth / matrix.median_bandwidth : 0;
     std::string note = cell.one_way ? "one way" : "";
     if (share < matrix.threshold) note += note.empty() ? "slow" : ", slow";
-    table.rows.push_back({{},
-                          {matrix.units[cell.a], matrix.units[cell.b], three_digits(cell.bandwidth / 1e9),
-                           fmt::format("{:.2f}", share), fmt::format("{}", cell.measurements), note}});
+    table.add({matrix.units[cell.a], matrix.units[cell.b], three_digits(cell.bandwidth / 1e9),
+               fmt::format("{:.2f}", share), fmt::format("{}", cell.measurements), note});
   }
   if (table.rows.size() < cells.size()) {
     table.caption = fmt::format("The {} slowest of {} measured pairs.", table.rows.size(), cells.size());
@@ -210,10 +209,9 @@ ReportTable worst_ranks(const ReportSkew& skew) {
   for (std::size_t i : order) {
     if (table.rows.size() == kWorstRanks) break;
     const RankTime& r = skew.ranks[i];
-    table.rows.push_back({{},
-                          {fmt::format("{}{}", r.rank, r.rank == skew.straggler ? " (straggler)" : ""), r.host,
-                           time_words(r.own_median_s), r.late_median_s ? time_words(*r.late_median_s) : "",
-                           r.last_share ? fmt::format("{:.0f} %", 100 * *r.last_share) : ""}});
+    table.add({fmt::format("{}{}", r.rank, r.rank == skew.straggler ? " (straggler)" : ""), r.host,
+               time_words(r.own_median_s), r.late_median_s ? time_words(*r.late_median_s) : "",
+               r.last_share ? fmt::format("{:.0f} %", 100 * *r.last_share) : ""});
   }
   table.caption = fmt::format("{}: the {} worst of {} ranks.", skew.title, table.rows.size(), order.size());
   return table;

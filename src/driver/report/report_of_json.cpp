@@ -94,13 +94,12 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
                                : size.holds("winner") ? size.at("winner").text()
                                                       : "none";
     const double regret = size.holds("regret") ? size.at("regret").number() : 0;
-    table.rows.push_back(
-        {{},
-         {format_bytes(nbytes), winner, fastest, first.time_s ? time_words(*first.time_s) : "",
-          first.ratio ? fmt::format("{:.3f}", *first.ratio) : "",
-          first.ratio_interval ? fmt::format("{:.3f} to {:.3f}", first.ratio_interval->low, first.ratio_interval->high)
-                               : "",
-          leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""}});
+    table.add({format_bytes(nbytes), winner, fastest, first.time_s ? time_words(*first.time_s) : "",
+               first.ratio ? fmt::format("{:.3f}", *first.ratio) : "",
+               first.ratio_interval
+                   ? fmt::format("{:.3f} to {:.3f}", first.ratio_interval->low, first.ratio_interval->high)
+                   : "",
+               leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""});
   });
   for (ReportSeries& line : book.lines) add_busbw(line, nranks_of(c));
   data.series.insert(data.series.end(), book.lines.begin(), book.lines.end());

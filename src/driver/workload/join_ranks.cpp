@@ -202,7 +202,6 @@ void JoinRanks::add_per_step(const TraceRank& rank, const std::vector<std::uint3
 
 void JoinRanks::finish_meetings() {
   std::map<int, LateRank> late;
-  std::map<int, double> waits_s;
   std::map<int, std::size_t> steps;
   for (const WorkloadStep& step : job_.steps) ++steps[step.rank.value_or(-1)];
   std::uint64_t partial = 0;
@@ -219,24 +218,24 @@ void JoinRanks::finish_meetings() {
       const double wait_s = seconds_of(meeting.all_ns - meeting.timed * meeting.least_ns) / (meeting.timed - 1);
       if (wait_s < 0.05 * seconds_of(meeting.least_ns)) continue;
       ++late[meeting.last_rank].last;
-      waits_s[meeting.last_rank] += wait_s;
+      late[meeting.last_rank].wait_s += wait_s;
     }
     if (group.members.size() < 2) continue;
     for (const auto& [rank, calls] : group.timed) late[rank].of_calls += calls;
   }
   for (auto& [rank, one] : late) {
     one.rank = rank;
-    if (one.last > 0) one.wait_s = waits_s[rank] / static_cast<double>(one.last);
-    if (steps[rank] > 0) one.per_step_s = waits_s[rank] / static_cast<double>(steps[rank]);
     job_.late.push_back(one);
   }
-  std::ranges::stable_sort(job_.late,
-                           [&](const LateRank& a, const LateRank& b) { return waits_s[a.rank] > waits_s[b.rank]; });
+  std::ranges::stable_sort(job_.late, std::greater(), &LateRank::wait_s);
+  for (LateRank& one : job_.late) {
+    if (steps[one.rank] > 0) one.per_step_s = one.wait_s / static_cast<double>(steps[one.rank]);
+    if (one.last > 0) one.wait_s /= static_cast<double>(one.last);
+  }
   if (partial > 0) {
     job_.remarks.push_back(fmt::format("{} recorded by some ranks of the group only, of those that left traces",
                                        counted(partial, "collective call")));
   }
-  if (disagreed_ == 0) return;
   for (const std::string& text : disagreements_) job_.remarks.push_back("ranks disagree: " + text);
   if (disagreed_ > disagreements_.size())
     job_.remarks.push_back(fmt::format("ranks disagree in {} more groups", disagreed_ - disagreements_.size()));

@@ -29,16 +29,14 @@ WorkloadStep total_of(const std::vector<WorkloadStep>& steps) {
 
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-/// The operation whose exposed time is the longest, as words.
+/// The operation whose exposed time is the longest, which is the first, as words.
 std::string most_exposed(const Workload& job) {
-  const auto exposed = [](const WorkloadOperation& o) {
-    return o.times ? o.times->exposed_s.value_or(0) * static_cast<double>(o.times->calls) : 0;
-  };
-  const auto worst = std::ranges::max_element(job.operations, {}, exposed);
-  if (worst == job.operations.end() || exposed(*worst) <= 0) return {};
-  const auto nbytes = worst->size();
-  return fmt::format("{} of {}{}", name(worst->call), nbytes ? fmt::format("{} B", *nbytes) : "unknown size",
-                     worst->group.empty() ? "" : fmt::format(" in group {}", worst->group));
+  if (job.operations.empty()) return {};
+  const WorkloadOperation& worst = job.operations.front();
+  if (!worst.times || worst.times->exposed_s.value_or(0) <= 0) return {};
+  const auto nbytes = worst.size();
+  return fmt::format("{} of {}{}", name(worst.call), nbytes ? fmt::format("{} B", *nbytes) : "unknown size",
+                     worst.group.empty() ? "" : fmt::format(" in group {}", worst.group));
 }
 
 /// What may bound a job, with its share of a step.

@@ -25,16 +25,10 @@ constexpr std::int64_t kMostTimeNs = 1'000'000'000'000'000;  // 11 days: sums of
 constexpr std::int64_t kNoEnd = INT64_MAX / 2;               // later than all times
 constexpr std::string_view kLoader = "enumerate(DataLoader)";
 
-/// The annotation of a call in an old trace.
-struct NamedCall {
+/// The annotation of a call in an old trace, or the operation around it, which has the call's output.
+struct OldCall {
   CallShape shape;
   std::int64_t tid = -1, begin_ns = 0, end_ns = 0, id = -1;
-};
-
-/// An operation of an old trace, which has the output of the annotation within it.
-struct Enclosing {
-  std::int64_t end_ns = 0;
-  std::optional<std::uint64_t> out_bytes;
 };
 
 class KinetoReader {
@@ -47,7 +41,9 @@ class KinetoReader {
     if (rank_.calls.empty() && !trace.trouble.empty()) throw_bad_config(fmt::format("{}: it {}", name_, trace.trouble));
     if (!trace.has_events) throw_bad_config(name_ + ": no trace of PyTorch's profiler: it has no list of traceEvents");
     if (!trace.trouble.empty()) remark("the trace {}: what follows byte {} is not known", trace.trouble, trace.nbytes);
+    rank_.source.kind = "Kineto trace";
     rank_.source.nbytes = trace.nbytes;
+    rank_.source.calls = rank_.calls.size();
     describe(trace);
     // As they were made: threads write theirs one after another.
     std::ranges::stable_sort(rank_.calls, {}, &TraceCall::begin_ns);
@@ -91,10 +87,11 @@ class KinetoReader {
   }
 
   void take_kernel(const KinetoEvent& event) {
-    const auto known = kernels_.find(event.name);
-    const SpanKind kind = known != kernels_.end() ? known->second : kind_of_kernel(event.name);
     constexpr std::size_t kMostNames = 1 << 16;
-    if (known == kernels_.end() && kernels_.size() < kMostNames) kernels_.emplace(event.name, kind);
+    if (kernels_.size() == kMostNames) kernels_.clear();
+    const auto [known, is_new] = kernels_.try_emplace(event.name);
+    if (is_new) known->second = kind_of_kernel(event.name);
+    const SpanKind kind = known->second;
     rank_.has_communication |= kind == SpanKind::communicating;
     rank_.has_compute |= kind == SpanKind::computing;
     if (event.device >= 0 && devices_.size() < 64) devices_.insert(event.device);
@@ -202,30 +199,26 @@ class KinetoReader {
     }
     const TraceType type = type_of_first(event);
     CallShape shape{.call = kind, .dtype = type.name, .in_bytes = bytes_of(elements, type.size), .via = "c10d"};
-    if (!has_other_output(kind)) shape.out_bytes = shape.in_bytes;
-    named_.push_back({std::move(shape), event.tid, event.begin_ns, event.begin_ns + event.time_ns, event.external_id});
-  }
-
-  static bool has_other_output(CommKind kind) {
     const auto [in, out] = parts_of(kind);
-    return kind == CommKind::alltoallv || in != out;
+    if (in == out && kind != CommKind::alltoallv) shape.out_bytes = shape.in_bytes;
+    named_.push_back({std::move(shape), event.tid, event.begin_ns, event.begin_ns + event.time_ns, event.external_id});
   }
 
   /// c10d::alltoall_base_ and the like: inputs are [out], [in], ...
   void take_enclosing(const KinetoEvent& event) {
     if (has_records_ || event.elements.empty() || event.elements.front() < 0) return;
-    around_[{event.tid, event.begin_ns}] = {event.begin_ns + event.time_ns,
-                                            bytes_of(event.elements.front(), type_of_first(event).size)};
+    const auto out_bytes = bytes_of(event.elements.front(), type_of_first(event).size);
+    around_[{event.tid, event.begin_ns}] = {
+        {.out_bytes = out_bytes}, event.tid, event.begin_ns, event.begin_ns + event.time_ns};
   }
 
   /// Calls of an old trace, with the output that the operation around each has: a file has them in either order.
   void add_named() {
-    for (NamedCall& call : named_) {
+    for (OldCall& call : named_) {
       auto around = around_.upper_bound({call.tid, call.begin_ns});
-      const bool has_one = has_other_output(call.shape.call) && around != around_.begin() &&
-                           (--around)->first.first == call.tid && call.end_ns <= around->second.end_ns;
-      if (has_one) {
-        call.shape.out_bytes = around->second.out_bytes;
+      if (!call.shape.out_bytes && around != around_.begin() && (--around)->second.tid == call.tid &&
+          call.end_ns <= around->second.end_ns) {
+        call.shape.out_bytes = around->second.shape.out_bytes;
         around_.erase(around);
       }
       add(call.shape, {.size = group_size(call.shape)}, call.begin_ns, call.id);
@@ -374,8 +367,8 @@ class KinetoReader {
 
   const std::string& name_;
   TraceRank rank_;
-  std::vector<NamedCall> named_;
-  std::map<std::pair<std::int64_t, std::int64_t>, Enclosing> around_;  ///< by thread and beginning
+  std::vector<OldCall> named_;
+  std::map<std::pair<std::int64_t, std::int64_t>, OldCall> around_;  ///< by thread and beginning
   std::vector<StepWindow> markers_, context_markers_, windows_;
   Timeline timeline_;
   std::unordered_map<std::string, SpanKind> kernels_;  ///< by name
@@ -386,11 +379,6 @@ class KinetoReader {
 
 }  // namespace
 
-TraceRank read_kineto(const NextBytes& next, const std::string& name) {
-  TraceRank rank = KinetoReader(name).read(next);
-  rank.source.kind = "Kineto trace";
-  rank.source.calls = rank.calls.size();
-  return rank;
-}
+TraceRank read_kineto(const NextBytes& next, const std::string& name) { return KinetoReader(name).read(next); }
 
 }  // namespace busbar

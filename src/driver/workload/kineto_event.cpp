@@ -36,10 +36,8 @@ constexpr std::array<std::pair<std::string_view, KinetoCategory>, 10> kCategorie
      {"mtia_ccp_events", KinetoCategory::kernel}}};
 
 KinetoCategory category_of(std::string_view word) {
-  for (const auto& [known, category] : kCategories) {
-    if (known == word) return category;
-  }
-  return KinetoCategory::other;
+  const auto known = std::ranges::find(kCategories, word, [](const auto& one) { return one.first; });
+  return known == kCategories.end() ? KinetoCategory::other : known->second;
 }
 
 /// A member of an event or of its args, and where it goes.
@@ -303,10 +301,9 @@ std::int64_t nanoseconds_of(const std::string& microseconds, double value) {
   if (error != std::errc{} || microseconds.find_first_of("eE") != kNotFound || microseconds.starts_with('-')) {
     return std::llround(value * 1e3);
   }
-  std::int64_t fraction = 0;
-  const char* at = point != end ? point + 1 : end;
-  for (int digit = 0; digit < 3; ++digit) fraction = 10 * fraction + (at != end ? *at++ - '0' : 0);
-  return whole * 1000 + fraction + (at != end && *at >= '5' ? 1 : 0);
+  double fraction = 0;
+  std::from_chars(point, end, fraction);  // ".125", if there is any
+  return whole * 1000 + std::llround(fraction * 1e3);
 }
 
 }  // namespace busbar

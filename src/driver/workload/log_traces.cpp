@@ -113,10 +113,9 @@ class CallLog {
   /// By size and order of creation.
   static std::string unnamed(TraceRank& rank, int nranks) {
     const auto alike = std::ranges::count(rank.groups, nranks, &TraceGroup::size);
-    constexpr std::string_view kUnnamed =
-        "the log does not name communicators (no lines of INIT, or NCCL before 2.16): their calls were not matched "
-        "over ranks";
-    add_once(rank.remarks, std::string(kUnnamed));
+    add_once(rank.remarks,
+             "the log does not name communicators (no lines of INIT, or NCCL before 2.16): their calls were not "
+             "matched over ranks");
     return fmt::format("of {} ranks, {}", nranks, alike + 1);
   }
 
@@ -206,13 +205,12 @@ class CallLog {
     const auto loses = [](const CallShape& key) {
       return key.call == CommKind::all_gather || key.call == CommKind::broadcast;
     };
-    bool lost = std::ranges::any_of(rank.operations, [&](const TraceCallKey& key) {
-      return !loses(key) && key.dtype != "int8" && !key.dtype.empty();
-    });
-    for (const TraceCallKey& key : rank.operations) lost = lost && (!loses(key) || key.dtype == "int8");
-    const std::vector<std::string_view> parts = split_text(version_, '.');
-    if (parts.size() > 1 && parts[0] == "2") {
-      const int minor = number_of<int>(parts[1]).value_or(-1);
+    // Without a version: if these alone are bytes.
+    bool lost = false;
+    for (const TraceCallKey& key : rank.operations) lost |= !loses(key) && key.dtype != "int8" && !key.dtype.empty();
+    for (const TraceCallKey& key : rank.operations) lost &= !loses(key) || key.dtype == "int8";
+    if (version_.starts_with("2.")) {
+      const int minor = leading_number<int>(std::string_view(version_).substr(2)).value_or(-1);
       lost = minor >= 7 && minor < 22;
     }
     for (TraceCallKey& key : rank.operations) {
@@ -258,6 +256,10 @@ int rank_of_name(const InputFile& file) {
 /// "send 0->3", "recv 0<-3": the peer is the second, a rank in the group.
 std::optional<int> peer_in(std::string_view op) { return number_of<int>(op.substr(op.find_last_of("<->") + 1)); }
 
+TraceGroup group_in(const TorchDump::Group& group) {
+  return {group.name, group.description, group.ranks.empty() ? -1 : static_cast<int>(group.ranks.size()), group.ranks};
+}
+
 TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
   TraceRank rank;
   rank.rank = dump.rank >= 0 ? dump.rank : rank_of_name(file);
@@ -265,9 +267,8 @@ TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
   rank.source.version = dump.nccl_version;
   bool any_ended = false;
   for (const TorchDump::Group& group : dump.groups) {
-    const bool mine = std::ranges::find(group.ranks, rank.rank) != group.ranks.end();
-    if (mine) rank.group({group.name, group.description, static_cast<int>(group.ranks.size()), group.ranks});
-    if (group.description == "default_pg" && !group.ranks.empty()) rank.nranks = static_cast<int>(group.ranks.size());
+    if (contains(group.ranks, rank.rank)) rank.group(group_in(group));
+    if (group.description == "default_pg" && !group.ranks.empty()) rank.nranks = group_in(group).size;
   }
   for (const TorchDump::Entry& entry : dump.entries) {
     if (entry.op == "coalesced") {  // its members are recorded too
@@ -286,9 +287,7 @@ TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
     shape.in_bytes = bytes_of(static_cast<std::int64_t>(entry.in_elements), in.size);
     shape.out_bytes = bytes_of(static_cast<std::int64_t>(entry.out_elements), out.size);
     if (is_message(shape.call)) shape.peer = peer_in(entry.op);
-    const TorchDump::Group& group = dump.groups[entry.group];
-    const int size = group.ranks.empty() ? -1 : static_cast<int>(group.ranks.size());
-    TraceCall& call = rank.add_call(shape, rank.group({group.name, group.description, size, group.ranks}));
+    TraceCall& call = rank.add_call(shape, rank.group(group_in(dump.groups[entry.group])));
     call.seq = entry.seq;
     if (entry.time_s >= 0 && entry.time_s < 1e6) call.time_ns = std::llround(1e9 * entry.time_s);
     any_ended = any_ended || entry.ended;

@@ -1,37 +1,33 @@
 #include "driver/workload/timeline.h"
 
 #include <algorithm>
-#include <tuple>
+#include <span>
+#include <utility>
 
 namespace busbar {
 
 void Timeline::add(SpanKind activity, std::int64_t begin_ns, std::int64_t time_ns, std::int64_t id) {
   if (time_ns <= 0) return;
-  Span span{begin_ns, begin_ns + time_ns, 0, activity};
-  if (activity == SpanKind::communicating) {
-    span.kernel = static_cast<std::uint32_t>(kernels_.size());
-    kernels_.push_back({id, time_ns});
-  }
-  if (activity != SpanKind::input) {
-    extent_.begin_ns = std::min(extent_.begin_ns, span.begin_ns);
-    extent_.end_ns = std::max(extent_.end_ns, span.end_ns);
-  }
-  if (span.begin_ns < folded_until_ns_) {
+  const std::int64_t end_ns = begin_ns + time_ns;
+  const std::size_t kernel = kernels_.size();
+  if (activity == SpanKind::communicating) kernels_.push_back({id, time_ns});
+  if (activity != SpanKind::input)
+    extent_ = {std::min(extent_.begin_ns, begin_ns), std::max(extent_.end_ns, end_ns), {}};
+  if (begin_ns < folded_until_ns_) {
     ++too_late_;
-    span.begin_ns = folded_until_ns_;
-    if (span.end_ns <= span.begin_ns) return;
+    begin_ns = folded_until_ns_;
+    if (end_ns <= begin_ns) return;
   }
-  spans_.push_back(span);
+  edges_.push_back({begin_ns, true, activity, kernel});
+  edges_.push_back({end_ns, false, activity, kernel});
 }
 
 void Timeline::fold(const std::vector<StepWindow>& windows) {
   // Kernels are written about in the order in which they ended: no later one begins before the earliest of many.
-  std::int64_t until_ns = INT64_MAX;
-  for (std::size_t i = spans_.size() - spans_.size() / 4; i < spans_.size(); ++i) {
-    until_ns = std::min(until_ns, spans_[i].begin_ns);
-  }
+  const auto lately = std::span(edges_).subspan(edges_.size() - edges_.size() / 4);
+  const std::int64_t until_ns = std::ranges::min(lately, {}, &Edge::at_ns).at_ns;
   if (until_ns > folded_until_ns_) sweep(windows, until_ns);
-  if (spans_.size() > most_spans_ / 2) most_spans_ = spans_.size() * 2;  // a step that is larger
+  most_spans_ = std::max(most_spans_, edges_.size());  // a step that is larger
 }
 
 void Timeline::finish(const std::vector<StepWindow>& windows) {
@@ -40,39 +36,16 @@ void Timeline::finish(const std::vector<StepWindow>& windows) {
 }
 
 void Timeline::sweep(const std::vector<StepWindow>& windows, std::int64_t until_ns) {
-  struct Edge {
-    std::int64_t at_ns;
-    bool opens;
-    std::uint32_t span;
-  };
   states_.resize(windows.size());
-  std::vector<Edge> edges;
-  for (std::uint32_t i = 0; i < spans_.size(); ++i) {
-    if (spans_[i].begin_ns >= until_ns) continue;
-    edges.push_back({spans_[i].begin_ns, true, i});
-    edges.push_back({std::min(spans_[i].end_ns, until_ns), false, i});
+  std::ranges::sort(edges_, {}, [](const Edge& edge) { return std::pair(edge.at_ns, edge.begins); });
+  const auto later = std::ranges::lower_bound(edges_, until_ns, {}, &Edge::at_ns);
+  for (auto edge = edges_.begin(); edge != later; ++edge) {
+    accrue(windows, std::exchange(swept_ns_, edge->at_ns), edge->at_ns);
+    active_[static_cast<std::size_t>(edge->activity)] += edge->begins ? 1 : -1;
+    if (edge->activity == SpanKind::communicating)
+      kernels_[edge->kernel].exposed_ns += edge->begins ? -exposed_ns_ : exposed_ns_;
   }
-  std::ranges::sort(
-      edges, [](const Edge& a, const Edge& b) { return std::tie(a.at_ns, a.opens) < std::tie(b.at_ns, b.opens); });
-  active_ = {};
-  active_kernels_.clear();
-  window_ = 0;
-  std::int64_t before_ns = edges.empty() ? 0 : edges.front().at_ns;
-  for (const Edge& edge : edges) {
-    if (edge.at_ns > before_ns) accrue(windows, before_ns, edge.at_ns);
-    before_ns = edge.at_ns;
-    const Span& span = spans_[edge.span];
-    auto& count = active_[static_cast<std::size_t>(span.activity)];
-    count += edge.opens ? 1 : -1;
-    if (span.activity != SpanKind::communicating) continue;
-    if (edge.opens) {
-      active_kernels_.push_back(span.kernel);
-    } else {
-      std::erase(active_kernels_, span.kernel);
-    }
-  }
-  std::erase_if(spans_, [&](const Span& span) { return span.end_ns <= until_ns; });
-  for (Span& span : spans_) span.begin_ns = std::max(span.begin_ns, std::min(until_ns, span.end_ns));
+  edges_.erase(edges_.begin(), later);
   folded_until_ns_ = until_ns;
 }
 
@@ -81,9 +54,7 @@ void Timeline::accrue(const std::vector<StepWindow>& windows, std::int64_t from_
   const bool computing = is(SpanKind::computing), communicating = is(SpanKind::communicating);
   const bool copying = is(SpanKind::copying), busy = computing || communicating || copying;
   if (!busy && !is(SpanKind::input)) return;
-  if (communicating && !computing) {
-    for (const std::uint32_t kernel : active_kernels_) kernels_[kernel].exposed_ns += to_ns - from_ns;
-  }
+  if (communicating && !computing) exposed_ns_ += to_ns - from_ns;
   while (window_ < windows.size() && windows[window_].end_ns <= from_ns) ++window_;
   for (std::size_t w = window_; w < windows.size() && windows[w].begin_ns < to_ns; ++w) {
     const std::int64_t from = std::max(from_ns, windows[w].begin_ns), to = std::min(to_ns, windows[w].end_ns);

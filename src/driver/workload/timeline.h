@@ -47,7 +47,7 @@ class Timeline {
   void add(SpanKind activity, std::int64_t begin_ns, std::int64_t time_ns, std::int64_t id = -1);
 
   /// Whether so many are held that fold() should be called.
-  bool is_full() const { return spans_.size() >= most_spans_; }
+  bool is_full() const { return edges_.size() / 2 >= most_spans_; }
   /// Adds up what is earlier than all that came lately. Call it with the same windows every time, finish() included.
   void fold(const std::vector<StepWindow>& windows);
   /// Adds up all. `picture`: of which window to keep the lanes.
@@ -68,10 +68,12 @@ class Timeline {
 
  private:
   static constexpr std::int64_t kNever = INT64_MIN;
-  struct Span {
-    std::int64_t begin_ns = 0, end_ns = 0;
-    std::uint32_t kernel = 0;  ///< of kernels_, if it communicates
+  /// Where an interval begins or ends.
+  struct Edge {
+    std::int64_t at_ns = 0;
+    bool begins = false;
     SpanKind activity = SpanKind::computing;
+    std::size_t kernel = 0;  ///< of kernels_, if it communicates
   };
 
   void sweep(const std::vector<StepWindow>& windows, std::int64_t until_ns);
@@ -79,16 +81,17 @@ class Timeline {
   void draw(const StepWindow& window, std::int64_t from_ns, std::int64_t to_ns);
 
   std::size_t most_spans_;
-  std::vector<Span> spans_;
+  std::vector<Edge> edges_;  ///< that are not in the sums yet
   std::vector<CommKernel> kernels_;
   std::vector<StateTimes> states_;
   ReportLanes lanes_;
   StepWindow extent_{INT64_MAX, INT64_MIN};
   std::int64_t folded_until_ns_ = kNever;
   std::uint64_t too_late_ = 0;
-  // While sweeping.
+  // Up to the last edge that is in the sums.
+  std::int64_t swept_ns_ = kNever;
   std::array<std::uint32_t, 4> active_{};
-  std::vector<std::uint32_t> active_kernels_;
+  std::int64_t exposed_ns_ = 0;  ///< of all time
   std::size_t window_ = 0;
 };
 

@@ -1,3 +1,4 @@
+#include "collectives/op.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "driver/readers/call_records.h"
@@ -34,10 +35,9 @@ TraceType type_of(std::string_view word) {
 }
 
 std::string reduction_of(std::string_view word) {
-  static constexpr std::array<std::string_view, 5> kOps{"sum", "prod", "max", "min", "avg"};
   const auto number = number_of<std::uint64_t>(word);
   if (!number) return {};
-  return *number < kOps.size() ? std::string(kOps[*number]) : "premulsum";
+  return *number <= static_cast<std::uint64_t>(Op::avg) ? std::string(kOpNames[*number]) : "premulsum";
 }
 
 std::optional<std::uint64_t> bytes_of(std::int64_t count, std::uint64_t size) {
@@ -55,7 +55,7 @@ RecognizedTrace recognize_trace(std::string_view head) {
   if (mentions(head, "NCCL INFO") || mentions(head, "NCCL WARN")) return {TraceKind::log, {}};
   const std::string_view what = rules.shape_in("other-traces", head).key;
   if (what.empty() && text.starts_with('{')) return {TraceKind::kineto, {}};
-  if (what.empty() && text.empty()) return {TraceKind::refused, "it is empty"};
+  if (text.empty()) return {TraceKind::refused, "it is empty"};
   if (what.empty())
     return {TraceKind::refused,
             "it is none of these: a trace of PyTorch's profiler, a dump of its Flight Recorder, a log of NCCL's COLL "

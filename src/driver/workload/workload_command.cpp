@@ -25,10 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct WorkloadOptions {
-  std::string output, report, title, json;
+  std::string output, report, title;
   int rows = 20;
-  bool help = false;
-  std::vector<std::string> words;
 };
 
 std::vector<OwnOption> own_options(WorkloadOptions& o) {
@@ -41,29 +39,16 @@ std::vector<OwnOption> own_options(WorkloadOptions& o) {
   };
 }
 
-WorkloadOptions read_options(int argc, char** argv) {
-  WorkloadOptions options;
-  const CommandLine line = scan_arguments(argc, argv, own_options(options));
-  options.json = only_output_file(line, "workload");
-  options.words = line.words;
-  options.help = line.asks_help();
-  return options;
-}
-
 /// Its ranks. Throws Error(bad_config) that names it if it is none of the traces that are read.
 std::vector<TraceRank> read_trace(const InputFile& file) {
   const std::string name = file.path.string();
   std::string trouble = file.trouble;
-  const NextBytes next = blocks_of(file, trouble);
-  const std::string first(next());
-  const RecognizedTrace found = recognize_trace(std::string_view(first).substr(0, kHead));
+  const RecognizedTrace found = recognize_trace(blocks_of(file, trouble)().substr(0, kHead));
   if (found.kind == TraceKind::refused)
     throw_bad_config(fmt::format("{}: {}", name, trouble.empty() ? found.why : trouble));
   std::vector<TraceRank> ranks;
   if (found.kind == TraceKind::kineto) {
-    bool begun = false;
-    ranks.push_back(read_kineto(
-        [&]() -> std::string_view { return std::exchange(begun, true) ? next() : std::string_view(first); }, name));
+    ranks.push_back(read_kineto(blocks_of(file, trouble), name));
   } else {  // they are read as a whole
     InputFile plain = unpacked(std::vector{file.opens}).front();
     plain.path = file.path;
@@ -105,11 +90,9 @@ Workload import_traces(const std::vector<std::string>& words, std::vector<Report
     }
     for (TraceRank& rank : ranks) join.add(std::move(rank));
   }
-  if (!wrong.empty() && wrong.size() == inputs.size()) {
-    throw_bad_config(wrong.size() == 1 ? wrong.front()
-                                       : fmt::format("{}; and {} more files are no traces that it reads", wrong.front(),
-                                                     wrong.size() - 1));
-  }
+  if (wrong.size() == 1 && inputs.size() == 1) throw_bad_config(wrong.front());
+  if (!wrong.empty() && wrong.size() == inputs.size())
+    throw_bad_config(fmt::format("{}; and {} more files are no traces that it reads", wrong.front(), wrong.size() - 1));
   Workload job = join.finish();
   constexpr std::size_t kMostTold = 20;
   for (std::size_t i = 0; i < std::min(wrong.size(), kMostTold); ++i) job.remarks.push_back("not read: " + wrong[i]);
@@ -119,16 +102,18 @@ Workload import_traces(const std::vector<std::string>& words, std::vector<Report
 }
 
 int workload(int argc, char** argv) {
-  WorkloadOptions options = read_options(argc, argv);
-  if (options.help) {
+  WorkloadOptions options;
+  const CommandLine line = scan_arguments(argc, argv, own_options(options));
+  const std::string json = only_output_file(line, "workload");
+  if (line.asks_help()) {
     fmt::print("{}", help_of("workload", own_options(options)));
     return 0;
   }
-  if (options.words.empty())
+  if (line.words.empty())
     throw_bad_config(
         "say what to do: `busbar workload import TRACES... -o job.yaml` or `busbar workload show job.yaml`");
-  const std::string action = options.words.front();
-  const std::vector<std::string> actions{"import", "show"}, files(options.words.begin() + 1, options.words.end());
+  const std::string& action = line.words.front();
+  const std::vector<std::string> actions{"import", "show"}, files(line.words.begin() + 1, line.words.end());
   if (!contains(actions, action)) throw_bad_config(unknown_choice("action", action, actions));
   Workload job;
   std::vector<ReportLanes> lanes;
@@ -141,7 +126,7 @@ int workload(int argc, char** argv) {
     job = read_workload(read_file(files.front(), "the job", kMostYamlBytes), files.front());
   }
   if (!options.output.empty()) write_new_file(options.output, "-o", workload_yaml(job));
-  if (!options.json.empty()) write_new_file(options.json, "-J", workload_json(job));
+  if (!json.empty()) write_new_file(json, "-J", workload_json(job));
   if (!options.report.empty()) write_new_file(options.report, "--report", workload_html(job, lanes, options.title));
   if (!write_stdout(workload_text(job, static_cast<std::size_t>(options.rows)))) {
     throw Error(ExitCode::results_lost, "stdout takes no more output; the summary is incomplete");

@@ -19,9 +19,6 @@ Workload read_workload(std::string_view text, const std::string& file);
 /// The job as our JSON document.
 std::string workload_json(const Workload& job);
 
-/// Steps, calls and late ranks, for the terminal and the page; those without rows are left out.
-std::vector<ReportTable> workload_tables(const Workload& job);
-
 /// The remarks, and what was left out.
 std::vector<std::string> workload_remarks(const Workload& job);
 

@@ -22,6 +22,9 @@ std::string percent(double part_s, double whole_s) {
 
 std::string micros(double time_s) { return fmt::format("{:.1f}", 1e6 * time_s); }
 
+/// Nothing if it is not known.
+std::string millis(double time_s) { return time_s > 0 ? fmt::format("{:.3f}", 1e3 * time_s) : ""; }
+
 ReportTable steps_table(const Workload& job) {
   ReportTable table{.title = "Steps",
                     .caption =
@@ -33,12 +36,10 @@ ReportTable steps_table(const Workload& job) {
   for (const WorkloadStep& s : job.steps) {
     const auto part = [&](double part_s) { return s.on_gpu ? percent(part_s, s.time_s) : std::string(); };
     const bool communicates = s.on_gpu || s.communicating_s > 0;
-    table.rows.push_back(
-        {{},
-         {s.rank ? std::to_string(*s.rank) : "", s.name, s.time_s > 0 ? fmt::format("{:.3f}", 1e3 * s.time_s) : "",
-          part(s.computing_s), communicates ? percent(s.communicating_s, s.time_s) : "", part(s.overlapped_s),
-          part(s.exposed_s), part(s.copying_s), part(s.idle_s), s.input_s ? part(*s.input_s) : "",
-          std::to_string(s.calls), std::to_string(s.nbytes), s.stands_out ? "stands out" : ""}});
+    table.add({s.rank ? std::to_string(*s.rank) : "", s.name, millis(s.time_s), part(s.computing_s),
+               communicates ? percent(s.communicating_s, s.time_s) : "", part(s.overlapped_s), part(s.exposed_s),
+               part(s.copying_s), part(s.idle_s), s.input_s ? part(*s.input_s) : "", std::to_string(s.calls),
+               std::to_string(s.nbytes), s.stands_out ? "stands out" : ""});
   }
   return table;
 }
@@ -64,7 +65,7 @@ std::string per_step(const std::vector<const WorkloadOperation*>& alike, std::si
 
 /// Operations that differ only in which of several groups of one kind makes them, or in the size of an alltoallv: a
 /// row.
-ReportTable::Row calls_row(const Workload& job, const std::vector<const WorkloadOperation*>& alike) {
+void add_calls(ReportTable& table, const Workload& job, const std::vector<const WorkloadOperation*>& alike) {
   const WorkloadOperation& first = *alike.front();
   std::set<std::string> groups;
   std::uint64_t calls = 0, least = UINT64_MAX, most = 0;
@@ -89,13 +90,12 @@ ReportTable::Row calls_row(const Workload& job, const std::vector<const Workload
                            : most < least  ? "unknown"
                            : least == most ? std::to_string(most)
                                            : fmt::format("{} to {}", least, most);
-  return {
-      {},
-      {std::string(name(first.call)), size, first.dtype, group_kind(job, first),
-       groups.size() > 1 ? std::to_string(groups.size()) : "", std::to_string(calls), per_step(alike, job.steps.size()),
-       mean(time_s), first.times && first.times->exposed_s ? mean(exposed_s) : "", mean(best_s),
-       algbw > 0 ? three_digits(algbw) : "", algbw * factor > 0 ? three_digits(algbw * factor) : "",
-       first.via == "symm_mem" ? first.via : ""}};
+  table.add({std::string(name(first.call)), size, first.dtype, group_kind(job, first),
+             groups.size() > 1 ? std::to_string(groups.size()) : "", std::to_string(calls),
+             per_step(alike, job.steps.size()), mean(time_s),
+             first.times && first.times->exposed_s ? mean(exposed_s) : "", mean(best_s),
+             algbw > 0 ? three_digits(algbw) : "", algbw * factor > 0 ? three_digits(algbw * factor) : "",
+             first.via == "symm_mem" ? first.via : ""});
 }
 
 ReportTable calls_table(const Workload& job) {
@@ -110,7 +110,7 @@ ReportTable calls_table(const Workload& job) {
     const std::uint64_t size = o.call == CommKind::alltoallv ? 0 : o.size().value_or(UINT64_MAX);
     return std::tuple(o.call, o.dtype, size, o.varies, group_kind(job, o), o.via);
   };
-  for (const auto& [key, alike] : grouped(job.operations, kind)) table.rows.push_back(calls_row(job, alike));
+  for (const auto& [key, alike] : grouped(job.operations, kind)) add_calls(table, job, alike);
   return table;
 }
 
@@ -120,10 +120,8 @@ ReportTable late_table(const Workload& job) {
                     .columns = {"rank", "was last", "of calls", "mean wait [us]", "wait per step [ms]"}};
   for (const LateRank& late : job.late) {
     if (late.last == 0) continue;
-    table.rows.push_back(
-        {{},
-         {std::to_string(late.rank), std::to_string(late.last), std::to_string(late.of_calls), micros(late.wait_s),
-          late.per_step_s > 0 ? fmt::format("{:.3f}", 1e3 * late.per_step_s) : ""}});
+    table.add({std::to_string(late.rank), std::to_string(late.last), std::to_string(late.of_calls), micros(late.wait_s),
+               millis(late.per_step_s)});
   }
   return table;
 }
@@ -177,13 +175,14 @@ std::string sums_text(const Workload& job) {
   return text;
 }
 
-}  // namespace
-
-std::vector<ReportTable> workload_tables(const Workload& job) {
+/// Steps, calls and late ranks, for the terminal and the page; those without rows are left out.
+std::vector<ReportTable> tables_of(const Workload& job) {
   std::vector<ReportTable> tables{steps_table(job), calls_table(job), late_table(job)};
   std::erase_if(tables, [](const ReportTable& table) { return table.rows.empty(); });
   return tables;
 }
+
+}  // namespace
 
 std::vector<std::string> workload_remarks(const Workload& job) {
   std::vector<std::string> remarks = job.remarks;
@@ -207,7 +206,7 @@ std::string workload_text(const Workload& job, std::size_t most) {
   if (!job.verdict.next.empty()) add("Next: " + job.verdict.next);
   for (const std::string& missing : job.verdict.missing) add("Not judged: " + missing);
   text += "\n";
-  for (const ReportTable& table : workload_tables(job)) text += table_text(table, most);
+  for (const ReportTable& table : tables_of(job)) text += table_text(table, most);
   text += sums_text(job);
   for (const std::string& remark : workload_remarks(job)) text += comment(remark);
   return text;
@@ -220,10 +219,10 @@ std::string workload_html(const Workload& job, const std::vector<ReportLanes>& l
   for (const std::string& missing : job.verdict.missing) data.verdict.push_back("Not judged: " + missing);
   if (!job.verdict.next.empty()) data.next.push_back(job.verdict.next);
   data.lanes = lanes;
-  data.judged = workload_tables(job);
+  data.judged = tables_of(job);
   ReportTable remarks{
       .title = "Remarks", .caption = "What was assumed, left out or not recorded.", .columns = {"remark"}};
-  for (const std::string& remark : workload_remarks(job)) remarks.rows.push_back({{}, {remark}});
+  for (const std::string& remark : workload_remarks(job)) remarks.add({remark});
   if (!remarks.rows.empty()) data.details.push_back(std::move(remarks));
   ReportRun run{"Traces", {}};
   for (const WorkloadSource& s : job.sources) {
