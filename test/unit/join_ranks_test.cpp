@@ -10,6 +10,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <set>
+#include <string>
+
 using namespace busbar;
 using Catch::Contains;
 
@@ -135,4 +138,18 @@ TEST_CASE("a step that takes much longer stands out", "[workload]") {
   for (WorkloadStep& step : steps) step.stands_out = false;
   mark_odd_steps(steps);
   CHECK_FALSE(steps[0].stands_out);  // of three steps nobody can say which is odd
+}
+
+TEST_CASE("groups of one name and of several sizes get names of their own", "[workload]") {
+  TraceRank rank = rank_of(0, 100);
+  const TraceGroup known = rank.groups.back();
+  REQUIRE_FALSE(known.name.empty());
+  for (const int more : {1, 2, 3}) {
+    rank.groups.push_back(known);
+    rank.groups.back().size += more;
+  }
+  const Workload job = joined({rank});
+  std::set<std::string> names;
+  for (const WorkloadGroup& group : job.groups) names.insert(group.name);
+  CHECK(names.size() == 4);
 }

@@ -93,8 +93,12 @@ std::uint32_t JoinRanks::group_of(const TraceGroup& group) {
   WorkloadGroup added{group.name, group.description, {}, compress_ranks(group.ranks)};
   if (group.size > 0) added.size = group.size;
   if (group.name.empty() && group.size > 0) added.name = fmt::format("unnamed, of {}", counted(group.size, "rank"));
-  if (!added.name.empty() && contains(mapped(job_.groups, &WorkloadGroup::name), added.name))
-    added.name += fmt::format(" ({})", added.ranks.empty() ? std::to_string(groups_.size()) : added.ranks);
+  const auto is_taken = [&] { return contains(mapped(job_.groups, &WorkloadGroup::name), added.name); };
+  if (!added.name.empty() && is_taken()) {
+    const std::string number = std::to_string(groups_.size());
+    added.name += fmt::format(" ({})", added.ranks.empty() ? number : added.ranks);
+    while (is_taken()) added.name += " #" + number;  // of another size
+  }
   job_.groups.push_back(std::move(added));
   return place;
 }
