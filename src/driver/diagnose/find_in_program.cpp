@@ -185,20 +185,20 @@ void find_raised(const LogView& view, const Waiting& waiting, Findings& findings
     // The last line of a traceback, because that is where it was.
     if (kept == nullptr || note.event.what == What::traceback) kept = &note;
   }
-  const ProgramNote* told = raised != nullptr ? raised : trace;
-  if (told == nullptr) return;
-  const int rank = rank_of(told->event, waiting);
+  const ProgramNote* shown = raised != nullptr ? raised : trace;
+  if (shown == nullptr) return;
+  const int rank = rank_of(shown->event, waiting);
   const std::string who = rank >= 0 ? fmt::format("rank {}", rank) : "a rank that the log does not name";
   Finding finding = make_finding(Verdict::process_dead,
                                  fmt::format("{} raised an exception of its own and left; {} timed out waiting for it",
                                              who, list_ranks(waiting.ranks)),
                                  {}, {remedy("raised")});
   if (rank >= 0) finding.ranks.push_back(rank);
-  if (rank >= 0 && told->event.ranks.empty()) {
+  if (rank >= 0 && shown->event.ranks.empty()) {
     finding.evidence.emplace_back("the traceback carries no rank: it is " + who +
                                   "'s because all others of the group timed out");
   }
-  finding.evidence.push_back(quoted(*told));
+  finding.evidence.push_back(quoted(*shown));
   if (raised == nullptr) finding.missing.emplace_back("the end of the traceback, which says what was raised");
   // Another line may explain what it raised: memory, a setting.
   findings.emplace_back(std::move(finding), after_resources(view));
@@ -355,8 +355,8 @@ constexpr Verdict kOfKind[] = {Verdict::hw_fault, Verdict::host_unreachable, Ver
 
 /// The first exception, else line, that no rule explains but whose words say what kind of failure it is; along with
 /// other findings, which complain of a peer, only an exception before them.
-std::pair<const ProgramNote*, const LineRule*> first_told(const LogView& view,
-                                                          std::span<const ProgramNote* const> notes, bool alone) {
+std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& view,
+                                                              std::span<const ProgramNote* const> notes, bool alone) {
   std::pair<const ProgramNote*, const LineRule*> first{};
   const auto place = [](const ProgramNote& one) {
     return std::tuple(one.event.what != What::exception, one.file, one.line);
@@ -410,19 +410,19 @@ void find_other_errors(const LogView& view, Findings& findings) {
   finding.sentence = fmt::format("the log reports a failure{}, but not its cause: {}",
                                  ranks.empty() ? "" : " on " + list_ranks(ranks), finding.evidence.front());
   const ProgramEvent& first = notes.front()->event;
-  const auto [told, rule] = first_told(view, notes, alone);
-  const bool raised = rule != nullptr && told->event.what == What::exception;
+  const auto [shown, rule] = first_by_words(view, notes, alone);
+  const bool raised = rule != nullptr && shown->event.what == What::exception;
   if (!raised && first.rule != nullptr && !first.rule->means.empty()) {
     finding.sentence = explained(first, "");
     if (first.rule->blame == RuleBlame::named) add_named(first, finding);
     finding.rules = {first.rule->id};
     finding.next.push_back(remedy_of(first, "first-error"));
   } else if (rule != nullptr) {
-    LineFacts named = builtin_line_rules().captures(*rule, told->event.text);
+    LineFacts named = builtin_line_rules().captures(*rule, shown->event.text);
     const auto kind = static_cast<std::size_t>(rule->kind);
     finding.verdict = kind < std::size(kOfKind) ? kOfKind[kind] : Verdict::process_dead;
-    finding.sentence = fmt::format("{}: {}", rule->means, quoted(*told));
-    if (told->event.ranks.size() == 1 && ranks.size() == 1) finding.ranks = ranks;
+    finding.sentence = fmt::format("{}: {}", rule->means, quoted(*shown));
+    if (shown->event.ranks.size() == 1 && ranks.size() == 1) finding.ranks = ranks;
     add_once(finding.hosts, named["host"]);
     add_once(finding.devices, named["device"]);
     finding.rules = {rule->id};

@@ -75,7 +75,7 @@ class Host {
   [[noreturn]] void refuse_all(ExitCode code, const std::string& why) {
     for (const auto& [rank, guest] : guests_) refuse(guest, code, "");
     const auto until = limit_from_now(code == ExitCode::timeout ? 0.01 : 3);
-    while (told_ < request_.launch.nprocs - 1 && Clock::now() < until) {
+    while (refused_ < request_.launch.nprocs - 1 && Clock::now() < until) {
       for (Reception::Arrival& late : reception_.wait(milliseconds(100))) {
         const std::optional<Hello> hello = unpack_message<Hello>(late.payload);
         if (!hello || hello->job != own_.job) continue;
@@ -140,7 +140,7 @@ class Host {
   }
 
   void refuse(const Guest& guest, ExitCode code, const std::string& why) {
-    ++told_;
+    ++refused_;
     MeetAnswer answer;
     answer.code = static_cast<int>(code);
     answer.why = why;
@@ -218,7 +218,7 @@ class Host {
   const Hello& own_;
   Reception reception_;
   std::map<int, Guest> guests_;  ///< by rank; rank 0 is not among them
-  int told_ = 0;                 ///< how many processes were refused
+  int refused_ = 0;              ///< how many processes were refused
 };
 
 }  // namespace
