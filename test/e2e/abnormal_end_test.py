@@ -135,14 +135,16 @@ class Ended:
             limit = threading.Timer(suite.LIMIT_S, os.killpg, (running.pid, signal.SIGKILL))
             limit.start()
             out = []
-            for line in running.stdout:
-                out.append(line)
-                if line.strip()[:1].isdigit():
-                    nrows -= 1
-                    if nrows == 0:
-                        kill(self, running.pid)
-            code = running.wait()
-            limit.cancel()
+            try:
+                for line in running.stdout:
+                    out.append(line)
+                    if line.strip()[:1].isdigit():
+                        nrows -= 1
+                        if nrows == 0:
+                            kill(self, running.pid)
+                code = running.wait()
+            finally:
+                limit.cancel()
             err.seek(0)
             return Result(code, "".join(out), err.read())
 
@@ -246,11 +248,15 @@ class AbnormalEnd(Case):
                 self.assertGreaterEqual(len(self.check_files(run, result)), op // 4 - 1)
 
     def test_two_alone_that_one_shell_started_are_two_jobs(self):
+        older = flight_records()
+
         def end_neighbour(_, pid):
-            first = self.run_of("first", MANY, 1)
-            self.check_words(first, first.after(1, lambda _, pid: os.kill(pid, signal.SIGTERM)), "SIGTERM")
-            self.assertEqual(len(flight_records_of([pid], set())), 1)
-            os.kill(pid, signal.SIGKILL)
+            try:
+                first = self.run_of("first", MANY, 1)
+                self.check_words(first, first.after(1, lambda _, pid: os.kill(pid, signal.SIGTERM)), "SIGTERM")
+                self.assertEqual(len(flight_records_of([pid], older)), 1)
+            finally:
+                os.kill(pid, signal.SIGKILL)
 
         self.run_of("neighbour", MANY, 1).after(1, end_neighbour)
 
