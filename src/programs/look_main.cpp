@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -50,7 +51,19 @@ void be_modest(const LookOptions& options) {
   signal(SIGPIPE, SIG_DFL);
 }
 
-/// One look at a time on a host: a name without a file, which ends with this process.
+/// The user that listens at `address`, null if nobody does.
+std::optional<uid_t> listener_at(const sockaddr_un& address, socklen_t length) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  ucred holder{};
+  socklen_t size = sizeof(holder);
+  const bool found = connect(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
+                     getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &holder, &size) == 0;
+  close(fd);
+  return found ? std::optional(holder.uid) : std::nullopt;
+}
+
+/// One look at a time on a host: a name without a file, which ends with this process. Anyone may take a name, so it
+/// waits only for a user that may look at the same processes.
 void wait_for_turn() {
   constexpr int kPatience = 60;  // [half seconds]
   constexpr std::string_view kName = "busbar-look";
@@ -59,11 +72,16 @@ void wait_for_turn() {
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path + 1, kName.data(), kName.size());
   const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + kName.size());
+  std::optional<uid_t> holder;
   for (int i = 0; i < kPatience; ++i) {
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0 || errno != EADDRINUSE) return;
+    const bool taken = bind(fd, reinterpret_cast<const sockaddr*>(&address), length) == 0;
+    if (taken) listen(fd, SOMAXCONN);
+    if (taken || errno != EADDRINUSE) return;
+    holder = listener_at(address, length);
+    if (holder && *holder != 0 && *holder != geteuid()) return;
     poll(nullptr, 0, 500);
   }
-  throw_not_possible("another busbar triage looks at this host now; start again when it has ended");
+  if (holder) throw_not_possible("another busbar triage looks at this host now; start again when it has ended");
 }
 
 /// The options, which only `busbar triage` writes: one JSON object.

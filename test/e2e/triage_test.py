@@ -231,6 +231,20 @@ class TriageTest(unittest.TestCase):
         self.assertEqual([s["host"] for s in looks["silent"]], ["llm-1"])
         self.assertEqual(self.triage("--kube", "-n", "ml", "-l", "job=none", env=env).code, 255)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be another user, too")
+    def test_a_name_that_another_user_holds_keeps_no_triage_away(self):
+        self.job(nranks=1)
+        hold = ("import os, socket, time; held = socket.socket(socket.AF_UNIX); os.setuid(65534); "
+                "held.bind('\\0busbar-look'); held.listen(); print(flush=True); time.sleep(99)")
+        with subprocess.Popen([sys.executable, "-c", hold], stdout=subprocess.PIPE) as holder:
+            holder.stdout.readline()
+            try:
+                looks, _ = self.evidence("--local", "--match", self.name)
+            finally:
+                holder.kill()
+        self.assertEqual(looks["silent"], [])
+        self.assertEqual(len(looks["hosts"][0]["processes"]), 1)
+
     def test_second_look_has_its_time(self):
         self.job(nranks=1, words=("--spin",))
         looks, _ = self.evidence("--local", "--match", self.name, "--apart", "6", "--limit", "5")
