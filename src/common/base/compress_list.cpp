@@ -74,34 +74,6 @@ std::string ranges(const std::vector<const NumberedName*>& names) {
   return text;
 }
 
-}  // namespace
-
-std::string compress_hosts(const std::vector<std::string>& hosts) {
-  const std::vector<NumberedName> parts = mapped(
-      grouped(hosts, std::identity{}), [](const auto& host) { return split_name(without_controls(host.first)); });
-  std::string text;
-  for (auto& [key, names] : grouped(parts, [](const NumberedName& n) { return std::pair(n.before, n.after); })) {
-    std::ranges::stable_sort(names, {}, [](const NumberedName* n) { return std::pair(n->number, n->digits.size()); });
-    text += fmt::format(fmt::runtime(names.size() == 1 ? "{}{}{}{}" : "{}{}[{}]{}"), text.empty() ? "" : ",", key.first,
-                        ranges(names), key.second);
-  }
-  return text;
-}
-
-std::string compress_ranks(const RankList& ranks) {
-  std::string text;
-  for (const auto& [first, last] : ranks.ranges()) {
-    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
-    // Two neighbors are not a range: "14,15".
-    if (last > first) text += fmt::format("{}{}", last == first + 1 ? ',' : '-', last);
-  }
-  return text;
-}
-
-std::string compress_ranks(std::span<const int> ranks) { return compress_ranks(RankList(ranks)); }
-
-namespace {
-
 constexpr std::size_t kMostHosts = 65536;
 
 [[noreturn]] void fail_hosts(std::string_view list, std::string_view why) {
@@ -151,6 +123,30 @@ void expand_name(std::string_view name, std::string_view list, std::vector<std::
 }
 
 }  // namespace
+
+std::string compress_hosts(const std::vector<std::string>& hosts) {
+  const std::vector<NumberedName> parts = mapped(
+      grouped(hosts, std::identity{}), [](const auto& host) { return split_name(without_controls(host.first)); });
+  std::string text;
+  for (auto& [key, names] : grouped(parts, [](const NumberedName& n) { return std::pair(n.before, n.after); })) {
+    std::ranges::stable_sort(names, {}, [](const NumberedName* n) { return std::pair(n->number, n->digits.size()); });
+    text += fmt::format(fmt::runtime(names.size() == 1 ? "{}{}{}{}" : "{}{}[{}]{}"), text.empty() ? "" : ",", key.first,
+                        ranges(names), key.second);
+  }
+  return text;
+}
+
+std::string compress_ranks(const RankList& ranks) {
+  std::string text;
+  for (const auto& [first, last] : ranks.ranges()) {
+    text += fmt::format("{}{}", text.empty() ? "" : ",", first);
+    // Two neighbors are not a range: "14,15".
+    if (last > first) text += fmt::format("{}{}", last == first + 1 ? ',' : '-', last);
+  }
+  return text;
+}
+
+std::string compress_ranks(std::span<const int> ranks) { return compress_ranks(RankList(ranks)); }
 
 std::vector<std::string> expand_hosts(std::string_view list) {
   std::vector<std::string> hosts;

@@ -201,17 +201,6 @@ constexpr std::array kOptions{
 };
 // clang-format on
 
-}  // namespace
-
-std::span<const Option> all_options() { return kOptions; }
-
-std::string label(const Option& option) {
-  if (option.short_name == 0) return fmt::format("--{}", option.long_name);
-  return fmt::format("-{}/--{}", option.short_name, option.long_name);
-}
-
-namespace {
-
 constexpr std::size_t kHelpColumn = 38;
 constexpr char kFixedSpace = '\v';  ///< a space at which no line ends
 
@@ -262,6 +251,13 @@ std::string environment_lines() {
 }
 
 }  // namespace
+
+std::span<const Option> all_options() { return kOptions; }
+
+std::string label(const Option& option) {
+  if (option.short_name == 0) return fmt::format("--{}", option.long_name);
+  return fmt::format("-{}/--{}", option.short_name, option.long_name);
+}
 
 std::string help_entry(const std::string& left, std::string_view right) {
   std::string text = wrapped(right, kHelpColumn, kHelpColumn, last_column());

@@ -209,60 +209,6 @@ class ArgumentScanner {
   Config scratch_;
 };
 
-}  // namespace
-
-CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own, PlainWords words) {
-  CommandLine line = ArgumentScanner(std::span(argv, static_cast<std::size_t>(argc)).subspan(1), own, words).scan();
-  if (line.action == CommandLine::Action::run) check_size_conflict(names_of(line));
-  return line;
-}
-
-CommandLine scan_arguments(int argc, const char* const* argv) {
-  CommandLine line = scan_arguments(argc, argv, {});
-  if (line.action == CommandLine::Action::run && !line.words.empty()) {
-    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M or --json=FILE.json",
-                     in_quotes(line.words[0])));
-  }
-  return line;
-}
-
-void forget_sizes(Config& config) {
-  const Config untouched;
-  config.sizes.clear();
-  config.minbytes = untouched.minbytes;
-  config.maxbytes = untouched.maxbytes;
-  config.stepbytes = untouched.stepbytes;
-  config.stepfactor = untouched.stepfactor;
-}
-
-void check_size_conflict(const std::vector<std::string>& names) {
-  if (!contains(names, "sizes") || !names_range(names)) return;
-  throw_bad_config("--sizes is the whole list: leave out -b, -e, -f and -i, or leave out --sizes");
-}
-
-Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
-                     const Config& defaults, std::span<const YamlKey> own_keys) {
-  Configured result;
-  Config& config = result.config;
-  config = defaults;
-  apply_environment(config, environment);
-  if (file) result.set_by_user = apply_yaml(config, file->text, file->name, own_keys);
-  config.config_file = line.config_file;
-  const std::vector<std::string> names = names_of(line);
-  for (const char* early : {"mpi-threads", "launcher", "meet-key"}) {
-    if (!contains(result.set_by_user, early) || contains(names, early)) continue;
-    throw_bad_config(fmt::format("{0}: {1}: MPI is started before a file is read; give --{1} on the command line",
-                                 file->name, early));
-  }
-  drop_file_sizes(config, names);
-  for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
-  for (const std::string& name : names) add_once(result.set_by_user, name);
-  validate(config);
-  return result;
-}
-
-namespace {
-
 /// Short enough to type: 67108864 as 64M; bytes if no unit divides it.
 std::string typed_size(std::uint64_t nbytes) {
   static constexpr std::string_view kUnits = "TGMK";
@@ -322,6 +268,56 @@ void check_stat(const Config& config) {
 }
 
 }  // namespace
+
+CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own, PlainWords words) {
+  CommandLine line = ArgumentScanner(std::span(argv, static_cast<std::size_t>(argc)).subspan(1), own, words).scan();
+  if (line.action == CommandLine::Action::run) check_size_conflict(names_of(line));
+  return line;
+}
+
+CommandLine scan_arguments(int argc, const char* const* argv) {
+  CommandLine line = scan_arguments(argc, argv, {});
+  if (line.action == CommandLine::Action::run && !line.words.empty()) {
+    fail(fmt::format("unexpected argument {}: a value follows its option, as in -b 8M or --json=FILE.json",
+                     in_quotes(line.words[0])));
+  }
+  return line;
+}
+
+void forget_sizes(Config& config) {
+  const Config untouched;
+  config.sizes.clear();
+  config.minbytes = untouched.minbytes;
+  config.maxbytes = untouched.maxbytes;
+  config.stepbytes = untouched.stepbytes;
+  config.stepfactor = untouched.stepfactor;
+}
+
+void check_size_conflict(const std::vector<std::string>& names) {
+  if (!contains(names, "sizes") || !names_range(names)) return;
+  throw_bad_config("--sizes is the whole list: leave out -b, -e, -f and -i, or leave out --sizes");
+}
+
+Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
+                     const Config& defaults, std::span<const YamlKey> own_keys) {
+  Configured result;
+  Config& config = result.config;
+  config = defaults;
+  apply_environment(config, environment);
+  if (file) result.set_by_user = apply_yaml(config, file->text, file->name, own_keys);
+  config.config_file = line.config_file;
+  const std::vector<std::string> names = names_of(line);
+  for (const char* early : {"mpi-threads", "launcher", "meet-key"}) {
+    if (!contains(result.set_by_user, early) || contains(names, early)) continue;
+    throw_bad_config(fmt::format("{0}: {1}: MPI is started before a file is read; give --{1} on the command line",
+                                 file->name, early));
+  }
+  drop_file_sizes(config, names);
+  for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
+  for (const std::string& name : names) add_once(result.set_by_user, name);
+  validate(config);
+  return result;
+}
 
 void validate(const Config& config) {
   check_range(config);

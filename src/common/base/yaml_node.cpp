@@ -22,6 +22,28 @@ const Option* find_key(std::string_view key) {
   return nullptr;
 }
 
+std::vector<std::string> valid_keys(std::span<const YamlKey> own) {
+  std::vector<std::string> keys{"schema"};
+  for (const YamlKey& key : own) keys.emplace_back(key.name);
+  for (const Option& option : all_options()) {
+    if (option.set != nullptr) keys.emplace_back(option.long_name);
+  }
+  return keys;
+}
+
+std::vector<std::string> apply_map(Config& config, const YamlValue& root, std::span<const YamlKey> own) {
+  std::vector<std::string> names;
+  root.each([&](const YamlValue& value) {
+    if (value.key == "schema") return check_yaml_schema(value);
+    const auto own_key = std::ranges::find(own, canonical_key(value.key), &YamlKey::name);
+    if (own_key != own.end()) return own_key->read(value.as(own_key->name));
+    const std::string_view name = apply_yaml_option(config, value);
+    if (name.empty()) value.fail_unknown("key", value.key, valid_keys(own));
+    names.emplace_back(name);
+  });
+  return names;
+}
+
 }  // namespace
 
 void YamlValue::fail(const std::string& what) const { throw_bad_config(fmt::format("{}:{}: {}", file, line, what)); }
@@ -129,32 +151,6 @@ void check_yaml_schema(const YamlValue& value) {
     value.fail(fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
   }
 }
-
-namespace {
-
-std::vector<std::string> valid_keys(std::span<const YamlKey> own) {
-  std::vector<std::string> keys{"schema"};
-  for (const YamlKey& key : own) keys.emplace_back(key.name);
-  for (const Option& option : all_options()) {
-    if (option.set != nullptr) keys.emplace_back(option.long_name);
-  }
-  return keys;
-}
-
-std::vector<std::string> apply_map(Config& config, const YamlValue& root, std::span<const YamlKey> own) {
-  std::vector<std::string> names;
-  root.each([&](const YamlValue& value) {
-    if (value.key == "schema") return check_yaml_schema(value);
-    const auto own_key = std::ranges::find(own, canonical_key(value.key), &YamlKey::name);
-    if (own_key != own.end()) return own_key->read(value.as(own_key->name));
-    const std::string_view name = apply_yaml_option(config, value);
-    if (name.empty()) value.fail_unknown("key", value.key, valid_keys(own));
-    names.emplace_back(name);
-  });
-  return names;
-}
-
-}  // namespace
 
 std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
                                     std::span<const YamlKey> own) {

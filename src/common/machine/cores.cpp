@@ -88,6 +88,34 @@ std::set<int> cpuset_cores(const Probe& probe) {
   return {};
 }
 
+/// Quotas of a control group: version 2 counts microseconds, version 1 nanoseconds (cgroup-v2.rst, sched-bwc.rst).
+double container_s(const Probe& probe) {
+  double longest = 0;
+  for (const std::string& dir : cgroup_dirs("cpu", probe).dirs) {
+    const auto usec = read_value(probe, dir + "/cpu.stat", "throttled_usec");
+    const auto nsec = read_value(probe, dir + "/cpu.stat", "throttled_time");
+    longest =
+        std::max({longest, static_cast<double>(usec.value_or(0)) / 1e6, static_cast<double>(nsec.value_or(0)) / 1e9});
+  }
+  return longest;
+}
+
+double heat_s(const Probe& probe) {
+  double longest = 0;
+  const std::string cpus = "/sys/devices/system/cpu/";
+  for (const std::string& name : probe.list(cpus)) {
+    if (!name.starts_with("cpu") || name.size() == 3 || std::isdigit(static_cast<unsigned char>(name[3])) == 0)
+      continue;
+    for (const char* file : {"core_throttle_total_time_ms", "package_throttle_total_time_ms"}) {
+      const auto ms = read_count(probe, cpus + name + "/thermal_throttle/" + file);
+      longest = std::max(longest, static_cast<double>(ms.value_or(0)) / 1e3);
+    }
+  }
+  return longest;
+}
+
+double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; }
+
 }  // namespace
 
 std::set<int> parse_cpu_list(std::string_view text) {
@@ -119,38 +147,6 @@ int job_cores(const Probe& probe) {
   }
   return std::max(1, std::min(static_cast<int>(cores.size()), quota_cores(probe)));
 }
-
-namespace {
-
-/// Quotas of a control group: version 2 counts microseconds, version 1 nanoseconds (cgroup-v2.rst, sched-bwc.rst).
-double container_s(const Probe& probe) {
-  double longest = 0;
-  for (const std::string& dir : cgroup_dirs("cpu", probe).dirs) {
-    const auto usec = read_value(probe, dir + "/cpu.stat", "throttled_usec");
-    const auto nsec = read_value(probe, dir + "/cpu.stat", "throttled_time");
-    longest =
-        std::max({longest, static_cast<double>(usec.value_or(0)) / 1e6, static_cast<double>(nsec.value_or(0)) / 1e9});
-  }
-  return longest;
-}
-
-double heat_s(const Probe& probe) {
-  double longest = 0;
-  const std::string cpus = "/sys/devices/system/cpu/";
-  for (const std::string& name : probe.list(cpus)) {
-    if (!name.starts_with("cpu") || name.size() == 3 || std::isdigit(static_cast<unsigned char>(name[3])) == 0)
-      continue;
-    for (const char* file : {"core_throttle_total_time_ms", "package_throttle_total_time_ms"}) {
-      const auto ms = read_count(probe, cpus + name + "/thermal_throttle/" + file);
-      longest = std::max(longest, static_cast<double>(ms.value_or(0)) / 1e3);
-    }
-  }
-  return longest;
-}
-
-double seconds(const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; }
-
-}  // namespace
 
 std::optional<HostCpu> host_cpu(const Probe& probe) {
   HostCpu cpu;

@@ -21,6 +21,14 @@ PciFunction function_at(const Probe& probe, const std::string& path) {
   return function;
 }
 
+/// "pci0000:15", "0000:15:01.0", ...: the host bridge, the bridges below it, and the function itself last.
+std::vector<std::string_view> steps_of(const std::string& path) {
+  constexpr std::string_view kDevices = "/sys/devices/";
+  std::string_view rest = path;
+  if (rest.starts_with(kDevices)) rest.remove_prefix(kDevices.size());
+  return split_text(rest, '/');
+}
+
 }  // namespace
 
 std::vector<PciFunction> gpu_functions(const Probe& probe) {
@@ -107,18 +115,6 @@ std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_vie
   const auto value = leading_number<std::uint64_t>(field_of(text, key).value_or(""));
   return value ? std::optional(*value * 1024) : std::nullopt;
 }
-
-namespace {
-
-/// "pci0000:15", "0000:15:01.0", ...: the host bridge, the bridges below it, and the function itself last.
-std::vector<std::string_view> steps_of(const std::string& path) {
-  constexpr std::string_view kDevices = "/sys/devices/";
-  std::string_view rest = path;
-  if (rest.starts_with(kDevices)) rest.remove_prefix(kDevices.size());
-  return split_text(rest, '/');
-}
-
-}  // namespace
 
 PciPath pci_path(const PciFunction& a, const PciFunction& b) {
   const auto one = steps_of(a.path);

@@ -78,6 +78,73 @@ std::vector<std::string> list_real(const std::string& path) {
   return names;
 }
 
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> found;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals != std::string_view::npos) found.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return found;
+}
+
+std::map<std::string, Probe::Limit> own_limits() {
+  constexpr std::array<std::pair<const char*, int>, 3> kLimits = {
+      {{"memlock", RLIMIT_MEMLOCK}, {"nofile", RLIMIT_NOFILE}, {"stack", RLIMIT_STACK}}};
+  std::map<std::string, Probe::Limit> found;
+  for (const auto& [name, resource] : kLimits) {
+    rlimit limit{};
+    if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) continue;
+    found[name] = limit.rlim_cur == RLIM_INFINITY ? Probe::Limit() : Probe::Limit(limit.rlim_cur);
+  }
+  return found;
+}
+
+std::optional<Probe::Mount> mount_of(const std::string& path) {
+  struct statvfs info {};
+  if (path.empty() || ::statvfs(path.c_str(), &info) != 0) return std::nullopt;
+  const auto block = static_cast<std::uint64_t>(info.f_frsize);
+  return Probe::Mount{block * info.f_blocks, block * info.f_bavail};
+}
+
+/// A home folder on a dead file server never answers.
+void add_home(Probe& probe) {
+  const auto home = probe.environment.find("HOME");
+  if (home == probe.environment.end()) return;
+  const auto mount = answer_within(3, [path = home->second] { return mount_of(path); });
+  if (!mount) {
+    probe.notes["home.silent"] = "3";
+  } else if (*mount) {
+    probe.mounts["home"] = **mount;
+  }
+}
+
+/// No file shows the MTU of an InfiniBand port.
+void add_active_mtus(Probe& probe) {
+  if (probe.list("/sys/class/infiniband_verbs").empty()) return;
+  if (auto mtus = answer_within(3, [] { return ask_active_mtus(); })) probe.notes.merge(*mtus);
+}
+
+std::optional<std::vector<std::string>> read_kernel_log() {
+  const int fd = ::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  char record[8192];
+  const bool readable = ::read(fd, record, sizeof record) >= 0 || errno == EAGAIN || errno == EPIPE;
+  ::close(fd);
+  if (!readable) return std::nullopt;
+  std::vector<std::string> lines;
+  for (const KernelLine& line : kernel_lines(0)) {
+    lines.push_back(fmt::format("[{:.6f}] {}", line.since_boot_s, line.text));  // as dmesg prints it
+  }
+  return lines;
+}
+
+std::vector<int> own_cpus(const Probe& probe) {
+  const std::string status = probe.read("/proc/self/status").value_or("");
+  const std::set<int> cpus = parse_cpu_list(field_of(status, "Cpus_allowed_list").value_or(""));
+  return {cpus.begin(), cpus.end()};
+}
+
 }  // namespace
 
 std::optional<std::string> Probe::read(const std::string& path) const {
@@ -155,77 +222,6 @@ bool Probe::usable(const std::string& path) const {
 }
 
 bool Probe::exists(const std::string& path) const { return resolve(path).has_value(); }
-
-namespace {
-
-std::map<std::string, std::string> own_environment() {
-  std::map<std::string, std::string> found;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string_view text = *entry;
-    const std::size_t equals = text.find('=');
-    if (equals != std::string_view::npos) found.emplace(text.substr(0, equals), text.substr(equals + 1));
-  }
-  return found;
-}
-
-std::map<std::string, Probe::Limit> own_limits() {
-  constexpr std::array<std::pair<const char*, int>, 3> kLimits = {
-      {{"memlock", RLIMIT_MEMLOCK}, {"nofile", RLIMIT_NOFILE}, {"stack", RLIMIT_STACK}}};
-  std::map<std::string, Probe::Limit> found;
-  for (const auto& [name, resource] : kLimits) {
-    rlimit limit{};
-    if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0) continue;
-    found[name] = limit.rlim_cur == RLIM_INFINITY ? Probe::Limit() : Probe::Limit(limit.rlim_cur);
-  }
-  return found;
-}
-
-std::optional<Probe::Mount> mount_of(const std::string& path) {
-  struct statvfs info {};
-  if (path.empty() || ::statvfs(path.c_str(), &info) != 0) return std::nullopt;
-  const auto block = static_cast<std::uint64_t>(info.f_frsize);
-  return Probe::Mount{block * info.f_blocks, block * info.f_bavail};
-}
-
-/// A home folder on a dead file server never answers.
-void add_home(Probe& probe) {
-  const auto home = probe.environment.find("HOME");
-  if (home == probe.environment.end()) return;
-  const auto mount = answer_within(3, [path = home->second] { return mount_of(path); });
-  if (!mount) {
-    probe.notes["home.silent"] = "3";
-  } else if (*mount) {
-    probe.mounts["home"] = **mount;
-  }
-}
-
-/// No file shows the MTU of an InfiniBand port.
-void add_active_mtus(Probe& probe) {
-  if (probe.list("/sys/class/infiniband_verbs").empty()) return;
-  if (auto mtus = answer_within(3, [] { return ask_active_mtus(); })) probe.notes.merge(*mtus);
-}
-
-std::optional<std::vector<std::string>> read_kernel_log() {
-  const int fd = ::open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  char record[8192];
-  const bool readable = ::read(fd, record, sizeof record) >= 0 || errno == EAGAIN || errno == EPIPE;
-  ::close(fd);
-  if (!readable) return std::nullopt;
-  std::vector<std::string> lines;
-  for (const KernelLine& line : kernel_lines(0)) {
-    lines.push_back(fmt::format("[{:.6f}] {}", line.since_boot_s, line.text));  // as dmesg prints it
-  }
-  return lines;
-}
-
-std::vector<int> own_cpus(const Probe& probe) {
-  const std::string status = probe.read("/proc/self/status").value_or("");
-  const std::set<int> cpus = parse_cpu_list(field_of(status, "Cpus_allowed_list").value_or(""));
-  return {cpus.begin(), cpus.end()};
-}
-
-}  // namespace
 
 Probe probe_this_machine() {
   Probe probe;

@@ -20,33 +20,6 @@ bool is_below(const std::string& path, const std::string& folder) {
   return path.size() > folder.size() && path.starts_with(folder) && (folder == "/" || path[folder.size()] == '/');
 }
 
-}  // namespace
-
-const RecordedFile& RecordedFiles::at(const std::string& path) const {
-  static const RecordedFile kNothing;
-  const auto found = files.find(path);
-  return found == files.end() ? kNothing : found->second;
-}
-
-std::vector<std::string> RecordedFiles::list(const std::string& path) const {
-  std::set<std::string> names;
-  const std::size_t begin = path == "/" ? 1 : path.size() + 1;
-  for (auto it = files.lower_bound(path); it != files.end() && it->first.starts_with(path); ++it) {
-    if (is_below(it->first, path)) names.insert(it->first.substr(begin, it->first.find('/', begin) - begin));
-  }
-  return {names.begin(), names.end()};
-}
-
-void RecordedFiles::remove(const std::string& path) {
-  std::erase_if(files, [&](const auto& file) { return file.first == path || is_below(file.first, path); });
-}
-
-std::optional<std::string> RecordedFiles::follow(const std::string& path) const {
-  return follow_links(path, [&](const std::string& link) { return at(link).link; });
-}
-
-namespace {
-
 /// Takes the first word off; the rest follows one space, unchanged.
 std::string_view take_word(std::string_view& rest) {
   const std::string_view word = rest.substr(0, rest.find(' '));
@@ -161,6 +134,29 @@ void add_line(std::string_view line, Probe& probe, RecordedFiles& files) {
 }
 
 }  // namespace
+
+const RecordedFile& RecordedFiles::at(const std::string& path) const {
+  static const RecordedFile kNothing;
+  const auto found = files.find(path);
+  return found == files.end() ? kNothing : found->second;
+}
+
+std::vector<std::string> RecordedFiles::list(const std::string& path) const {
+  std::set<std::string> names;
+  const std::size_t begin = path == "/" ? 1 : path.size() + 1;
+  for (auto it = files.lower_bound(path); it != files.end() && it->first.starts_with(path); ++it) {
+    if (is_below(it->first, path)) names.insert(it->first.substr(begin, it->first.find('/', begin) - begin));
+  }
+  return {names.begin(), names.end()};
+}
+
+void RecordedFiles::remove(const std::string& path) {
+  std::erase_if(files, [&](const auto& file) { return file.first == path || is_below(file.first, path); });
+}
+
+std::optional<std::string> RecordedFiles::follow(const std::string& path) const {
+  return follow_links(path, [&](const std::string& link) { return at(link).link; });
+}
 
 Probe probe_recorded(std::string_view text, const std::string& name) {
   Probe probe;

@@ -38,37 +38,6 @@ std::string alone(const Culprit& culprit) {
   return culprit.alone_ratio > 0 ? fmt::format(", {:.2f} alone", culprit.alone_ratio) : "";
 }
 
-}  // namespace
-
-std::vector<std::string> unit_names(const Culprit& culprit, std::span<const std::string> names) {
-  std::vector<std::string> units;
-  for (const int unit : culprit.units) {
-    const auto i = static_cast<std::size_t>(unit);
-    units.push_back(unit >= 0 && i < names.size() ? names[i] : fmt::format("unit {}", unit));
-  }
-  return units;
-}
-
-std::string who(const Culprit& culprit, std::span<const std::string> names) {
-  std::vector<std::string> units = unit_names(culprit, names);
-  if (units.size() > 4) {
-    const std::size_t more = units.size() - 3;
-    units.resize(3);
-    return fmt::format("{} and {} more", fmt::join(units, ", "), more);
-  }
-  const bool arrow = culprit.what == What::link && culprit.side == Side::transmit;
-  const char* between = culprit.what == What::one_of_two ? " or " : arrow ? " -> " : units.size() == 2 ? " - " : ", ";
-  return fmt::format("{}", fmt::join(units, between));
-}
-
-std::string looks_words(int looks, int slow) {
-  if (looks < 2) return "";
-  return fmt::format(", slow in {} of {} looks{}", slow, looks,
-                     slow < looks ? ": busy for a while, it seems, not at fault" : "");
-}
-
-namespace {
-
 std::string what_was_seen(const Culprit& culprit, std::span<const std::string> names) {
   const std::string name = who(culprit, names);
   const std::string ratio = of_median(culprit);
@@ -106,6 +75,33 @@ std::string what_was_seen(const Culprit& culprit, std::span<const std::string> n
 }
 
 }  // namespace
+
+std::vector<std::string> unit_names(const Culprit& culprit, std::span<const std::string> names) {
+  std::vector<std::string> units;
+  for (const int unit : culprit.units) {
+    const auto i = static_cast<std::size_t>(unit);
+    units.push_back(unit >= 0 && i < names.size() ? names[i] : fmt::format("unit {}", unit));
+  }
+  return units;
+}
+
+std::string who(const Culprit& culprit, std::span<const std::string> names) {
+  std::vector<std::string> units = unit_names(culprit, names);
+  if (units.size() > 4) {
+    const std::size_t more = units.size() - 3;
+    units.resize(3);
+    return fmt::format("{} and {} more", fmt::join(units, ", "), more);
+  }
+  const bool arrow = culprit.what == What::link && culprit.side == Side::transmit;
+  const char* between = culprit.what == What::one_of_two ? " or " : arrow ? " -> " : units.size() == 2 ? " - " : ", ";
+  return fmt::format("{}", fmt::join(units, between));
+}
+
+std::string looks_words(int looks, int slow) {
+  if (looks < 2) return "";
+  return fmt::format(", slow in {} of {} looks{}", slow, looks,
+                     slow < looks ? ": busy for a while, it seems, not at fault" : "");
+}
 
 std::string describe(const Culprit& culprit, std::span<const std::string> names) {
   return what_was_seen(culprit, names) + looks_words(culprit.looks, culprit.looks_slow);

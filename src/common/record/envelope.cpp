@@ -21,6 +21,19 @@ std::string text_at(const Json& json, const char* key) {
   return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// An allow-list, because people pass reports on: a site may keep anything in its environment.
+constexpr std::array<std::string_view, 6> kPrefixes{"NCCL_", "CUDA_", "OMPI_", "UCX_", "SLURM_", "PMIX_"};
+
+// JWT: SLURM_JWT holds the user's credential for Slurm's REST interface.
+constexpr std::array<std::string_view, 7> kSecretWords{"TOKEN",  "KEY", "SECRET",    "PASSWORD",
+                                                       "PASSWD", "JWT", "CREDENTIAL"};
+
+bool is_secret(std::string_view name) {
+  std::string upper(name);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  return has_any(upper, kSecretWords);
+}
+
 }  // namespace
 
 Json envelope_json(const Envelope& envelope) {
@@ -69,23 +82,6 @@ Json read_document(std::string_view text, const std::string& name, std::string_v
                   found.empty() ? "this is not a document of busbar" : fmt::format("this is `{}`", printable(found)),
                   document, who_reads(found)));
 }
-
-namespace {
-
-// An allow-list, because people pass reports on: a site may keep anything in its environment.
-constexpr std::array<std::string_view, 6> kPrefixes{"NCCL_", "CUDA_", "OMPI_", "UCX_", "SLURM_", "PMIX_"};
-
-// JWT: SLURM_JWT holds the user's credential for Slurm's REST interface.
-constexpr std::array<std::string_view, 7> kSecretWords{"TOKEN",  "KEY", "SECRET",    "PASSWORD",
-                                                       "PASSWD", "JWT", "CREDENTIAL"};
-
-bool is_secret(std::string_view name) {
-  std::string upper(name);
-  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  return has_any(upper, kSecretWords);
-}
-
-}  // namespace
 
 std::vector<std::string> reported_environment(std::span<const std::string> variables) {
   std::vector<std::string> shown;

@@ -99,6 +99,64 @@ Ending read_ending(std::span<const std::byte> bytes) {
   return ending <= static_cast<std::uint64_t>(Ending::signalled) ? static_cast<Ending>(ending) : Ending::none;
 }
 
+/// The time from which ages count: now; for a record from elsewhere, its own last beat.
+std::int64_t reading_time_ns(std::span<const std::byte> bytes) {
+  if (part<FlightHead>(bytes, offsetof(FlightLayout, head)).boot == this_boot()) return flight_clock_ns();
+  const auto beat = part<DoubleBuffer<FlightBeat>>(bytes, offsetof(FlightLayout, beat)).read();
+  return beat ? beat->value.beat_ns : flight_clock_ns();
+}
+
+constexpr std::int64_t kOldRecord = 24 * 3600;  // [s]
+
+bool is_mine(const std::filesystem::path& file) {
+  struct stat info {};
+  return lstat(file.c_str(), &info) == 0 && info.st_uid == geteuid();
+}
+
+/// Whether nobody needs it any more. Only processes of this host can be known to be gone; a process that beats is not
+/// gone even if its pid is in another namespace.
+bool is_abandoned(const std::filesystem::path& file, const std::string& host) {
+  const std::optional<FlightState> flight = read_flight(file);
+  if (!flight || flight->host != host || process_start(flight->pid) == flight->pid_start) return false;
+  // Not the file's modification time: stores into mapped memory do not change it.
+  return static_cast<std::int64_t>(std::time(nullptr)) - flight->beat_unix_s > kOldRecord;
+}
+
+/// Only letters, digits, '_' and '-', and '.' between them.
+std::string fit_for_file_name(std::string_view text) {
+  constexpr std::size_t kLength = 100;
+  std::string fit;
+  for (const char c : text.substr(0, kLength)) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    fit += letter || c == '_' || c == '-' || (c == '.' && !fit.empty()) ? c : '_';
+  }
+  return fit;
+}
+
+using GetVariable = const char* (*)(const char*);
+
+std::string value(GetVariable get, const char* variable) {
+  const char* text = get(variable);
+  return text != nullptr ? text : "";
+}
+
+std::string first_of(GetVariable get, std::initializer_list<const char*> variables) {
+  for (const char* variable : variables) {
+    if (std::string text = value(get, variable); !text.empty()) return text;
+  }
+  return {};
+}
+
+/// One launch within its batch job. mpirun's name first: its ranks see the Slurm step of the daemon that started them,
+/// which differs on each host. PMIx names ranks that srun started "slurm.pmix.JOB.STEP".
+std::string launch_name(GetVariable get) {
+  if (std::string name = first_of(get, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}); !name.empty()) return name;
+  const std::string step = value(get, "SLURM_STEP_ID");
+  // Slurm's reserved steps from 0xfffffff0 on are shells (batch, extern, interactive), in which many launches may run.
+  const bool shell = step.size() > 9 && step >= "4294967280";
+  return value(get, "SLURM_PROCID").empty() || shell ? "" : step;
+}
+
 }  // namespace
 
 std::optional<FlightState> parse_flight(std::span<const std::byte> bytes, std::int64_t now_ns) {
@@ -140,17 +198,6 @@ FlightCounters sum_up(std::span<const std::uint64_t, kMaxLanes> lanes, int decla
   return counters;
 }
 
-namespace {
-
-/// The time from which ages count: now; for a record from elsewhere, its own last beat.
-std::int64_t reading_time_ns(std::span<const std::byte> bytes) {
-  if (part<FlightHead>(bytes, offsetof(FlightLayout, head)).boot == this_boot()) return flight_clock_ns();
-  const auto beat = part<DoubleBuffer<FlightBeat>>(bytes, offsetof(FlightLayout, beat)).read();
-  return beat ? beat->value.beat_ns : flight_clock_ns();
-}
-
-}  // namespace
-
 std::optional<FlightState> read_flight(const std::filesystem::path& file) {
   // Neither a pipe that would block nor a link that leads elsewhere.
   const Socket record(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -171,37 +218,6 @@ std::int64_t flight_clock_ns() noexcept {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
-
-namespace {
-
-constexpr std::int64_t kOldRecord = 24 * 3600;  // [s]
-
-bool is_mine(const std::filesystem::path& file) {
-  struct stat info {};
-  return lstat(file.c_str(), &info) == 0 && info.st_uid == geteuid();
-}
-
-/// Whether nobody needs it any more. Only processes of this host can be known to be gone; a process that beats is not
-/// gone even if its pid is in another namespace.
-bool is_abandoned(const std::filesystem::path& file, const std::string& host) {
-  const std::optional<FlightState> flight = read_flight(file);
-  if (!flight || flight->host != host || process_start(flight->pid) == flight->pid_start) return false;
-  // Not the file's modification time: stores into mapped memory do not change it.
-  return static_cast<std::int64_t>(std::time(nullptr)) - flight->beat_unix_s > kOldRecord;
-}
-
-/// Only letters, digits, '_' and '-', and '.' between them.
-std::string fit_for_file_name(std::string_view text) {
-  constexpr std::size_t kLength = 100;
-  std::string fit;
-  for (const char c : text.substr(0, kLength)) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    fit += letter || c == '_' || c == '-' || (c == '.' && !fit.empty()) ? c : '_';
-  }
-  return fit;
-}
-
-}  // namespace
 
 std::filesystem::path temporary_folder() {
   const char* folder = std::getenv("TMPDIR");
@@ -251,34 +267,6 @@ int remove_old_flights(std::span<const std::filesystem::path> folders) {
   }
   return removed;
 }
-
-namespace {
-
-using GetVariable = const char* (*)(const char*);
-
-std::string value(GetVariable get, const char* variable) {
-  const char* text = get(variable);
-  return text != nullptr ? text : "";
-}
-
-std::string first_of(GetVariable get, std::initializer_list<const char*> variables) {
-  for (const char* variable : variables) {
-    if (std::string text = value(get, variable); !text.empty()) return text;
-  }
-  return {};
-}
-
-/// One launch within its batch job. mpirun's name first: its ranks see the Slurm step of the daemon that started them,
-/// which differs on each host. PMIx names ranks that srun started "slurm.pmix.JOB.STEP".
-std::string launch_name(GetVariable get) {
-  if (std::string name = first_of(get, {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}); !name.empty()) return name;
-  const std::string step = value(get, "SLURM_STEP_ID");
-  // Slurm's reserved steps from 0xfffffff0 on are shells (batch, extern, interactive), in which many launches may run.
-  const bool shell = step.size() > 9 && step >= "4294967280";
-  return value(get, "SLURM_PROCID").empty() || shell ? "" : step;
-}
-
-}  // namespace
 
 std::string environment_jobid(GetVariable get) {
   if (get == nullptr) get = [](const char* variable) -> const char* { return std::getenv(variable); };

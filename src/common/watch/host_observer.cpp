@@ -78,6 +78,17 @@ std::vector<JobLink> job_links(const JobView& view, const std::vector<TcpConnect
   return links;
 }
 
+/// Runs `work` in a detached thread. False: the system has no thread left.
+template <class Work>
+bool left_to_itself(Work work) {
+  try {
+    std::thread(std::move(work)).detach();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 std::vector<RankEvidence> read_local_ranks(const JobView& view) {
@@ -122,21 +133,6 @@ struct HostObserver::Seen {
 };
 
 HostObserver::HostObserver(const std::filesystem::path& root) : seen_(std::make_shared<Seen>(root)) {}
-
-namespace {
-
-/// Runs `work` in a detached thread. False: the system has no thread left.
-template <class Work>
-bool left_to_itself(Work work) {
-  try {
-    std::thread(std::move(work)).detach();
-    return true;
-  } catch (const std::system_error&) {
-    return false;
-  }
-}
-
-}  // namespace
 
 void HostObserver::observe_early() {
   {

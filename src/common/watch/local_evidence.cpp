@@ -54,85 +54,6 @@ std::optional<Stat> parse_stat(const std::string& text) {
   return start ? std::optional(Stat{fields[0][0], *start}) : std::nullopt;
 }
 
-}  // namespace
-
-std::uint64_t process_start(std::int64_t pid) noexcept try {
-  const auto text = text_of("/proc/" + std::to_string(pid) + "/stat");
-  const auto stat = text ? parse_stat(*text) : std::nullopt;
-  return stat ? stat->start : 0;
-} catch (...) {
-  return 0;
-}
-
-std::uint64_t own_pid_namespace() noexcept {
-  struct stat info {};
-  return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
-}
-
-ProcessState process_state(const FlightState& flight, const fs::path& root) {
-  ProcessState process;
-  if (flight.pid <= 0) return process;
-  if (flight.pid_namespace != 0 && flight.pid_namespace != own_pid_namespace()) return process;
-  const fs::path dir = root / "proc" / std::to_string(flight.pid);
-  const std::optional<std::string> text = text_of(dir / "stat");
-  if (!text) {
-    // Gone, but only if /proc is mounted and shows processes at all.
-    std::error_code ignored;
-    if (!fs::exists(dir, ignored) && text_of(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
-    return process;
-  }
-  const std::optional<Stat> stat = parse_stat(*text);
-  if (!stat) return process;
-  if (flight.pid_start != 0 && stat->start != flight.pid_start) {
-    process.life = ProcessState::Life::gone;  // another process has its pid now
-    return process;
-  }
-  process.state = stat->state;
-  const bool dead = stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
-  process.life = dead ? ProcessState::Life::gone : ProcessState::Life::alive;
-  const std::string status = text_of(dir / "status").value_or("");
-  process.tracer = leading_number<std::uint32_t>(field_of(status, "TracerPid").value_or("")).value_or(0);
-  if (const auto wchan = text_of(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
-  return process;
-}
-
-std::vector<TcpConnection> parse_established(std::string_view text) {
-  constexpr int kAgain = 2;  // the kernel waits 0.2 s, then twice as long each time: at least 0.6 s
-  std::vector<TcpConnection> established;
-  for (const TcpSocket& one : parse_tcp_table(text)) {
-    if (one.state != TcpState::established) continue;
-    established.push_back({one.remote, one.unsent > 0 && one.retransmits >= kAgain, one.uid, one.inode});
-  }
-  return established;
-}
-
-std::vector<TcpConnection> established_connections(const fs::path& root) {
-  std::vector<TcpConnection> all;
-  for (const char* name : {"proc/net/tcp", "proc/net/tcp6"}) {
-    const auto table = text_of(root / name);
-    if (!table) continue;
-    const std::vector<TcpConnection> some = parse_established(*table);
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
-}
-
-/// proc(5): /proc/PID/fd/N is a link to "socket:[INODE]".
-std::set<std::uint64_t> socket_inodes(std::int64_t pid, const fs::path& root) {
-  constexpr std::string_view kSocket = "socket:[";
-  std::set<std::uint64_t> inodes;
-  std::error_code error;
-  for (fs::directory_iterator it(root / "proc" / std::to_string(pid) / "fd", error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code gone;
-    const std::string to = fs::read_symlink(it->path(), gone).string();
-    if (to.starts_with(kSocket)) inodes.insert(std::strtoull(to.c_str() + kSocket.size(), nullptr, 10));
-  }
-  return inodes;
-}
-
-namespace {
-
 using Counters = std::map<std::string, std::uint64_t>;
 using Kind = Trouble::Kind;
 
@@ -300,6 +221,81 @@ void try_to(Look&& look) {
 }
 
 }  // namespace
+
+std::uint64_t process_start(std::int64_t pid) noexcept try {
+  const auto text = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const auto stat = text ? parse_stat(*text) : std::nullopt;
+  return stat ? stat->start : 0;
+} catch (...) {
+  return 0;
+}
+
+std::uint64_t own_pid_namespace() noexcept {
+  struct stat info {};
+  return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+}
+
+ProcessState process_state(const FlightState& flight, const fs::path& root) {
+  ProcessState process;
+  if (flight.pid <= 0) return process;
+  if (flight.pid_namespace != 0 && flight.pid_namespace != own_pid_namespace()) return process;
+  const fs::path dir = root / "proc" / std::to_string(flight.pid);
+  const std::optional<std::string> text = text_of(dir / "stat");
+  if (!text) {
+    // Gone, but only if /proc is mounted and shows processes at all.
+    std::error_code ignored;
+    if (!fs::exists(dir, ignored) && text_of(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
+    return process;
+  }
+  const std::optional<Stat> stat = parse_stat(*text);
+  if (!stat) return process;
+  if (flight.pid_start != 0 && stat->start != flight.pid_start) {
+    process.life = ProcessState::Life::gone;  // another process has its pid now
+    return process;
+  }
+  process.state = stat->state;
+  const bool dead = stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
+  process.life = dead ? ProcessState::Life::gone : ProcessState::Life::alive;
+  const std::string status = text_of(dir / "status").value_or("");
+  process.tracer = leading_number<std::uint32_t>(field_of(status, "TracerPid").value_or("")).value_or(0);
+  if (const auto wchan = text_of(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
+  return process;
+}
+
+std::vector<TcpConnection> parse_established(std::string_view text) {
+  constexpr int kAgain = 2;  // the kernel waits 0.2 s, then twice as long each time: at least 0.6 s
+  std::vector<TcpConnection> established;
+  for (const TcpSocket& one : parse_tcp_table(text)) {
+    if (one.state != TcpState::established) continue;
+    established.push_back({one.remote, one.unsent > 0 && one.retransmits >= kAgain, one.uid, one.inode});
+  }
+  return established;
+}
+
+std::vector<TcpConnection> established_connections(const fs::path& root) {
+  std::vector<TcpConnection> all;
+  for (const char* name : {"proc/net/tcp", "proc/net/tcp6"}) {
+    const auto table = text_of(root / name);
+    if (!table) continue;
+    const std::vector<TcpConnection> some = parse_established(*table);
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+/// proc(5): /proc/PID/fd/N is a link to "socket:[INODE]".
+std::set<std::uint64_t> socket_inodes(std::int64_t pid, const fs::path& root) {
+  constexpr std::string_view kSocket = "socket:[";
+  std::set<std::uint64_t> inodes;
+  std::error_code error;
+  for (fs::directory_iterator it(root / "proc" / std::to_string(pid) / "fd", error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code gone;
+    const std::string to = fs::read_symlink(it->path(), gone).string();
+    if (to.starts_with(kSocket)) inodes.insert(std::strtoull(to.c_str() + kSocket.size(), nullptr, 10));
+  }
+  return inodes;
+}
 
 std::vector<Trouble> gpu_troubles(const HostGpus& health) {
   std::vector<Trouble> troubles;

@@ -49,33 +49,6 @@ PeerInput parse(std::string_view received, std::string_view magic, PeerKind last
   return input;
 }
 
-}  // namespace
-
-PeerInput parse_request(std::string_view received) {
-  PeerInput input = parse(received, kRequestMagic, PeerKind::echo, kRequestHeader, kMaxRequest);
-  if (input.state == PeerInput::State::whole) input.nonce = received.substr(kNonceAt, kTokenLength);
-  return input;
-}
-
-PeerInput parse_reply(std::string_view received) {
-  return parse(received, kReplyMagic, PeerKind::message, kReplyHeader, kMaxReply);
-}
-
-std::string request_bytes(PeerKind kind, std::string_view nonce, std::string_view proof, std::string_view payload) {
-  if (nonce.size() != kTokenLength || proof.size() != kTokenLength || payload.size() > kMaxRequest) {
-    throw Error(ExitCode::internal, fmt::format("a request to a watcher with a token of {} characters and {} bytes",
-                                                proof.size(), payload.size()));
-  }
-  return header_bytes(kRequestMagic, kind, payload.size()).append(nonce).append(proof).append(payload);
-}
-
-std::string reply_bytes(std::string_view proof, std::string_view payload) {
-  if (payload.size() > kMaxReply) return {};
-  return header_bytes(kReplyMagic, PeerKind::message, payload.size()).append(proof).append(payload);
-}
-
-namespace {
-
 constexpr std::string_view kTitle = "busbar host evidence 4\n";  // the packed fields follow
 constexpr std::size_t kMaxText = 1000;
 
@@ -108,7 +81,36 @@ HostEvidence tidied(HostEvidence host) {
 
 std::string message_of(const HostEvidence& host) { return std::string(kTitle) + pack_fields(host); }
 
+std::string proof(std::string_view token, std::string text, std::string_view payload) {
+  text += payload;
+  const auto digest = hmac_sha256(token, text);
+  return fmt::format("{:02x}", fmt::join(std::span(digest).first(kTokenLength / 2), ""));
+}
+
 }  // namespace
+
+PeerInput parse_request(std::string_view received) {
+  PeerInput input = parse(received, kRequestMagic, PeerKind::echo, kRequestHeader, kMaxRequest);
+  if (input.state == PeerInput::State::whole) input.nonce = received.substr(kNonceAt, kTokenLength);
+  return input;
+}
+
+PeerInput parse_reply(std::string_view received) {
+  return parse(received, kReplyMagic, PeerKind::message, kReplyHeader, kMaxReply);
+}
+
+std::string request_bytes(PeerKind kind, std::string_view nonce, std::string_view proof, std::string_view payload) {
+  if (nonce.size() != kTokenLength || proof.size() != kTokenLength || payload.size() > kMaxRequest) {
+    throw Error(ExitCode::internal, fmt::format("a request to a watcher with a token of {} characters and {} bytes",
+                                                proof.size(), payload.size()));
+  }
+  return header_bytes(kRequestMagic, kind, payload.size()).append(nonce).append(proof).append(payload);
+}
+
+std::string reply_bytes(std::string_view proof, std::string_view payload) {
+  if (payload.size() > kMaxReply) return {};
+  return header_bytes(kReplyMagic, PeerKind::message, payload.size()).append(proof).append(payload);
+}
 
 std::string encode(const HostEvidence& host) {
   HostEvidence sent = tidied(host);
@@ -133,16 +135,6 @@ HostEvidence decode_host(std::string_view message) {
   if (message_of(tidied(host)) != message) reject("its writer was another");
   return host;
 }
-
-namespace {
-
-std::string proof(std::string_view token, std::string text, std::string_view payload) {
-  text += payload;
-  const auto digest = hmac_sha256(token, text);
-  return fmt::format("{:02x}", fmt::join(std::span(digest).first(kTokenLength / 2), ""));
-}
-
-}  // namespace
 
 std::string request_proof(std::string_view token, std::string_view nonce, std::string_view to, PeerKind kind,
                           std::string_view payload) {

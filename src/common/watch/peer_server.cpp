@@ -30,6 +30,38 @@ constexpr milliseconds kLookAgain{50};  // for a listener that cannot be served
 
 bool again(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBacklog = 512;  // what waits while all connections are taken; the
+                               // system may hold it lower
+
+/// All signals except those that a thread's own fault raises. Blocked where a thread is born, so that a handler runs in
+/// the main thread and interrupts what that does.
+sigset_t all_but_faults() {
+  sigset_t set;
+  sigfillset(&set);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, fault);
+  return set;
+}
+
+[[noreturn]] void fail(const std::string& what) {
+  throw_not_possible(fmt::format("{}: {}", what, std::strerror(errno)));
+}
+
+/// Whether the MTU of the interface with that address is lower than at this call, when the job begins.
+std::function<bool()> mtu_watch(const std::string& ip) {
+  const std::string name = interface_of(ip);
+  return [name, at_first = interface_mtu(name)] {
+    const int mtu = interface_mtu(name);
+    return mtu > 0 && mtu < at_first;
+  };
+}
+
+int milliseconds_until(Clock::time_point when) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - Clock::now()).count();
+  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
+}
+
 }  // namespace
 
 PeerConnections::Clock::time_point PeerConnections::add_events(std::vector<pollfd>& events) {
@@ -192,42 +224,6 @@ void PeerConnections::drop(Connection& connection) {
   if (!answered || !connection.half_closed) connection.socket.reset_when_closed();
   connection.socket.close();
 }
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr int kBacklog = 512;  // what waits while all connections are taken; the
-                               // system may hold it lower
-
-/// All signals except those that a thread's own fault raises. Blocked where a thread is born, so that a handler runs in
-/// the main thread and interrupts what that does.
-sigset_t all_but_faults() {
-  sigset_t set;
-  sigfillset(&set);
-  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS}) sigdelset(&set, fault);
-  return set;
-}
-
-[[noreturn]] void fail(const std::string& what) {
-  throw_not_possible(fmt::format("{}: {}", what, std::strerror(errno)));
-}
-
-/// Whether the MTU of the interface with that address is lower than at this call, when the job begins.
-std::function<bool()> mtu_watch(const std::string& ip) {
-  const std::string name = interface_of(ip);
-  return [name, at_first = interface_mtu(name)] {
-    const int mtu = interface_mtu(name);
-    return mtu > 0 && mtu < at_first;
-  };
-}
-
-int milliseconds_until(Clock::time_point when) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(when - Clock::now()).count();
-  return static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000));
-}
-
-}  // namespace
 
 void PeerServer::run() noexcept {
   while (!stopping_) {

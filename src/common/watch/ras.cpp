@@ -215,51 +215,6 @@ std::string exchange(const HostPort& at, Clock::time_point end, RasFormat format
   return answer;
 }
 
-}  // namespace
-
-std::string ask_ras(std::chrono::milliseconds limit, RasFormat format) {
-  const Clock::time_point end = Clock::now() + limit;
-  const HostPort at = ras_address();
-  // The kernel chooses the process; try until one answers.
-  while (Clock::now() + kGreetingLimit < end) {
-    try {
-      return exchange(at, end, format);
-    } catch (const NoAnswer&) {
-      if (Clock::now() >= end) throw;
-    }
-  }
-  return exchange(at, end, format);
-}
-
-void RasObserver::observe_early(RasFormat format) {
-  const std::lock_guard lock(mutex_);
-  if (earlier_.valid()) earlier_.wait();
-  earlier_ = std::async(std::launch::async, [format]() -> std::string {
-    try {
-      return ask_ras(kEarlyLimit, format);
-    } catch (const std::exception&) {
-      return {};  // asked again at expiry, which reports the reason
-    }
-  });
-}
-
-RasEvidence RasObserver::look_again(RasFormat format) {
-  std::string earlier;
-  {
-    const std::lock_guard lock(mutex_);
-    if (earlier_.valid()) earlier = earlier_.get();
-  }
-  RasEvidence answer;
-  try {
-    answer = read_ras(ask_ras(kLastLimit, format), earlier);
-  } catch (const std::exception& e) {
-    answer.why_not = e.what();
-  }
-  return answer;
-}
-
-namespace {
-
 constexpr std::size_t kMostRasLines = 60;
 constexpr std::size_t kLongestLine = 300;
 
@@ -473,6 +428,47 @@ class Evidence {
 };
 
 }  // namespace
+
+std::string ask_ras(std::chrono::milliseconds limit, RasFormat format) {
+  const Clock::time_point end = Clock::now() + limit;
+  const HostPort at = ras_address();
+  // The kernel chooses the process; try until one answers.
+  while (Clock::now() + kGreetingLimit < end) {
+    try {
+      return exchange(at, end, format);
+    } catch (const NoAnswer&) {
+      if (Clock::now() >= end) throw;
+    }
+  }
+  return exchange(at, end, format);
+}
+
+void RasObserver::observe_early(RasFormat format) {
+  const std::lock_guard lock(mutex_);
+  if (earlier_.valid()) earlier_.wait();
+  earlier_ = std::async(std::launch::async, [format]() -> std::string {
+    try {
+      return ask_ras(kEarlyLimit, format);
+    } catch (const std::exception&) {
+      return {};  // asked again at expiry, which reports the reason
+    }
+  });
+}
+
+RasEvidence RasObserver::look_again(RasFormat format) {
+  std::string earlier;
+  {
+    const std::lock_guard lock(mutex_);
+    if (earlier_.valid()) earlier = earlier_.get();
+  }
+  RasEvidence answer;
+  try {
+    answer = read_ras(ask_ras(kLastLimit, format), earlier);
+  } catch (const std::exception& e) {
+    answer.why_not = e.what();
+  }
+  return answer;
+}
 
 RasEvidence read_ras(std::string_view text, std::string_view earlier) {
   RasAnswer answer = parse(text);

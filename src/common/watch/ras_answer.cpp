@@ -70,39 +70,6 @@ bool is_number_line(std::string_view line) {
   });
 }
 
-}  // namespace
-
-RasPart ras_part(std::string_view line) {
-  line = trimmed(line);
-  if (line.empty()) return RasPart::foreign;
-  if (line.starts_with("NCCL version ") && has(line, " compiled with CUDA")) return RasPart::version;
-  if (line == "Job summary") return RasPart::job;
-  if (line.starts_with("Communicators...")) return RasPart::communicators;
-  if (line.starts_with("Group  ") && has(line, "Comms ")) return RasPart::table;
-  if (line == "Errors") return RasPart::errors;
-  if (line == "Warnings") return RasPart::warnings;
-  if (communicator_heading(line)) return RasPart::communicator;
-  if (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT" || line.find_first_not_of('=') == kNotFound ||
-      is_number_line(line) || !ras_event(line).empty())
-    return RasPart::inside;
-  static const Words kBegins = split_text(kInside, '|');
-  return begins_with_any(line, kBegins) ? RasPart::inside : RasPart::foreign;
-}
-
-std::string_view ras_event(std::string_view line) {
-  line = trimmed(line);
-  const std::size_t at = line.find("PEER_");
-  if (at == kNotFound || (at > 0 && !line.substr(0, at).ends_with("] "))) return {};
-  const std::size_t colon = line.find(": ", at);
-  if (colon == kNotFound || line.substr(at, colon - at).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != kNotFound)
-    return {};
-  const std::string_view peer = line.substr(colon + 2);
-  return peer.starts_with("Process ") || has(peer.substr(0, peer.find(' ')), "<") ? line.substr(at)
-                                                                                  : std::string_view();
-}
-
-namespace {
-
 /// A peer that RAS's monitor reports: dead for good, in trouble, or well again. A peer that has closed its connection
 /// may just have ended.
 void note_event(RasAnswer& answer, std::string_view event, std::string_view peer, RasAnswer::Process process) {
@@ -308,16 +275,6 @@ class TextReader {
   bool in_table_ = false;
 };
 
-}  // namespace
-
-RasAnswer parse_ras_text(std::string_view text) {
-  TextReader reader;
-  for (const std::string_view line : split_text(text, '\n')) reader.read(line);
-  return std::move(reader).answer();
-}
-
-namespace {
-
 // The JSON.
 
 /// 2.28.9 omits the comma between two lines exactly if a rank is missing.
@@ -426,6 +383,41 @@ void read_event(const Json& document, RasAnswer& answer) {
 }
 
 }  // namespace
+
+RasPart ras_part(std::string_view line) {
+  line = trimmed(line);
+  if (line.empty()) return RasPart::foreign;
+  if (line.starts_with("NCCL version ") && has(line, " compiled with CUDA")) return RasPart::version;
+  if (line == "Job summary") return RasPart::job;
+  if (line.starts_with("Communicators...")) return RasPart::communicators;
+  if (line.starts_with("Group  ") && has(line, "Comms ")) return RasPart::table;
+  if (line == "Errors") return RasPart::errors;
+  if (line == "Warnings") return RasPart::warnings;
+  if (communicator_heading(line)) return RasPart::communicator;
+  if (line == "INCOMPLETE" || line == "DEAD" || line == "TIMEOUT" || line.find_first_not_of('=') == kNotFound ||
+      is_number_line(line) || !ras_event(line).empty())
+    return RasPart::inside;
+  static const Words kBegins = split_text(kInside, '|');
+  return begins_with_any(line, kBegins) ? RasPart::inside : RasPart::foreign;
+}
+
+std::string_view ras_event(std::string_view line) {
+  line = trimmed(line);
+  const std::size_t at = line.find("PEER_");
+  if (at == kNotFound || (at > 0 && !line.substr(0, at).ends_with("] "))) return {};
+  const std::size_t colon = line.find(": ", at);
+  if (colon == kNotFound || line.substr(at, colon - at).find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_") != kNotFound)
+    return {};
+  const std::string_view peer = line.substr(colon + 2);
+  return peer.starts_with("Process ") || has(peer.substr(0, peer.find(' ')), "<") ? line.substr(at)
+                                                                                  : std::string_view();
+}
+
+RasAnswer parse_ras_text(std::string_view text) {
+  TextReader reader;
+  for (const std::string_view line : split_text(text, '\n')) reader.read(line);
+  return std::move(reader).answer();
+}
 
 RasAnswer parse_ras_json(std::string_view text) {
   RasAnswer answer;

@@ -58,6 +58,10 @@ int fields_of(const LogLine& line) {
   return work == nullptr ? -1 : static_cast<int>(work->said.parts.size());
 }
 
+std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  return (std::rotl(hash, 23) ^ value) * 0x9e3779b97f4a7c15ULL;
+}
+
 }  // namespace
 
 void JobBook::count(KernelGroup&& group) {
@@ -354,14 +358,6 @@ void JobBook::flush() {
   const LogLine line = parse_log_line(held.text);
   if (const auto* work = std::get_if<TorchWork>(&line.fact)) torch.add(*work, held.from.file, held.from.line);
 }
-
-namespace {
-
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  return (std::rotl(hash, 23) ^ value) * 0x9e3779b97f4a7c15ULL;
-}
-
-}  // namespace
 
 std::uint8_t Words::id(std::string_view word) {
   const auto known = std::ranges::find(texts_, word);

@@ -28,46 +28,6 @@ void add_lines(const Probe& probe, std::vector<std::string>& folders, const std:
   for (const std::string_view line : probe.lines(file)) add_folder(folders, line);
 }
 
-}  // namespace
-
-std::vector<std::string> library_folders(const Probe& probe) {
-  std::vector<std::string> folders;
-  if (const auto path = probe.environment.find("LD_LIBRARY_PATH"); path != probe.environment.end()) {
-    for (const std::string_view part : split_text(path->second, ':')) add_folder(folders, part);
-  }
-  // Every distribution's ld.so.conf includes this folder.
-  for (const std::string& name : probe.list("/etc/ld.so.conf.d"))
-    add_lines(probe, folders, "/etc/ld.so.conf.d/" + name);
-  add_lines(probe, folders, "/etc/ld.so.conf");
-  for (const char* folder :
-       {"/usr/local/lib", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}) {
-    add_folder(folders, folder);
-  }
-  return folders;
-}
-
-std::set<std::string> mapped_files(std::string_view maps, std::string_view library) {
-  std::set<std::string> files;
-  for (const std::string_view line : split_text(maps, '\n')) {
-    const std::size_t slash = line.find('/');
-    if (slash == std::string_view::npos) continue;
-    const std::string_view path = line.substr(slash);
-    if (path.substr(path.rfind('/') + 1).starts_with(library)) files.emplace(path);
-  }
-  return files;
-}
-
-std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name) {
-  if (name.find('/') != std::string::npos) return probe.exists(name) ? name : "";
-  for (const std::string& folder : folders) {
-    if (probe.exists(folder + "/" + name)) return folder + "/" + name;
-  }
-  return {};
-}
-
-namespace {
-
 /// What NCCL loads for one purpose.
 struct Plugin {
   const char* check;
@@ -185,22 +145,6 @@ void check_imex(const Probe& probe, const CheckRows& check) {
   check.fail(channels.empty() ? "no channel" : "no permission", "no-imex");
 }
 
-}  // namespace
-
-void check_plugins(const Probe& probe, Rows& rows) {
-  check_mapped(probe, rows);
-  const std::vector<std::string> folders = library_folders(probe);
-  check_plugin(probe, folders, {"plugin.net", "NCCL_NET_PLUGIN", "libnccl-net.so", "NCCL uses its own network"}, rows);
-  check_plugin(probe, folders, {"plugin.tuner", "NCCL_TUNER_PLUGIN", "libnccl-tuner.so", "NCCL tunes by itself"}, rows);
-  check_plugin(probe, folders,
-               {"plugin.profiler", "NCCL_PROFILER_PLUGIN", "libnccl-profiler.so", "nothing is recorded"}, rows);
-  check_efa(probe, folders, {rows, "plugin.aws_ofi_nccl"});
-  check_gdr(probe, rows);
-  check_imex(probe, {rows, "plugin.imex"});
-}
-
-namespace {
-
 void add(Rows& rows, const char* check, std::string value, Outcome if_differs = Outcome::warn) {
   CheckRows(rows, check).agree(std::move(value), if_differs, "same-versions");
 }
@@ -294,6 +238,54 @@ void check_libraries(const Probe& probe, Rows& rows) {
 }
 
 }  // namespace
+
+std::vector<std::string> library_folders(const Probe& probe) {
+  std::vector<std::string> folders;
+  if (const auto path = probe.environment.find("LD_LIBRARY_PATH"); path != probe.environment.end()) {
+    for (const std::string_view part : split_text(path->second, ':')) add_folder(folders, part);
+  }
+  // Every distribution's ld.so.conf includes this folder.
+  for (const std::string& name : probe.list("/etc/ld.so.conf.d"))
+    add_lines(probe, folders, "/etc/ld.so.conf.d/" + name);
+  add_lines(probe, folders, "/etc/ld.so.conf");
+  for (const char* folder :
+       {"/usr/local/lib", "/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}) {
+    add_folder(folders, folder);
+  }
+  return folders;
+}
+
+std::set<std::string> mapped_files(std::string_view maps, std::string_view library) {
+  std::set<std::string> files;
+  for (const std::string_view line : split_text(maps, '\n')) {
+    const std::size_t slash = line.find('/');
+    if (slash == std::string_view::npos) continue;
+    const std::string_view path = line.substr(slash);
+    if (path.substr(path.rfind('/') + 1).starts_with(library)) files.emplace(path);
+  }
+  return files;
+}
+
+std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name) {
+  if (name.find('/') != std::string::npos) return probe.exists(name) ? name : "";
+  for (const std::string& folder : folders) {
+    if (probe.exists(folder + "/" + name)) return folder + "/" + name;
+  }
+  return {};
+}
+
+void check_plugins(const Probe& probe, Rows& rows) {
+  check_mapped(probe, rows);
+  const std::vector<std::string> folders = library_folders(probe);
+  check_plugin(probe, folders, {"plugin.net", "NCCL_NET_PLUGIN", "libnccl-net.so", "NCCL uses its own network"}, rows);
+  check_plugin(probe, folders, {"plugin.tuner", "NCCL_TUNER_PLUGIN", "libnccl-tuner.so", "NCCL tunes by itself"}, rows);
+  check_plugin(probe, folders,
+               {"plugin.profiler", "NCCL_PROFILER_PLUGIN", "libnccl-profiler.so", "nothing is recorded"}, rows);
+  check_efa(probe, folders, {rows, "plugin.aws_ofi_nccl"});
+  check_gdr(probe, rows);
+  check_imex(probe, {rows, "plugin.imex"});
+}
 
 void check_versions(const Probe& probe, Rows& rows) {
   check_system(probe, rows);

@@ -45,6 +45,25 @@ std::size_t count_ranks(const std::vector<NodeReport>& parts) {
   return count;
 }
 
+constexpr const char* kOwnCpus = "rank.cpus";
+
+/// The GPU of this rank as launchers and frameworks hand them out: by local rank, unless CUDA_VISIBLE_DEVICES leaves
+/// one. Nothing if that is not known.
+std::optional<PciFunction> own_gpu(const Probe& probe) {
+  const std::vector<PciFunction> gpus = gpu_functions(probe);
+  const Launch launch = launch_of(probe);
+  if (launch.local_rank < 0) return std::nullopt;
+  auto index = static_cast<std::size_t>(launch.local_rank);
+  const auto visible = probe.environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible != probe.environment.end()) {
+    // Only one plain number is beyond doubt: lists and names of MIG slices are not.
+    if (!is_number(visible->second)) return std::nullopt;
+    index = std::strtoul(visible->second.c_str(), nullptr, 10);
+  }
+  if (index >= gpus.size()) return std::nullopt;
+  return gpus[index];
+}
+
 }  // namespace
 
 std::vector<std::string> visible_gpus(const std::string& value, std::size_t ngpus) {
@@ -101,29 +120,6 @@ void check_shared_gpus(const Probe& probe, const std::vector<NodeReport>& parts,
     if (!enough) return;
   }
 }
-
-namespace {
-
-constexpr const char* kOwnCpus = "rank.cpus";
-
-/// The GPU of this rank as launchers and frameworks hand them out: by local rank, unless CUDA_VISIBLE_DEVICES leaves
-/// one. Nothing if that is not known.
-std::optional<PciFunction> own_gpu(const Probe& probe) {
-  const std::vector<PciFunction> gpus = gpu_functions(probe);
-  const Launch launch = launch_of(probe);
-  if (launch.local_rank < 0) return std::nullopt;
-  auto index = static_cast<std::size_t>(launch.local_rank);
-  const auto visible = probe.environment.find("CUDA_VISIBLE_DEVICES");
-  if (visible != probe.environment.end()) {
-    // Only one plain number is beyond doubt: lists and names of MIG slices are not.
-    if (!is_number(visible->second)) return std::nullopt;
-    index = std::strtoul(visible->second.c_str(), nullptr, 10);
-  }
-  if (index >= gpus.size()) return std::nullopt;
-  return gpus[index];
-}
-
-}  // namespace
 
 void check_own_cpus(const Probe& probe, Rows& rows) {
   const std::string value = compress_ranks(probe.cpus);

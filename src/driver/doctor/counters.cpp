@@ -57,45 +57,6 @@ Over is_over(double per_s, std::uint64_t increment, double seconds) {
   return chance_of_at_least(increment, per_s * seconds) < kChance ? Over::yes : Over::perhaps;
 }
 
-}  // namespace
-
-const std::map<std::string, CounterRule>& counter_rules() {
-  static const auto kRules = read_counter_rules();
-  return kRules;
-}
-
-double chance_of_at_least(std::uint64_t count, double mean) {
-  if (count == 0) return 1;
-  if (!(mean > 0)) return 0;
-  if (mean > 500) return 0.5 * std::erfc((static_cast<double>(count) - 0.5 - mean) / std::sqrt(2 * mean));
-  double term = std::exp(-mean), below = 0;
-  for (std::uint64_t k = 0; k < count && (term > 0 || static_cast<double>(k) < mean); ++k) {
-    below += term;
-    term *= mean / static_cast<double>(k + 1);
-  }
-  return std::max(0.0, 1 - below);
-}
-
-Remark judge_increment(const CounterRule& rule, std::uint64_t increment, double seconds) {
-  const auto over = [&](Outcome outcome, const std::string& limit, const char* more = "") -> Remark {
-    return {outcome, fmt::format("{} (over {}{})", rule.what, limit, more), rule.remedy};
-  };
-  const auto above = [&](Outcome outcome, std::uint64_t limit) -> Remark {
-    if (limit > 0) return over(outcome, std::to_string(limit));
-    return {outcome, rule.what + " (none is normal)", rule.remedy};
-  };
-  if (increment > rule.fail.above) return above(Outcome::fail, rule.fail.above);
-  const Over fails = is_over(rule.fail.per_s, increment, seconds);
-  if (fails == Over::yes) return over(Outcome::fail, rate_text(rule.fail.per_s));
-  if (increment > rule.warn.above) return above(Outcome::warn, rule.warn.above);
-  const bool warns = is_over(rule.warn.per_s, increment, seconds) == Over::yes;
-  if (warns) return over(Outcome::warn, rate_text(rule.warn.per_s));
-  if (fails == Over::perhaps) return over(Outcome::warn, rate_text(rule.fail.per_s), ", though so few may be chance");
-  return {};
-}
-
-namespace {
-
 using Readings = std::vector<CounterReading>;
 
 /// "ib/mlx5_3/1/symbol_error" in its parts.
@@ -140,6 +101,41 @@ void add_gone(const Readings& before, const Readings& after, Rows& rows) {
 }
 
 }  // namespace
+
+const std::map<std::string, CounterRule>& counter_rules() {
+  static const auto kRules = read_counter_rules();
+  return kRules;
+}
+
+double chance_of_at_least(std::uint64_t count, double mean) {
+  if (count == 0) return 1;
+  if (!(mean > 0)) return 0;
+  if (mean > 500) return 0.5 * std::erfc((static_cast<double>(count) - 0.5 - mean) / std::sqrt(2 * mean));
+  double term = std::exp(-mean), below = 0;
+  for (std::uint64_t k = 0; k < count && (term > 0 || static_cast<double>(k) < mean); ++k) {
+    below += term;
+    term *= mean / static_cast<double>(k + 1);
+  }
+  return std::max(0.0, 1 - below);
+}
+
+Remark judge_increment(const CounterRule& rule, std::uint64_t increment, double seconds) {
+  const auto over = [&](Outcome outcome, const std::string& limit, const char* more = "") -> Remark {
+    return {outcome, fmt::format("{} (over {}{})", rule.what, limit, more), rule.remedy};
+  };
+  const auto above = [&](Outcome outcome, std::uint64_t limit) -> Remark {
+    if (limit > 0) return over(outcome, std::to_string(limit));
+    return {outcome, rule.what + " (none is normal)", rule.remedy};
+  };
+  if (increment > rule.fail.above) return above(Outcome::fail, rule.fail.above);
+  const Over fails = is_over(rule.fail.per_s, increment, seconds);
+  if (fails == Over::yes) return over(Outcome::fail, rate_text(rule.fail.per_s));
+  if (increment > rule.warn.above) return above(Outcome::warn, rule.warn.above);
+  const bool warns = is_over(rule.warn.per_s, increment, seconds) == Over::yes;
+  if (warns) return over(Outcome::warn, rate_text(rule.warn.per_s));
+  if (fails == Over::perhaps) return over(Outcome::warn, rate_text(rule.fail.per_s), ", though so few may be chance");
+  return {};
+}
 
 std::vector<DoctorRow> moved_counters(const Readings& before, const Readings& after, double seconds) {
   std::map<std::string, std::uint64_t> earlier;

@@ -55,25 +55,6 @@ NodeReport look_at_process(const Probe& probe) {
   return part;
 }
 
-}  // namespace
-
-NodeReport look_at_node(const Probe& probe) {
-  NodeReport node = look_at_process(probe);
-  Rows rows = check_node(probe);
-  node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
-  node.counters = read_counters(probe);
-  return node;
-}
-
-NodeReport look_at_this_node() {
-  NodeReport node = look_at_node(probe_this_machine());
-  check_gpus(node.rows);
-  for (CounterReading& one : read_gpu_counters()) node.counters.push_back(std::move(one));
-  return node;
-}
-
-namespace {
-
 double wall_clock_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -116,6 +97,21 @@ void add_hwloc_row(Rows& rows) {
 }
 
 }  // namespace
+
+NodeReport look_at_node(const Probe& probe) {
+  NodeReport node = look_at_process(probe);
+  Rows rows = check_node(probe);
+  node.rows.insert(node.rows.begin(), std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end()));
+  node.counters = read_counters(probe);
+  return node;
+}
+
+NodeReport look_at_this_node() {
+  NodeReport node = look_at_node(probe_this_machine());
+  check_gpus(node.rows);
+  for (CounterReading& one : read_gpu_counters()) node.counters.push_back(std::move(one));
+  return node;
+}
 
 std::vector<NodeReport> gather_doctor(const Comm& world) {
   const Comm host = world.split_by_host();

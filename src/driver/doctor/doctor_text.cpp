@@ -53,40 +53,6 @@ void compare_node(const NodeReport& before, const NodeReport& after, std::vector
   }
 }
 
-}  // namespace
-
-std::vector<ChangedRow> changed_rows(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after) {
-  std::vector<ChangedRow> changes;
-  for (const NodeReport& node : after) {
-    if (const NodeReport* old = find_host(before, node.host)) compare_node(*old, node, changes);
-  }
-  const auto badness = [](const ChangedRow& change) { return change.after ? change.after->outcome : Outcome::skip; };
-  std::ranges::stable_sort(changes, [&](const ChangedRow& a, const ChangedRow& b) { return badness(a) > badness(b); });
-  return changes;
-}
-
-std::vector<std::string> missing_hosts(const std::vector<NodeReport>& one, const std::vector<NodeReport>& other) {
-  std::vector<std::string> hosts;
-  for (const NodeReport& node : one) {
-    if (find_host(other, node.host) == nullptr) hosts.push_back(node.host);
-  }
-  return hosts;
-}
-
-std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after) {
-  std::vector<NodeReport> moved;
-  for (const NodeReport& node : after) {
-    const NodeReport* old = find_host(before, node.host);
-    if (old == nullptr || node.time_s <= old->time_s) continue;
-    NodeReport& report = moved.emplace_back();
-    report.host = node.host;
-    report.rows = moved_counters(old->counters, node.counters, node.time_s - old->time_s);
-  }
-  return moved;
-}
-
-namespace {
-
 std::string title_of(const std::string& check, const std::string& subject, const std::vector<int>& ranks) {
   std::string title = check + (subject.empty() ? "" : " " + subject);
   if (!ranks.empty()) title += fmt::format(" (rank{} {})", ranks.size() == 1 ? "" : "s", compress_ranks(ranks));
@@ -168,6 +134,36 @@ std::string change_line(const ChangedRow& change) {
 }
 
 }  // namespace
+
+std::vector<ChangedRow> changed_rows(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after) {
+  std::vector<ChangedRow> changes;
+  for (const NodeReport& node : after) {
+    if (const NodeReport* old = find_host(before, node.host)) compare_node(*old, node, changes);
+  }
+  const auto badness = [](const ChangedRow& change) { return change.after ? change.after->outcome : Outcome::skip; };
+  std::ranges::stable_sort(changes, [&](const ChangedRow& a, const ChangedRow& b) { return badness(a) > badness(b); });
+  return changes;
+}
+
+std::vector<std::string> missing_hosts(const std::vector<NodeReport>& one, const std::vector<NodeReport>& other) {
+  std::vector<std::string> hosts;
+  for (const NodeReport& node : one) {
+    if (find_host(other, node.host) == nullptr) hosts.push_back(node.host);
+  }
+  return hosts;
+}
+
+std::vector<NodeReport> moved_on_nodes(const std::vector<NodeReport>& before, const std::vector<NodeReport>& after) {
+  std::vector<NodeReport> moved;
+  for (const NodeReport& node : after) {
+    const NodeReport* old = find_host(before, node.host);
+    if (old == nullptr || node.time_s <= old->time_s) continue;
+    NodeReport& report = moved.emplace_back();
+    report.host = node.host;
+    report.rows = moved_counters(old->counters, node.counters, node.time_s - old->time_s);
+  }
+  return moved;
+}
 
 std::string doctor_text(const DoctorVerdict& verdict) {
   return fmt::format("doctor: {}: {}; {} FAIL, {} WARN, {} SKIP, {} OK\n", doctor_word(verdict.outcome),

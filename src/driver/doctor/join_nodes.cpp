@@ -27,36 +27,6 @@ void add_ranks(std::vector<int>& ranks, const std::vector<int>& more) {
   ranks.assign(all.begin(), all.end());
 }
 
-}  // namespace
-
-NodeReport merge_ranks(const std::vector<NodeReport>& parts) {
-  NodeReport node;
-  if (parts.empty()) return node;
-  node.host = parts.front().host;
-  node.time = parts.front().time;
-  node.time_s = parts.front().time_s;
-  node.counters = parts.front().counters;
-  std::map<decltype(fields_of(DoctorRow())), std::size_t> at;
-  for (const NodeReport& part : parts) {
-    node.ranks.insert(node.ranks.end(), part.ranks.begin(), part.ranks.end());
-    for (const DoctorRow& row : part.rows) {
-      const auto [found, is_new] = at.try_emplace(fields_of(row), node.rows.size());
-      if (is_new) {
-        node.rows.push_back(row);
-        node.rows.back().ranks.clear();
-      }
-      add_ranks(node.rows[found->second].ranks, part.ranks);
-    }
-  }
-  std::ranges::sort(node.ranks);
-  for (DoctorRow& row : node.rows) {
-    if (row.ranks == node.ranks) row.ranks.clear();
-  }
-  return node;
-}
-
-namespace {
-
 using Unequal = DoctorVerdict::Unequal;
 using Key = std::pair<std::string, std::string>;  // check, subject
 
@@ -258,6 +228,32 @@ std::vector<Line> join_lines(std::vector<Line> lines) {
 }
 
 }  // namespace
+
+NodeReport merge_ranks(const std::vector<NodeReport>& parts) {
+  NodeReport node;
+  if (parts.empty()) return node;
+  node.host = parts.front().host;
+  node.time = parts.front().time;
+  node.time_s = parts.front().time_s;
+  node.counters = parts.front().counters;
+  std::map<decltype(fields_of(DoctorRow())), std::size_t> at;
+  for (const NodeReport& part : parts) {
+    node.ranks.insert(node.ranks.end(), part.ranks.begin(), part.ranks.end());
+    for (const DoctorRow& row : part.rows) {
+      const auto [found, is_new] = at.try_emplace(fields_of(row), node.rows.size());
+      if (is_new) {
+        node.rows.push_back(row);
+        node.rows.back().ranks.clear();
+      }
+      add_ranks(node.rows[found->second].ranks, part.ranks);
+    }
+  }
+  std::ranges::sort(node.ranks);
+  for (DoctorRow& row : node.rows) {
+    if (row.ranks == node.ranks) row.ranks.clear();
+  }
+  return node;
+}
 
 DoctorVerdict join_nodes(const std::vector<NodeReport>& nodes) {
   DoctorVerdict verdict;

@@ -75,31 +75,6 @@ Remark judge_unknown(std::string_view bare) {
                 nearest);
 }
 
-}  // namespace
-
-Remark judge_nccl_name(std::string_view name, int version) {
-  const SettingRule* known = find_setting_rule(name);
-  if (known == nullptr) {
-    const bool other = std::ranges::any_of(setting_rules().families,
-                                           [&](std::string_view family) { return name.starts_with(family); });
-    return other ? Remark{} : judge_unknown(name.substr(std::min<std::size_t>(5, name.size())));
-  }
-  if (known->usual) return {};
-  if (known->unwanted) return {Outcome::warn, known->unwanted->what, known->unwanted->remedy};
-  const int in_use = version == 0 ? newest() : version;
-  if (known->last < in_use && known->last < newest()) {
-    if (known->last == 0) return remark(Outcome::warn, "setting-never-read");
-    return remark(Outcome::warn, "setting-gone", nccl_version_text(known->last));
-  }
-  if (version != 0 && known->first > version) {
-    return remark(Outcome::warn, "setting-too-new", nccl_version_text(version), nccl_version_text(known->first));
-  }
-  if (known->documented) return {};
-  return remark(Outcome::warn, "setting-internal");
-}
-
-namespace {
-
 using ValueWords = std::vector<std::string>;
 
 bool is_one_of(std::string_view word, const ValueWords& words) {
@@ -210,6 +185,27 @@ Remark judge_words(std::string_view name, std::string_view value) {
 }
 
 }  // namespace
+
+Remark judge_nccl_name(std::string_view name, int version) {
+  const SettingRule* known = find_setting_rule(name);
+  if (known == nullptr) {
+    const bool other = std::ranges::any_of(setting_rules().families,
+                                           [&](std::string_view family) { return name.starts_with(family); });
+    return other ? Remark{} : judge_unknown(name.substr(std::min<std::size_t>(5, name.size())));
+  }
+  if (known->usual) return {};
+  if (known->unwanted) return {Outcome::warn, known->unwanted->what, known->unwanted->remedy};
+  const int in_use = version == 0 ? newest() : version;
+  if (known->last < in_use && known->last < newest()) {
+    if (known->last == 0) return remark(Outcome::warn, "setting-never-read");
+    return remark(Outcome::warn, "setting-gone", nccl_version_text(known->last));
+  }
+  if (version != 0 && known->first > version) {
+    return remark(Outcome::warn, "setting-too-new", nccl_version_text(version), nccl_version_text(known->first));
+  }
+  if (known->documented) return {};
+  return remark(Outcome::warn, "setting-internal");
+}
 
 JobShape job_shape(const std::map<std::string, std::string>& environment) {
   const auto number = [&](const char* name) -> std::optional<int> {
