@@ -7,7 +7,6 @@
 #include "common/record/accept_fields.h"
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
-#include "common/statistics/series.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

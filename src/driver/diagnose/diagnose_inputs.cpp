@@ -11,7 +11,6 @@
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
 #include "common/processes/session.h"
-#include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/ras.h"
 #include "common/watch/ras_answer.h"
@@ -32,8 +31,6 @@
 #include <ctime>
 #include <functional>
 #include <map>
-#include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>

@@ -1,12 +1,10 @@
 #include "driver/diagnose/job_book.h"
 
 #include "common/base/log_scan.h"
-#include "common/machine/machine_facts.h"
 #include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <bit>
 
 namespace busbar {

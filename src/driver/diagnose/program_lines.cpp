@@ -3,13 +3,11 @@
 #include "common/base/lists.h"
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
-#include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <csignal>
-#include <cstddef>
 #include <tuple>
 #include <utility>
 
