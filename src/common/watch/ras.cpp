@@ -10,7 +10,6 @@
 
 #include <fmt/format.h>
 #include <netdb.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -97,18 +96,10 @@ class Connection {
 
   /// If the other side is gone, line() and rest() report it.
   void send(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t sent = ::send(socket_.fd(), text.data(), text.size(), MSG_NOSIGNAL);
-      if (sent > 0) {
-        text.remove_prefix(static_cast<std::size_t>(sent));
-      } else if (errno == EAGAIN || errno == EINTR) {
-        if (!ready(POLLOUT)) fail("it takes no request");
-      } else if (errno == EPIPE || errno == ECONNRESET) {
-        return;
-      } else {
-        fail(std::strerror(errno));
-      }
-    }
+    limit_wait(SO_SNDTIMEO);
+    if (TEMP_FAILURE_RETRY(::send(socket_.fd(), text.data(), text.size(), MSG_NOSIGNAL)) >= 0) return;
+    if (errno == EAGAIN) fail("it takes no request");
+    if (errno != EPIPE && errno != ECONNRESET) fail(std::strerror(errno));
   }
 
   /// The next line; nullopt if the other side has closed.
@@ -137,46 +128,35 @@ class Connection {
  private:
   /// Connects within the deadline; else returns why not.
   std::string open(const addrinfo& a) {
-    socket_ = make_tcp_socket(a.ai_family);
+    socket_ = Socket(::socket(a.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!socket_.open()) return std::strerror(errno);
-    int error = connect(socket_.fd(), a.ai_addr, a.ai_addrlen) == 0 ? 0 : errno;
-    if (error == EINPROGRESS) {
-      error = ETIMEDOUT;
-      socklen_t size = sizeof error;
-      if (ready(POLLOUT)) getsockopt(socket_.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-    }
+    limit_wait(SO_SNDTIMEO);
+    const int error = connect(socket_.fd(), a.ai_addr, a.ai_addrlen) == 0 ? 0 : errno;
     if (error == 0) return {};
     socket_ = Socket();
     return error == ECONNREFUSED ? "no process listens (no NCCL job runs here, or NCCL_RAS_ENABLE=0)"
-                                 : std::strerror(error);
+                                 : std::strerror(error == EINPROGRESS ? ETIMEDOUT : error);
   }
 
-  bool ready(short what) const {
-    for (;;) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end_ - Clock::now()).count();
-      if (left <= 0) return false;
-      pollfd p{socket_.fd(), what, 0};
-      const int n = poll(&p, 1, static_cast<int>(std::min<long>(left, 60'000)));
-      if (n > 0) return true;
-      if (n < 0 && errno != EINTR) return false;
-    }
+  /// `option`: of what follows on the socket, to wait until the end at most.
+  void limit_wait(int option) const {
+    const auto left = std::chrono::duration_cast<std::chrono::microseconds>(end_ - Clock::now()).count();
+    if (left <= 0) throw NoAnswer();
+    const timeval limit{left / 1'000'000, left % 1'000'000};
+    (void)setsockopt(socket_.fd(), SOL_SOCKET, option, &limit, sizeof limit);
   }
 
   /// False at the end of the stream.
   bool receive() {
     char piece[65536];
-    for (;;) {
-      const ssize_t n = recv(socket_.fd(), piece, sizeof piece, 0);
-      if (n == 0) return false;
-      if (n > 0) {
-        if (got_.size() + static_cast<std::size_t>(n) > kMostBytes) fail("its answer does not end");
-        got_.append(piece, static_cast<std::size_t>(n));
-        return true;
-      }
-      if (errno == ECONNRESET) return false;
-      if (errno != EAGAIN && errno != EINTR) fail(std::strerror(errno));
-      if (!ready(POLLIN)) throw NoAnswer();
-    }
+    limit_wait(SO_RCVTIMEO);
+    const ssize_t n = TEMP_FAILURE_RETRY(recv(socket_.fd(), piece, sizeof piece, 0));
+    if (n < 0 && errno == EAGAIN) throw NoAnswer();
+    if (n < 0 && errno != ECONNRESET) fail(std::strerror(errno));
+    if (n <= 0) return false;
+    if (got_.size() + static_cast<std::size_t>(n) > kMostBytes) fail("its answer does not end");
+    got_.append(piece, static_cast<std::size_t>(n));
+    return true;
   }
 
   Clock::time_point end_;
