@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <initializer_list>
 #include <map>
 #include <set>
@@ -33,23 +32,10 @@ double ticks_s(std::string_view text) {
   return static_cast<double>(number_of<std::uint64_t>(text).value_or(0)) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// The fields of a stat file (proc(5)) from the state, field 3, on; comm may hold spaces and brackets.
-std::vector<std::string_view> stat_fields(std::string_view text, std::string& name) {
-  const std::size_t open = text.find('('), close = text.rfind(')');
-  if (open == kNotFound || close == kNotFound || close < open) return {};
-  name = text.substr(open + 1, close - open - 1);
-  return words_of(text.substr(close + 1));
-}
-
 std::int64_t whole(std::string_view text) { return leading_number<std::int64_t>(trimmed(text)).value_or(-1); }
 
 std::int64_t field_number(std::string_view text, std::string_view key) {
   return whole(field_of(text, key).value_or(""));
-}
-
-std::string wchan_of(const Probe& probe, const std::string& folder) {
-  const std::string wchan = probe.read(folder + "/wchan").value_or("");
-  return wchan == "0" ? "" : wchan;
 }
 
 using Variables = std::map<std::string_view, std::string_view>;
@@ -186,7 +172,8 @@ void read_mappings(const Probe& probe, const std::string& folder, SeenProcess& p
                                                                                         {"/xla_extension", "jax"},
                                                                                         {"/libcuda.so", "cuda"},
                                                                                         {"/libpython", "python"}});
-  const std::string maps = long_text(probe, folder + "/maps");  // pinned and shared memory has thousands of lines
+  const std::string maps =
+      probe.read(folder + "/maps", kLongFile).value_or("");  // pinned and shared memory has thousands of lines
   for (const auto& [part, name] : kNames) {
     if (maps.find(part) != std::string::npos) add_once(look.libraries, std::string(name));
   }
@@ -242,7 +229,7 @@ void read_threads(const Probe& probe, const std::string& folder, LookProcess& lo
     LookThread thread;
     thread.tid = whole(tid);
     const std::string text = probe.read(at + "/stat").value_or("");
-    const auto fields = stat_fields(text, thread.name);
+    const auto fields = stat_fields(text, &thread.name);
     if (fields.size() < 13) continue;
     thread.state = fields[0].front();
     thread.cpu_s = ticks_s(fields[11]) + ticks_s(fields[12]);
@@ -267,7 +254,7 @@ bool read_brief(const Probe& probe, const std::string& folder, SeenProcess& p) {
   LookProcess& look = p.look;
   std::string name;
   const std::string text = probe.read(folder + "/stat").value_or("");
-  const auto fields = stat_fields(text, name);
+  const auto fields = stat_fields(text, &name);
   if (fields.size() < 22) return false;
   if (look.program.empty()) look.program = std::move(name);
   look.state_before = look.state = fields[0].front();
@@ -311,23 +298,6 @@ void keep_threads(LookProcess& look) {
 }
 
 }  // namespace
-
-std::string long_text(const Probe& probe, const std::string& path) {
-  if (probe.recorded) return probe.read(path).value_or("");
-  constexpr std::size_t kMost = 16 << 20;
-  std::ifstream file(probe.root + path);
-  std::string text, piece(1 << 16, '\0');
-  while (text.size() < kMost && file.read(piece.data(), std::ssize(piece)).gcount() > 0) {
-    text.append(piece, 0, static_cast<std::size_t>(file.gcount()));
-  }
-  return text;
-}
-
-std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind) {
-  const std::string text = probe.link_text(fmt::format("{}/ns/{}", folder, kind)).value_or("");
-  const std::size_t open = text.find('[');
-  return open == std::string::npos ? 0 : leading_number<std::uint64_t>(text.substr(open + 1)).value_or(0);
-}
 
 std::vector<std::int64_t> process_ids(const Probe& probe) {
   std::vector<std::int64_t> pids;
@@ -402,11 +372,9 @@ LookProcess process_growth(const LookProcess& earlier, LookProcess later) {
 
 std::vector<LookSocket> attention_sockets(const std::vector<SeenFile>& files, std::string_view earlier,
                                           std::string_view later) {
-  constexpr std::string_view kSocket = "socket:[";
   std::set<std::uint64_t> inodes;
   for (const SeenFile& file : files) {
-    if (!file.target.starts_with(kSocket)) continue;
-    inodes.insert(leading_number<std::uint64_t>(std::string_view(file.target).substr(kSocket.size())).value_or(0));
+    if (const auto inode = socket_inode(file.target)) inodes.insert(*inode);
   }
   std::map<std::uint64_t, TcpSocket> before;
   for (TcpSocket& one : parse_tcp_table(earlier)) before.emplace(one.inode, std::move(one));

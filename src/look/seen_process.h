@@ -51,12 +51,6 @@ SeenProcess read_process(const Probe& probe, std::int64_t pid, const ProcessFilt
 /// The same process later: what can move is read again, without its memory's lock. State X: it has ended.
 SeenProcess read_again(const Probe& probe, const SeenProcess& seen);
 
-/// A file of /proc that may be longer than what a probe reads; empty: not readable.
-std::string long_text(const Probe& probe, const std::string& path);
-
-/// The inode of a process's namespace, such as "pid" or "net"; 0 if not readable. `folder`: "/proc/PID".
-std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind);
-
 /// The pids in /proc.
 std::vector<std::int64_t> process_ids(const Probe& probe);
 

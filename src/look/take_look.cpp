@@ -172,7 +172,8 @@ class Look {
       if (p.look.net_namespace == 0 || s.tcp.contains(p.look.net_namespace)) continue;
       s.tcp[p.look.net_namespace] = value_of("sockets", 3, [&] {
         const std::string folder = fmt::format("/proc/{}/net/", p.look.pid);
-        return long_text(probe_, folder + "tcp") + "\n" + long_text(probe_, folder + "tcp6");
+        const auto table = [&](const char* name) { return probe_.read(folder + name, kLongFile).value_or(""); };
+        return table("tcp") + "\n" + table("tcp6");
       });
     }
     sample_gpus(host.gpus);

@@ -123,6 +123,6 @@ TEST_CASE("the sockets of a process are those that its descriptors lead to", "[j
   const std::vector<std::pair<std::string, std::string>> descriptors{
       {"0", "/dev/null"}, {"3", "socket:[12345]"}, {"4", "pipe:[99]"}, {"5", "socket:[67890]"}};
   for (const auto& [name, to] : descriptors) std::filesystem::create_symlink(to, fds / name);
-  CHECK(socket_inodes(77, dir.path()) == std::set<std::uint64_t>{12345, 67890});
-  CHECK(socket_inodes(78, dir.path()).empty());
+  CHECK(socket_inodes(77, Probe(dir.path())) == std::set<std::uint64_t>{12345, 67890});
+  CHECK(socket_inodes(78, Probe(dir.path())).empty());
 }

@@ -5,6 +5,8 @@
 #include "common/base/text.h"
 #include "common/machine/cores.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace busbar {
@@ -114,6 +116,24 @@ std::optional<long long> read_value(const Probe& probe, const std::string& path,
 std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_view key) {
   const auto value = leading_number<std::uint64_t>(field_of(text, key).value_or(""));
   return value ? std::optional(*value * 1024) : std::nullopt;
+}
+
+std::vector<std::string_view> stat_fields(std::string_view text, std::string* name) {
+  const std::size_t open = text.find('('), close = text.rfind(')');
+  if (open == kNotFound || close == kNotFound || close < open) return {};
+  if (name != nullptr) *name = text.substr(open + 1, close - open - 1);
+  return words_of(text.substr(close + 1));
+}
+
+std::string wchan_of(const Probe& probe, const std::string& folder) {
+  const std::string wchan = probe.read(folder + "/wchan").value_or("");
+  return wchan == "0" ? "" : wchan;
+}
+
+std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind) {
+  const std::string text = probe.link_text(fmt::format("{}/ns/{}", folder, kind)).value_or("");
+  const std::size_t open = text.find('[');
+  return open == kNotFound ? 0 : leading_number<std::uint64_t>(text.substr(open + 1)).value_or(0);
 }
 
 PciPath pci_path(const PciFunction& a, const PciFunction& b) {

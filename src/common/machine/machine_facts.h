@@ -74,6 +74,16 @@ std::optional<std::string_view> field_of(std::string_view text, std::string_view
 /// The number after such a key in a file.
 std::optional<long long> read_value(const Probe& probe, const std::string& path, std::string_view key);
 
+/// The fields of a stat file (proc(5)) from the state, field 3, on; `name`: its comm, which may hold spaces and
+/// brackets.
+std::vector<std::string_view> stat_fields(std::string_view text, std::string* name = nullptr);
+
+/// The kernel's function that a process or a thread sleeps in; empty: none, or not readable. `folder`: "/proc/PID".
+std::string wchan_of(const Probe& probe, const std::string& folder);
+
+/// The inode of a process's namespace, such as "pid" or "net"; 0 if not readable.
+std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const char* kind);
+
 /// The number of kB after such a key, in bytes.
 std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_view key);
 

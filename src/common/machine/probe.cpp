@@ -29,8 +29,6 @@ extern char** environ;
 namespace busbar {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 20;
-
 std::optional<std::string> link_target(const std::string& path) {
   char target[PATH_MAX];
   const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
@@ -38,8 +36,9 @@ std::optional<std::string> link_target(const std::string& path) {
   return std::string(target, static_cast<std::size_t>(length));
 }
 
-/// The probe's path on this machine; nullopt if links go in circles.
-std::optional<std::string> real_path(const Probe& probe, const std::string& path) {
+/// The probe's path in its recording or on this machine; nullopt if links go in circles.
+std::optional<std::string> place_of(const Probe& probe, const std::string& path) {
+  if (probe.recorded) return probe.recorded->follow(path);
   if (probe.root == "/" || probe.root.empty()) return path;  // the kernel follows links by itself
   // A link inside a folder that stands for "/" must not lead out of it.
   const std::optional<std::string> inside =
@@ -48,7 +47,7 @@ std::optional<std::string> real_path(const Probe& probe, const std::string& path
   return probe.root + *inside;
 }
 
-std::optional<std::string> read_real(const std::string& path) {
+std::optional<std::string> read_real(const std::string& path, std::size_t most_bytes) {
   // Non-blocking: opening a pipe or a device may wait for ever, and reading them does.
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   if (fd < 0) return std::nullopt;
@@ -58,8 +57,8 @@ std::optional<std::string> read_real(const std::string& path) {
     text.emplace();
     char buffer[1 << 14];
     ssize_t got = 0;
-    while (text->size() < kMostBytes && (got = ::read(fd, buffer, sizeof buffer)) > 0) {
-      text->append(buffer, std::min(static_cast<std::size_t>(got), kMostBytes - text->size()));
+    while (text->size() < most_bytes && (got = ::read(fd, buffer, sizeof buffer)) > 0) {
+      text->append(buffer, std::min(static_cast<std::size_t>(got), most_bytes - text->size()));
     }
     // sysfs does this for attributes that a device does not have
     if (got < 0 && text->empty()) text.reset();
@@ -147,14 +146,10 @@ std::vector<int> own_cpus(const Probe& probe) {
 
 }  // namespace
 
-std::optional<std::string> Probe::read(const std::string& path) const {
-  std::optional<std::string> text;
-  if (!recorded) {
-    const auto real = real_path(*this, path);
-    if (real) text = read_real(*real);
-  } else if (const auto at = recorded->follow(path); at && !recorded->at(*at).denied) {
-    text = recorded->at(*at).text;
-  }
+std::optional<std::string> Probe::read(const std::string& path, std::size_t most_bytes) const {
+  const auto at = place_of(*this, path);
+  if (!at || (recorded && recorded->at(*at).denied)) return std::nullopt;
+  std::optional<std::string> text = recorded ? recorded->at(*at).text : read_real(*at, most_bytes);
   if (text) text->resize(text->find_last_not_of(" \t\r\n\f\v") + 1);  // npos + 1 is 0
   return text;
 }
@@ -166,12 +161,9 @@ std::vector<std::string> Probe::lines(const std::string& path) const {
 }
 
 std::vector<std::string> Probe::list(const std::string& path) const {
-  if (!recorded) {
-    const auto real = real_path(*this, path);
-    return real ? list_real(*real) : std::vector<std::string>();
-  }
-  const auto at = recorded->follow(path);
-  return at ? recorded->list(*at) : std::vector<std::string>();
+  const auto at = place_of(*this, path);
+  if (!at) return {};
+  return recorded ? recorded->list(*at) : list_real(*at);
 }
 
 std::optional<std::string> Probe::link_text(const std::string& path) const {
@@ -190,35 +182,25 @@ std::optional<std::string> Probe::link_name(const std::string& path) const {
 }
 
 std::optional<std::string> Probe::resolve(const std::string& path) const {
-  if (recorded) {
-    const auto at = recorded->follow(path);
-    return at && (*at == "/" || recorded->exists(*at)) ? at : std::nullopt;
-  }
-  const auto real = real_path(*this, path);
-  if (!real || ::access(real->c_str(), F_OK) != 0) return std::nullopt;
-  if (root != "/" && !root.empty()) return real->substr(root.size());
-  return follow_links(*real, link_target);
+  const auto at = place_of(*this, path);
+  if (!at || (recorded ? *at != "/" && !recorded->exists(*at) : ::access(at->c_str(), F_OK) != 0)) return std::nullopt;
+  if (recorded) return at;
+  return root != "/" && !root.empty() ? at->substr(root.size()) : follow_links(*at, link_target);
 }
 
 std::optional<Probe::Status> Probe::status(const std::string& path) const {
-  if (recorded) {
-    const auto at = recorded->follow(path);
-    return at ? recorded->at(*at).status : std::nullopt;
-  }
-  const auto real = real_path(*this, path);
+  const auto at = place_of(*this, path);
   struct stat info {};
-  if (!real || ::stat(real->c_str(), &info) != 0) return std::nullopt;
+  if (at && recorded) return recorded->at(*at).status;
+  if (!at || ::stat(at->c_str(), &info) != 0) return std::nullopt;
   return Status{static_cast<std::uint64_t>(info.st_size), info.st_uid,
                 static_cast<double>(info.st_mtim.tv_sec) + static_cast<double>(info.st_mtim.tv_nsec) * 1e-9};
 }
 
 bool Probe::usable(const std::string& path) const {
-  if (recorded) {
-    const auto at = recorded->follow(path);
-    return at && recorded->exists(*at) && !recorded->at(*at).denied;
-  }
-  const auto real = real_path(*this, path);
-  return real && ::access(real->c_str(), R_OK | W_OK) == 0;
+  const auto at = place_of(*this, path);
+  if (!at) return false;
+  return recorded ? recorded->exists(*at) && !recorded->at(*at).denied : ::access(at->c_str(), R_OK | W_OK) == 0;
 }
 
 bool Probe::exists(const std::string& path) const { return resolve(path).has_value(); }

@@ -13,6 +13,9 @@ namespace busbar {
 
 struct RecordedFiles;
 
+/// [bytes] of a file in /proc that grows with a process, or with the sockets of a host.
+inline constexpr std::size_t kLongFile = 16 << 20;
+
 /// The only way in which checks read a machine, so that tests use recorded ones: files and links below a root, and
 /// facts in no file. Only reads, and never blocks: a file that never ends (/dev/kmsg) has its own member.
 struct Probe {
@@ -47,8 +50,8 @@ struct Probe {
     double modified_s = 0;  ///< since the epoch
   };
 
-  /// The text of a file, at most 1 MiB, without trailing white space; nullopt if it cannot be read.
-  std::optional<std::string> read(const std::string& path) const;
+  /// The text of a file, at most so many bytes, without trailing white space; nullopt if it cannot be read.
+  std::optional<std::string> read(const std::string& path, std::size_t most_bytes = 1 << 20) const;
   /// Its lines; none if it cannot be read.
   std::vector<std::string> lines(const std::string& path) const;
   /// Names in a folder, sorted; empty if there is none.

@@ -63,4 +63,9 @@ std::vector<TcpSocket> parse_tcp_table(std::string_view text) {
   return sockets;
 }
 
+std::optional<std::uint64_t> socket_inode(std::string_view link) {
+  constexpr std::string_view kSocket = "socket:[";
+  return link.starts_with(kSocket) ? leading_number<std::uint64_t>(link.substr(kSocket.size())) : std::nullopt;
+}
+
 }  // namespace busbar

@@ -3,6 +3,7 @@
 #include "common/base/enum_words.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,5 +44,8 @@ struct TcpSocket {
 
 /// The sockets in the text of /proc/net/tcp or tcp6 (Linux, Documentation/networking/proc_net_tcp.rst).
 std::vector<TcpSocket> parse_tcp_table(std::string_view text);
+
+/// The inode of the socket that a link of /proc/PID/fd leads to, "socket:[4242]"; nullopt: it leads elsewhere.
+std::optional<std::uint64_t> socket_inode(std::string_view link);
 
 }  // namespace busbar

@@ -17,9 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -27,31 +25,10 @@
 namespace busbar {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::optional<std::string> text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  std::string text;
-  std::getline(in, text, '\0');  // catches what the stream throws if the process dies while it is read
-  if (in.bad()) return std::nullopt;
-  while (!text.empty() && (text.back() == '\n' || text.back() == '\0')) text.pop_back();
-  return text;
-}
-
-struct Stat {
-  char state = '?';
-  std::uint64_t start = 0;  ///< [clock ticks since the host started]
-};
-
-/// proc(5): "pid (comm) state ppid ... starttime" with the start as field 22; comm may hold spaces and brackets.
-std::optional<Stat> parse_stat(const std::string& text) {
-  const std::size_t bracket = text.rfind(')');
-  if (bracket == std::string::npos) return std::nullopt;
-  const std::vector<std::string_view> fields = words_of(std::string_view(text).substr(bracket + 1));
-  constexpr std::size_t kStart = 22 - 3;  // the state is field 3
-  const auto start = fields.size() > kStart ? leading_number<std::uint64_t>(fields[kStart]) : std::nullopt;
-  return start ? std::optional(Stat{fields[0][0], *start}) : std::nullopt;
+/// When a process started, of the fields of its stat file [clock ticks since the host started].
+std::optional<std::uint64_t> start_of(const std::vector<std::string_view>& stat) {
+  constexpr std::size_t kStart = 22 - 3;  // stat_fields() begins with field 3
+  return stat.size() > kStart ? leading_number<std::uint64_t>(stat[kStart]) : std::nullopt;
 }
 
 using Counters = std::map<std::string, std::uint64_t>;
@@ -106,14 +83,13 @@ std::uint64_t value_of(const Counters& counters, const std::string& name, std::u
 }
 
 /// A port without a cable is always down and harms nobody; a port that was up before does.
-void look_at_links(std::vector<Trouble>& troubles, const Counters& before, const Counters& now, const fs::path& root) {
+void look_at_links(std::vector<Trouble>& troubles, const Counters& before, const Counters& now, const Probe& probe) {
   for (const auto& [name, value] : now) {
     if (last_part(name) != kDown || value == 0) continue;
     const std::string link(first_parts(name));
     const bool infiniband = link.find('/') != std::string::npos;
-    std::error_code ignored;
     // Bridges of containers and virtual machines lose their carrier whenever the last of these ends.
-    if (!infiniband && fs::exists(root / "sys/class/net" / link / "bridge", ignored)) continue;
+    if (!infiniband && probe.exists("/sys/class/net/" + link + "/bridge")) continue;
     const std::uint64_t lost = value_of(now, link + (infiniband ? "/link_downed" : "/carrier_down_count"));
     const bool was_up = lost > 0 || (before.contains(name) && before.at(name) == 0);
     const std::string text =
@@ -156,9 +132,9 @@ void look_at_counters(std::vector<Trouble>& troubles, const Counters& before, co
   }
 }
 
-void look_at_shared_memory(std::vector<Trouble>& troubles, const fs::path& root) {
+void look_at_shared_memory(std::vector<Trouble>& troubles, const Probe& probe) {
   struct statvfs facts {};
-  if (statvfs((root / "dev/shm").c_str(), &facts) != 0 || facts.f_blocks == 0) return;
+  if (statvfs((probe.root + "/dev/shm").c_str(), &facts) != 0 || facts.f_blocks == 0) return;
   const std::uint64_t free = static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
   const std::uint64_t size = static_cast<std::uint64_t>(facts.f_blocks) * facts.f_frsize;
   constexpr std::uint64_t kLeast = 1 << 20;
@@ -172,30 +148,28 @@ void look_at_shared_memory(std::vector<Trouble>& troubles, const fs::path& root)
   }
 }
 
-void look_at_memory(std::vector<Trouble>& troubles, const fs::path& root) {
-  const HostMemory memory = free_host_memory(root);
+void look_at_memory(std::vector<Trouble>& troubles, const Probe& probe) {
+  const HostMemory memory = free_host_memory(probe);
   constexpr std::uint64_t kLeast = 64 << 20;
   if (memory.free_bytes >= kLeast) return;
   troubles.push_back({Kind::resource, fmt::format("memory is used up: {} are left ({})",
                                                   format_bytes(memory.free_bytes), memory.source)});
 }
 
-void look_at_files(std::vector<Trouble>& troubles, const fs::path& root) {
+void look_at_files(std::vector<Trouble>& troubles, const Probe& probe) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
-  std::error_code error;
-  std::uint64_t open = 0;
-  for (fs::directory_iterator it(root / "proc/self/fd", error), end; !error && it != end; it.increment(error)) ++open;
+  const std::size_t open = probe.list("/proc/self/fd").size();
   if (open + 8 < limit.rlim_cur) return;
   troubles.push_back({Kind::resource, fmt::format("file descriptors are used up: {} of {}", open, limit.rlim_cur)});
 }
 
 /// What the kernel wrote since `before`. Without `before` nothing, because its log may be years old.
-void look_at_kernel(std::vector<Trouble>& troubles, const Counters& before, const fs::path& root) {
+void look_at_kernel(std::vector<Trouble>& troubles, const Counters& before, const Probe& probe) {
   const auto from = before.find(std::string(kKernelSequence));
   if (from == before.end()) return;
   constexpr std::size_t kMost = 16;
-  for (const KernelLine& line : kernel_lines(from->second, root)) {
+  for (const KernelLine& line : kernel_lines(from->second, probe.root)) {
     const std::string text = "[0.0] " + line.text;  // as dmesg prints it
     const std::optional<KernelMessage> message = parse_kernel_line(text);
     if (!message || troubles.size() >= kMost) continue;
@@ -223,42 +197,40 @@ void try_to(Look&& look) {
 }  // namespace
 
 std::uint64_t process_start(std::int64_t pid) noexcept try {
-  const auto text = text_of("/proc/" + std::to_string(pid) + "/stat");
-  const auto stat = text ? parse_stat(*text) : std::nullopt;
-  return stat ? stat->start : 0;
+  const std::string text = Probe().read(fmt::format("/proc/{}/stat", pid)).value_or("");
+  return start_of(stat_fields(text)).value_or(0);
 } catch (...) {
   return 0;
 }
 
-std::uint64_t own_pid_namespace() noexcept {
-  struct stat info {};
-  return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+std::uint64_t own_pid_namespace() noexcept try { return namespace_of({}, "/proc/self", "pid"); } catch (...) {
+  return 0;
 }
 
-ProcessState process_state(const FlightState& flight, const fs::path& root) {
+ProcessState process_state(const FlightState& flight, const Probe& probe) {
   ProcessState process;
   if (flight.pid <= 0) return process;
   if (flight.pid_namespace != 0 && flight.pid_namespace != own_pid_namespace()) return process;
-  const fs::path dir = root / "proc" / std::to_string(flight.pid);
-  const std::optional<std::string> text = text_of(dir / "stat");
+  const std::string folder = fmt::format("/proc/{}", flight.pid);
+  const std::optional<std::string> text = probe.read(folder + "/stat");
   if (!text) {
     // Gone, but only if /proc is mounted and shows processes at all.
-    std::error_code ignored;
-    if (!fs::exists(dir, ignored) && text_of(root / "proc/self/stat")) process.life = ProcessState::Life::gone;
+    if (!probe.exists(folder) && probe.read("/proc/self/stat")) process.life = ProcessState::Life::gone;
     return process;
   }
-  const std::optional<Stat> stat = parse_stat(*text);
-  if (!stat) return process;
-  if (flight.pid_start != 0 && stat->start != flight.pid_start) {
+  const std::vector<std::string_view> stat = stat_fields(*text);
+  const std::optional<std::uint64_t> start = start_of(stat);
+  if (!start) return process;
+  if (flight.pid_start != 0 && *start != flight.pid_start) {
     process.life = ProcessState::Life::gone;  // another process has its pid now
     return process;
   }
-  process.state = stat->state;
-  const bool dead = stat->state == 'Z' || stat->state == 'X' || stat->state == 'x';
+  process.state = stat[0].front();
+  const bool dead = process.state == 'Z' || process.state == 'X' || process.state == 'x';
   process.life = dead ? ProcessState::Life::gone : ProcessState::Life::alive;
-  const std::string status = text_of(dir / "status").value_or("");
+  const std::string status = probe.read(folder + "/status").value_or("");
   process.tracer = leading_number<std::uint32_t>(field_of(status, "TracerPid").value_or("")).value_or(0);
-  if (const auto wchan = text_of(dir / "wchan"); wchan && *wchan != "0") process.wchan = *wchan;
+  process.wchan = wchan_of(probe, folder);
   return process;
 }
 
@@ -272,27 +244,19 @@ std::vector<TcpConnection> parse_established(std::string_view text) {
   return established;
 }
 
-std::vector<TcpConnection> established_connections(const fs::path& root) {
+std::vector<TcpConnection> established_connections(const Probe& probe) {
   std::vector<TcpConnection> all;
-  for (const char* name : {"proc/net/tcp", "proc/net/tcp6"}) {
-    const auto table = text_of(root / name);
-    if (!table) continue;
-    const std::vector<TcpConnection> some = parse_established(*table);
-    all.insert(all.end(), some.begin(), some.end());
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ranges::move(parse_established(probe.read(table, kLongFile).value_or("")), std::back_inserter(all));
   }
   return all;
 }
 
-/// proc(5): /proc/PID/fd/N is a link to "socket:[INODE]".
-std::set<std::uint64_t> socket_inodes(std::int64_t pid, const fs::path& root) {
-  constexpr std::string_view kSocket = "socket:[";
+std::set<std::uint64_t> socket_inodes(std::int64_t pid, const Probe& probe) {
+  const std::string folder = fmt::format("/proc/{}/fd", pid);
   std::set<std::uint64_t> inodes;
-  std::error_code error;
-  for (fs::directory_iterator it(root / "proc" / std::to_string(pid) / "fd", error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code gone;
-    const std::string to = fs::read_symlink(it->path(), gone).string();
-    if (to.starts_with(kSocket)) inodes.insert(std::strtoull(to.c_str() + kSocket.size(), nullptr, 10));
+  for (const std::string& fd : probe.list(folder)) {
+    if (const auto inode = socket_inode(probe.link_text(folder + "/" + fd).value_or(""))) inodes.insert(*inode);
   }
   return inodes;
 }
@@ -327,18 +291,18 @@ std::vector<Trouble> gpu_troubles(const HostGpus& health) {
   return troubles;
 }
 
-std::vector<Trouble> host_troubles(const Counters& counters_before, const fs::path& root) {
+std::vector<Trouble> host_troubles(const Counters& counters_before, const Probe& probe) {
   std::vector<Trouble> troubles;
   Counters now;
-  try_to([&] { now = error_counters(root); });
-  try_to([&] { look_at_links(troubles, counters_before, now, root); });
+  try_to([&] { now = error_counters(probe); });
+  try_to([&] { look_at_links(troubles, counters_before, now, probe); });
   try_to([&] { look_at_counters(troubles, counters_before, now); });
-  try_to([&] { look_at_shared_memory(troubles, root); });
-  try_to([&] { look_at_memory(troubles, root); });
-  try_to([&] { look_at_files(troubles, root); });
-  try_to([&] { look_at_kernel(troubles, counters_before, root); });
+  try_to([&] { look_at_shared_memory(troubles, probe); });
+  try_to([&] { look_at_memory(troubles, probe); });
+  try_to([&] { look_at_files(troubles, probe); });
+  try_to([&] { look_at_kernel(troubles, counters_before, probe); });
   try_to([&] {
-    if (root != "/") return;  // NVML knows this machine only
+    if (probe.root != "/") return;  // NVML knows this machine only
     std::ranges::move(ask_gpu_troubles(), std::back_inserter(troubles));
   });
   return troubles;
