@@ -7,6 +7,7 @@
 #include "golden.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -213,14 +214,16 @@ TEST_CASE("A quota of processor time is read with those around it", "[doctor][co
     return -1L;
   };
   CHECK(throttled("file /proc/self/cgroup 0::/jobs/step\n"
+                  "file /proc/self/mountinfo 30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
                   "file /sys/fs/cgroup/jobs/step/cpu.stat nr_throttled 3\n"
                   "file /sys/fs/cgroup/jobs/cpu.stat nr_throttled 40\n"
                   "file /sys/fs/cgroup/cpu.stat usage_usec 9\n") == 43);
   // Version 1, and a container that shows its own group as the top.
-  CHECK(throttled("file /proc/self/cgroup 3:cpu,cpuacct:/docker/x\n"
-                  "file /sys/fs/cgroup/cpu,cpuacct/cpu.stat nr_throttled 7\n") == 7);
-  CHECK(throttled("file /proc/self/cgroup 0::/\n") == -1);
-  CHECK(throttled("file /proc/self/cgroup ::\n") == -1);
+  CHECK(
+      throttled("file /proc/self/cgroup 3:cpu,cpuacct:/docker/x\n"
+                "file /proc/self/mountinfo 31 23 0:27 /docker/x /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpuacct,cpu\n"
+                "file /sys/fs/cgroup/cpu/cpu.stat nr_throttled 7\n") == 7);
+  for (const char* none : {"0::/", "::"}) CHECK(throttled(fmt::format("file /proc/self/cgroup {}\n", none)) == -1);
   CHECK(outcome_of("cpu/quota/nr_throttled", 400, 10) == Outcome::fail);
   CHECK(outcome_of("cpu/quota/nr_throttled", 1, 60) == Outcome::pass);
 }

@@ -1,7 +1,7 @@
 #include "common/machine/error_counters.h"
 
-#include "common/base/lists.h"
 #include "common/base/text.h"
+#include "common/machine/cgroup.h"
 #include "common/machine/cores.h"
 #include "common/machine/gpus.h"
 #include "common/machine/kernel_log.h"
@@ -60,27 +60,12 @@ void read_family(Readings& readings, const Probe& probe, std::string_view family
   }
 }
 
-void read_quota_counters(const Probe& probe, std::vector<CounterReading>& readings) {
+/// A group also waits for the groups around it. cgroup-v2.rst, sched-bwc.rst
+void read_quota_counters(const Probe& probe, Readings& readings) {
   std::optional<std::uint64_t> sum;
-  const auto add = [&](const std::string& folder) {
-    // cgroup-v2.rst, sched-bwc.rst
+  for (const std::string& folder : cgroup_dirs("cpu", probe).dirs) {
     const auto times = read_value(probe, folder + "/cpu.stat", "nr_throttled");
     if (times) sum = sum.value_or(0) + static_cast<std::uint64_t>(*times);
-  };
-  // "id:controllers:path"; the unified hierarchy's line has no controllers (cgroups(7)).
-  for (const std::string_view line : probe.lines("/proc/self/cgroup")) {
-    const std::size_t first = line.find(':');
-    const std::size_t second = line.find(':', first + 1);
-    if (first == kNotFound || second == kNotFound) continue;
-    const std::string controllers(line.substr(first + 1, second - first - 1));
-    if (!controllers.empty() && !contains(split_list(controllers), std::string_view("cpu"))) continue;
-    const std::string top = "/sys/fs/cgroup" + (controllers.empty() ? "" : "/" + controllers);
-    // A group also waits for the groups around it; a container's own may be the top.
-    for (std::string path(line.substr(second + 1)); path.size() > 1; path.resize(path.rfind('/'))) {
-      add(top + path);
-      if (path.find('/') == std::string::npos) break;
-    }
-    add(top);
   }
   if (sum) readings.push_back({"cpu/quota/nr_throttled", *sum});
 }
