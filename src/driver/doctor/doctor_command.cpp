@@ -15,6 +15,7 @@
 #include "driver/doctor/checks.h"
 #include "driver/doctor/doctor_gather.h"
 #include "driver/doctor/join_nodes.h"
+#include "driver/formats/output_options.h"
 #include "driver/formats/result_formats.h"
 
 #include <fmt/format.h>
@@ -27,6 +28,22 @@
 
 namespace busbar {
 namespace {
+
+struct DoctorOptions {
+  bool local = false;
+  bool merge = false;
+  bool verbose = false;
+  bool strict = false;
+  bool help = false;
+  std::string diff;         ///< the older report
+  std::string recorded;     ///< for tests: look at a recorded machine
+  std::string output_file;  ///< -J
+  OutputOptions outputs;    ///< --junit and the like
+  std::vector<std::string> files;
+
+  /// Whether a launcher's ranks have anything to do together.
+  bool needs_ranks() const { return !local && !merge && !help && recorded.empty(); }
+};
 
 constexpr std::size_t kHidden = 1;  // the last of them
 
@@ -56,6 +73,17 @@ void check_options(const DoctorOptions& o) {
                                                   o.files.front()));
   }
   if (o.merge && o.local) throw Error(ExitCode::bad_config, "--merge and --local: either one");
+}
+
+/// Throws Error(bad_config).
+DoctorOptions read_doctor_options(int argc, char** argv) {
+  DoctorOptions options;
+  CommandLine line = scan_arguments(argc, argv, own_options(options));
+  options.files = std::move(line.words);
+  options.help = line.asks_help();
+  options.output_file = only_output_file(line, "doctor");
+  if (!options.help) check_options(options);
+  return options;
 }
 
 std::string doctor_help() {
@@ -110,6 +138,33 @@ std::vector<NodeReport> with_moved(const std::vector<NodeReport>& old, std::vect
   return nodes;
 }
 
+/// Joins, prints, writes -J and compares with --diff; returns the process's exit code. For one process.
+int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>& nodes) {
+  DoctorVerdict verdict;
+  std::string since;
+  if (options.diff.empty()) {
+    verdict = join_nodes(nodes);
+  } else {
+    const std::vector<NodeReport> old = read_doctor_json(read_file(options.diff, "the older report"), options.diff);
+    DoctorDifference d = difference(options.diff, old, nodes);
+    verdict = join_nodes(with_moved(old, nodes, d));
+    since = doctor_difference_text(d);
+  }
+  std::string text = doctor_text(verdict) + since;
+  if (options.verbose) text += doctor_rows_text(nodes);
+  StartedFiles started;
+  const std::string path =
+      options.output_file.empty() ? "" : started.add(create_result_file(options.output_file, "-J"));
+  const bool printed = write_stdout(text);
+  Lost lost = write_files(options.outputs, nodes, verdict);
+  const int error = path.empty() ? 0 : replace_file(path, doctor_json(nodes, verdict));
+  if (error != 0) lost.push_back(fmt::format("nothing in {} ({})", is_stdout(path) ? "stdout" : path, why_lost(error)));
+  if (error == 0) started.keep();
+  const bool complete = say_lost(lost, printed);
+  const bool bad = verdict.outcome == Outcome::fail || (options.strict && verdict.outcome == Outcome::warn);
+  return static_cast<int>(bad ? ExitCode::wrong_data : complete ? ExitCode::good : ExitCode::results_lost);
+}
+
 /// Of a node that is in several files, the newest report.
 std::vector<NodeReport> merged_files(const std::vector<std::string>& files) {
   std::vector<NodeReport> nodes;
@@ -160,42 +215,6 @@ Launch launch_of_job() {
 }
 
 }  // namespace
-
-DoctorOptions read_doctor_options(int argc, char** argv) {
-  DoctorOptions options;
-  CommandLine line = scan_arguments(argc, argv, own_options(options));
-  options.files = std::move(line.words);
-  options.help = line.asks_help();
-  options.output_file = only_output_file(line, "doctor");
-  if (!options.help) check_options(options);
-  return options;
-}
-
-int conclude_doctor(const DoctorOptions& options, const std::vector<NodeReport>& nodes) {
-  DoctorVerdict verdict;
-  std::string since;
-  if (options.diff.empty()) {
-    verdict = join_nodes(nodes);
-  } else {
-    const std::vector<NodeReport> old = read_doctor_json(read_file(options.diff, "the older report"), options.diff);
-    DoctorDifference d = difference(options.diff, old, nodes);
-    verdict = join_nodes(with_moved(old, nodes, d));
-    since = doctor_difference_text(d);
-  }
-  std::string text = doctor_text(verdict) + since;
-  if (options.verbose) text += doctor_rows_text(nodes);
-  StartedFiles started;
-  const std::string path =
-      options.output_file.empty() ? "" : started.add(create_result_file(options.output_file, "-J"));
-  const bool printed = write_stdout(text);
-  Lost lost = write_files(options.outputs, nodes, verdict);
-  const int error = path.empty() ? 0 : replace_file(path, doctor_json(nodes, verdict));
-  if (error != 0) lost.push_back(fmt::format("nothing in {} ({})", is_stdout(path) ? "stdout" : path, why_lost(error)));
-  if (error == 0) started.keep();
-  const bool complete = say_lost(lost, printed);
-  const bool bad = verdict.outcome == Outcome::fail || (options.strict && verdict.outcome == Outcome::warn);
-  return static_cast<int>(bad ? ExitCode::wrong_data : complete ? ExitCode::good : ExitCode::results_lost);
-}
 
 int run_doctor(int argc, char** argv) {
   const Launch detected = detect_launch();

@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <utility>
