@@ -65,6 +65,29 @@ void ask_remapping(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   }
 }
 
+/// What can hold a job up and what the GPU does. `result`: NVML's when it was asked for the device.
+void ask_health(const Calls& calls, NvmlResult result, NvmlDevice device, GpuFacts& gpu) {
+  // The first real question shows whether it is lost.
+  unsigned ignored = 0;
+  if (result == nvml::kSuccess && calls.temperature) result = calls.temperature(device, 0, &ignored);
+  gpu.lost = result == nvml::kGpuIsLost;
+  gpu.needs_reset = result == nvml::kResetRequired;
+  if (gpu.lost || gpu.needs_reset || device == nullptr) return;
+  ask_watts(gpu.power_w, calls.power, device);
+  ask_watts(gpu.power_limit_w, calls.power_limit, device);
+  ask(gpu.temperature_c, calls.temperature, 0U, device, 0);
+  nvml::Utilization busy{};
+  if (calls.utilization(device, &busy) == nvml::kSuccess) gpu.busy_percent = static_cast<int>(busy.gpu);
+  ask(gpu.clock_reasons, calls.clock_reasons, 0ULL, device);
+  ask(gpu.ecc_uncorrected, calls.ecc_total, 0ULL, device, nvml::kUncorrected, nvml::kVolatile);
+  ask_remapping(calls, device, gpu);
+  for (unsigned link = 0; link < nvml::kMostLinks; ++link) {
+    int active = 0;
+    if (calls.nvlink_state(device, link, &active) != nvml::kSuccess) continue;
+    gpu.nvlinks.push_back({.link = static_cast<int>(link), .active = active != 0, .speed_mbps = std::nullopt});
+  }
+}
+
 void ask_memory(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   nvml::Memory memory{};
   if (calls.memory(device, &memory) == nvml::kSuccess) {
@@ -73,11 +96,9 @@ void ask_memory(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   }
   int current = 0, pending = 0;
   if (calls.ecc_mode(device, &current, &pending) == nvml::kSuccess) gpu.ecc = current != 0;
-  ask(gpu.ecc_uncorrected, calls.ecc_total, 0ULL, device, nvml::kUncorrected, nvml::kVolatile);
   ask(gpu.sram_uncorrected, calls.ecc_at, 0ULL, device, nvml::kUncorrected, nvml::kAggregate, nvml::kSram);
   ask(gpu.sram_corrected, calls.ecc_at, 0ULL, device, nvml::kCorrected, nvml::kAggregate, nvml::kSram);
   ask(gpu.dram_corrected, calls.ecc_at, 0ULL, device, nvml::kCorrected, nvml::kAggregate, nvml::kDram);
-  ask_remapping(calls, device, gpu);
   // Asked for none, it returns how many there are.
   for (const int cause : {nvml::kSingleBit, nvml::kDoubleBit}) {
     unsigned count = 0;
@@ -106,22 +127,18 @@ void add_field(const Calls& calls, NvmlDevice device, unsigned link, unsigned fi
 
 void ask_links(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   const auto common = ask_field(calls, device, nvml::kFieldCommonLinkSpeed);
-  for (unsigned link = 0; link < nvml::kMostLinks; ++link) {
-    int active = 0;
-    if (calls.nvlink_state(device, link, &active) != nvml::kSuccess) continue;
-    NvLink one{.link = static_cast<int>(link), .active = active != 0, .speed_mbps = std::nullopt};
-    if (one.active) {
-      const auto own = ask_field(calls, device, nvml::kFieldLinkSpeed, link);
-      if (own || common) one.speed_mbps = static_cast<unsigned>(own ? *own : *common);
-      (void)add_errors(calls, device, link, nvml::kReplays, gpu.nvlink_replays);
-      if (!add_errors(calls, device, link, nvml::kRecoveries, gpu.nvlink_recoveries)) {
-        add_field(calls, device, link, nvml::kFieldLinkRecoveries, gpu.nvlink_recoveries);
-      }
-      const bool flit = add_errors(calls, device, link, nvml::kCrcFlit, gpu.nvlink_crc_errors);
-      const bool data = add_errors(calls, device, link, nvml::kCrcData, gpu.nvlink_crc_errors);
-      if (!flit && !data) add_field(calls, device, link, nvml::kFieldLinkReceiveErrors, gpu.nvlink_crc_errors);
+  for (NvLink& one : gpu.nvlinks) {
+    if (!one.active) continue;
+    const auto link = static_cast<unsigned>(one.link);
+    const auto own = ask_field(calls, device, nvml::kFieldLinkSpeed, link);
+    if (own || common) one.speed_mbps = static_cast<unsigned>(own ? *own : *common);
+    (void)add_errors(calls, device, link, nvml::kReplays, gpu.nvlink_replays);
+    if (!add_errors(calls, device, link, nvml::kRecoveries, gpu.nvlink_recoveries)) {
+      add_field(calls, device, link, nvml::kFieldLinkRecoveries, gpu.nvlink_recoveries);
     }
-    gpu.nvlinks.push_back(one);
+    const bool flit = add_errors(calls, device, link, nvml::kCrcFlit, gpu.nvlink_crc_errors);
+    const bool data = add_errors(calls, device, link, nvml::kCrcData, gpu.nvlink_crc_errors);
+    if (!flit && !data) add_field(calls, device, link, nvml::kFieldLinkReceiveErrors, gpu.nvlink_crc_errors);
   }
   nvml::FabricInfo info{};
   info.version = nvml::kFabricVersion2;
@@ -134,14 +151,11 @@ void ask_links(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
 }
 
 void ask_state(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
-  ask(gpu.clock_reasons, calls.clock_reasons, 0ULL, device);
-  ask(gpu.temperature_c, calls.temperature, 0U, device, 0);
   ask(gpu.slowdown_c, calls.temperature_threshold, 0U, device, nvml::kSlowdown);
   ask(gpu.memory_max_c, calls.temperature_threshold, 0U, device, nvml::kMemoryMax);
   if (const auto celsius = ask_field(calls, device, nvml::kFieldMemoryTemperature); celsius && *celsius > 0) {
     gpu.memory_temperature_c = static_cast<int>(*celsius);
   }
-  ask_watts(gpu.power_limit_w, calls.power_limit, device);
   ask_watts(gpu.power_default_w, calls.power_default, device);
   ask(gpu.pcie_generation, calls.pcie_generation, 0U, device);
   ask(gpu.pcie_generation_max, calls.pcie_generation_max, 0U, device);
@@ -173,12 +187,6 @@ void ask_processes(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   }
 }
 
-/// The device's answer to the first real question, which shows whether it is lost or needs a reset.
-NvmlResult first_answer(const Calls& calls, NvmlDevice device) {
-  unsigned ignored = 0;
-  return calls.temperature ? calls.temperature(device, 0, &ignored) : nvml::kSuccess;
-}
-
 GpuFacts ask_one(const Calls& calls, std::size_t index, const std::vector<NvmlDevice>& devices) {
   GpuFacts gpu;
   gpu.index = static_cast<int>(index);
@@ -191,9 +199,7 @@ GpuFacts ask_one(const Calls& calls, std::size_t index, const std::vector<NvmlDe
   gpu.model = text_of(calls.name, device);
   gpu.uuid = text_of(calls.uuid, device);
   gpu.vbios = text_of(calls.vbios, device);
-  const NvmlResult result = first_answer(calls, device);
-  gpu.lost = result == nvml::kGpuIsLost;
-  gpu.needs_reset = result == nvml::kResetRequired;
+  ask_health(calls, nvml::kSuccess, device, gpu);
   if (gpu.lost || gpu.needs_reset) return gpu;
   ask_memory(calls, device, gpu);
   ask_links(calls, device, gpu);
@@ -208,37 +214,6 @@ GpuFacts ask_one(const Calls& calls, std::size_t index, const std::vector<NvmlDe
       break;
     }
     gpu.p2p.push_back(status);
-  }
-  return gpu;
-}
-
-GpuFacts ask_health(const Calls& calls, unsigned index) {
-  GpuFacts gpu;
-  gpu.index = static_cast<int>(index);
-  NvmlDevice device = nullptr;
-  NvmlResult result = calls.handle(index, &device);
-  nvml::PciInfo pci{};
-  if (result == nvml::kSuccess && calls.pci(device, &pci) == nvml::kSuccess) {
-    gpu.bus_id = pci.bus_id;
-  }
-  if (result == nvml::kSuccess) result = first_answer(calls, device);
-  gpu.lost = result == nvml::kGpuIsLost;
-  gpu.needs_reset = result == nvml::kResetRequired;
-  if (result != nvml::kSuccess) return gpu;
-  ask_watts(gpu.power_w, calls.power, device);
-  ask_watts(gpu.power_limit_w, calls.power_limit, device);
-  ask(gpu.temperature_c, calls.temperature, 0U, device, 0);
-  nvml::Utilization busy{};
-  if (calls.utilization(device, &busy) == nvml::kSuccess) {
-    gpu.busy_percent = static_cast<int>(busy.gpu);
-  }
-  ask(gpu.clock_reasons, calls.clock_reasons, 0ULL, device);
-  ask(gpu.ecc_uncorrected, calls.ecc_total, 0ULL, device, nvml::kUncorrected, nvml::kVolatile);
-  ask_remapping(calls, device, gpu);
-  for (unsigned link = 0; link < nvml::kMostLinks; ++link) {
-    int active = 0;
-    if (calls.nvlink_state(device, link, &active) != nvml::kSuccess) continue;
-    gpu.nvlinks.push_back({.link = static_cast<int>(link), .active = active != 0, .speed_mbps = std::nullopt});
   }
   return gpu;
 }
@@ -306,7 +281,15 @@ HostGpus read_gpu_health(const std::string& library_name) {
   if (const NvmlResult result = session.calls.count(&count); result != nvml::kSuccess) {
     host.problem = session.calls.error_string(result);
   }
-  for (unsigned index = 0; index < count; ++index) host.gpus.push_back(ask_health(session.calls, index));
+  for (unsigned index = 0; index < count; ++index) {
+    GpuFacts& gpu = host.gpus.emplace_back();
+    gpu.index = static_cast<int>(index);
+    NvmlDevice device = nullptr;
+    const NvmlResult result = session.calls.handle(index, &device);
+    nvml::PciInfo pci{};
+    if (result == nvml::kSuccess && session.calls.pci(device, &pci) == nvml::kSuccess) gpu.bus_id = pci.bus_id;
+    ask_health(session.calls, result, device, gpu);
+  }
   return host;
 }
 
