@@ -104,18 +104,12 @@ void apply_environment(Config& config, const ReadEnvironment& environment) {
 
 int split_color(std::string_view split, int process) {
   if (split.empty()) return 0;
-  const Split parsed = parse_split(split);
+  const auto [kind, operand] = parse_split(split);
   const auto number = static_cast<std::uint32_t>(process);
-  switch (parsed.kind) {
-    case '&':
-      return static_cast<int>(number & parsed.operand);
-    case '|':
-      return static_cast<int>(number | parsed.operand);
-    case '%':
-      return static_cast<int>(number % parsed.operand);
-    default:
-      return static_cast<int>(number / parsed.operand);
-  }
+  return static_cast<int>(kind == '&'   ? number & operand
+                          : kind == '|' ? number | operand
+                          : kind == '%' ? number % operand
+                                        : number / operand);
 }
 
 }  // namespace busbar

@@ -1,3 +1,4 @@
+#include "common/base/lists.h"
 #include "common/base/random_source.h"
 #include "common/machine/hmac.h"
 #include "common/watch/peer_messages.h"
@@ -24,20 +25,10 @@ constexpr std::size_t kMostConnections = 256;
 constexpr int kMostAttempts = 3;
 
 Result result_of(int error) {
-  switch (error) {
-    case ETIMEDOUT:
-      return Result::timed_out;
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-    case EHOSTDOWN:
-    case ENETDOWN:
-    case EADDRNOTAVAIL:
-    case EACCES:  // a firewall of this host
-    case EPERM:
-      return Result::no_route;
-    default:
-      return Result::refused;
-  }
+  // The last two: a firewall of this host.
+  constexpr std::array kNoRoute{EHOSTUNREACH, ENETUNREACH, EHOSTDOWN, ENETDOWN, EADDRNOTAVAIL, EACCES, EPERM};
+  if (error == ETIMEDOUT) return Result::timed_out;
+  return contains(kNoRoute, error) ? Result::no_route : Result::refused;
 }
 
 PeerReply failure(int error) { return {result_of(error), std::strerror(error)}; }
