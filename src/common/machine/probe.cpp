@@ -1,5 +1,6 @@
 #include "common/machine/probe.h"
 
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/machine/answer_within.h"
 #include "common/machine/cores.h"
@@ -131,11 +132,9 @@ std::optional<std::vector<std::string>> read_kernel_log() {
   const bool readable = ::read(fd, record, sizeof record) >= 0 || errno == EAGAIN || errno == EPIPE;
   ::close(fd);
   if (!readable) return std::nullopt;
-  std::vector<std::string> lines;
-  for (const KernelLine& line : kernel_lines(0)) {
-    lines.push_back(fmt::format("[{:.6f}] {}", line.since_boot_s, line.text));  // as dmesg prints it
-  }
-  return lines;
+  // As dmesg prints them.
+  return mapped(kernel_lines(0),
+                [](const auto& line) { return fmt::format("[{:.6f}] {}", line.since_boot_s, line.text); });
 }
 
 std::vector<int> own_cpus(const Probe& probe) {

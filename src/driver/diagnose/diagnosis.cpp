@@ -1,6 +1,7 @@
 #include "driver/diagnose/diagnosis.h"
 
 #include "common/base/lists.h"
+#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/evidence/job_snapshot.h"
 #include "common/machine/mapped_nccl.h"
@@ -274,9 +275,7 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
 }  // namespace
 
 std::vector<std::uint32_t> sources_of(const CallAlignment& alignment, std::span<const std::uint32_t> streams) {
-  std::vector<std::uint32_t> sources;
-  for (const std::uint32_t stream : streams) sources.push_back(alignment.streams[stream].member->source);
-  return sources;
+  return mapped(streams, [&](std::uint32_t stream) { return alignment.streams[stream].member->source; });
 }
 
 std::string name_files(std::span<const LogFile> files) {
