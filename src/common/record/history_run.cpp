@@ -100,13 +100,7 @@ std::string history_run_json(const HistoryRun& run) {
 
 HistoryRun read_history_run_json(std::string_view text, const std::string& name) {
   const Json document = read_document(text, name, kDocument);
-  try {
-    HistoryRun run;
-    read_field(member(document, "run"), "run", run);
-    return run;
-  } catch (const Error& error) {
-    fail_reading(fmt::format("{} is not a run for a history: {}", name, error.what()));
-  }
+  return record_at<HistoryRun>(JsonPlace(document, "", name, "`busbar accept`").at("run"));
 }
 
 }  // namespace busbar

@@ -114,10 +114,14 @@ struct HostObserver::Seen {
   }
   void note_counters();
   void look(const JobView& view);
+  template <class Work>
+  auto locked(Work work) {
+    const std::lock_guard lock(mutex);
+    return work();
+  }
   template <class T>
   void keep(T& field, T value) {
-    const std::lock_guard lock(mutex);
-    field = std::move(value);
+    locked([&] { field = std::move(value); });
   }
 
   const std::filesystem::path root;
@@ -135,10 +139,7 @@ struct HostObserver::Seen {
 HostObserver::HostObserver(const std::filesystem::path& root) : seen_(std::make_shared<Seen>(root)) {}
 
 void HostObserver::observe_early() {
-  {
-    const std::lock_guard lock(seen_->mutex);
-    if (std::exchange(seen_->counting, true)) return;
-  }
+  if (seen_->locked([this] { return std::exchange(seen_->counting, true); })) return;
   // A sick card may block the reader of its counters for ever.
   if (!left_to_itself([seen = seen_] { seen->note_counters(); })) seen_->keep(seen_->counting, false);
 }
@@ -178,11 +179,7 @@ void HostObserver::look_closely(const JobView& view) {
 }
 
 void HostObserver::Seen::look(const JobView& view) {
-  std::map<std::string, std::uint64_t> before;
-  {
-    const std::lock_guard lock(mutex);
-    before = early_counters;
-  }
+  const auto before = locked([this] { return early_counters; });
   std::vector<PeerProbe> probed;
   try {
     probed = probe_peers(probe_targets(view), view.token, kProbeLimit);
@@ -201,13 +198,7 @@ void HostObserver::Seen::look(const JobView& view) {
 }
 
 HostEvidence HostObserver::evidence(const JobView& view) {
-  HostEvidence host;
-  std::map<std::string, bool> linked;
-  {
-    const std::lock_guard lock(seen_->mutex);
-    host = seen_->found;
-    linked = seen_->linked;
-  }
+  auto [host, linked] = seen_->locked([this] { return std::pair(seen_->found, seen_->linked); });
   host.host = view.host;
   host.reached = true;
   host.ranks = read_local_ranks(view);
