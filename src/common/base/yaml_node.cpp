@@ -147,9 +147,7 @@ std::string_view apply_yaml_option(Config& config, const YamlValue& value) {
 
 void check_yaml_schema(const YamlValue& value) {
   const std::string schema = value.text();
-  if (schema != "1") {
-    value.fail(fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
-  }
+  if (schema != "1") value.fail(fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
 }
 
 std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,

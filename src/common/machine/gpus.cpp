@@ -50,9 +50,7 @@ std::optional<std::uint64_t> ask_field(const Calls& calls, NvmlDevice device, un
   nvml::FieldValue field{};
   field.field = id;
   field.scope = scope;
-  if (calls.fields(device, 1, &field) != nvml::kSuccess || field.result != nvml::kSuccess) {
-    return std::nullopt;
-  }
+  if (calls.fields(device, 1, &field) != nvml::kSuccess || field.result != nvml::kSuccess) return std::nullopt;
   return number_in(field);
 }
 
@@ -106,9 +104,7 @@ void ask_memory(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
     if (result == nvml::kSuccess || result == nvml::kInsufficientSize)
       gpu.pages_retired = gpu.pages_retired.value_or(0) + count;
   }
-  if (calls.retirement_pending(device, &pending) == nvml::kSuccess) {
-    gpu.retirement_pending = pending != 0;
-  }
+  if (calls.retirement_pending(device, &pending) == nvml::kSuccess) gpu.retirement_pending = pending != 0;
 }
 
 /// Adds a counter of one link; false if the GPU does not have it.

@@ -55,9 +55,7 @@ std::string unescaped(std::string_view text) {
 }
 
 std::string absolute(std::string_view path) {
-  if (!path.starts_with('/')) {
-    throw_bad_config(fmt::format("{} is not an absolute path", in_quotes(path)));
-  }
+  if (!path.starts_with('/')) throw_bad_config(fmt::format("{} is not an absolute path", in_quotes(path)));
   return std::string(path);
 }
 

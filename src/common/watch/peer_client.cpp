@@ -186,9 +186,7 @@ class Asking {
     std::array<char, 64 * 1024> chunk;  // not cleared: recv says how much of it counts
     const ssize_t n = recv(exchange.socket.fd(), chunk.data(), chunk.size(), 0);
     count_watcher_bytes(n);
-    if (n < 0) {
-      return errno == EAGAIN || errno == EINTR || errno == ENOTCONN || fail(exchange, errno);
-    }
+    if (n < 0) return errno == EAGAIN || errno == EINTR || errno == ENOTCONN || fail(exchange, errno);
     exchange.in.append(chunk.data(), static_cast<std::size_t>(n));
     PeerInput input = parse_reply(exchange.in);
     if (input.state == PeerInput::State::whole &&

@@ -58,9 +58,7 @@ void check_numa(const Probe& probe, const std::vector<PciFunction>& gpus, const 
   }
   std::vector<std::string> words;
   for (const auto& [numa, list] : names) words.push_back(fmt::format("{} on NUMA node {}", compress_hosts(list), numa));
-  if (!nics.empty()) {
-    CheckRows(rows, "locality.nics").agree(joined_words(words, ", "), Outcome::warn, "same-cards");
-  }
+  if (!nics.empty()) CheckRows(rows, "locality.nics").agree(joined_words(words, ", "), Outcome::warn, "same-cards");
   if (unknown.empty()) return;
   CheckRows(rows, "locality.numa", fmt::format("{}", fmt::join(unknown, ", "))).warn("not known", "numa-untold");
 }

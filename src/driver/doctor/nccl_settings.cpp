@@ -106,9 +106,7 @@ Remark judge_choices(std::string_view value, const ValueWords& words) {
     if (per_function.starts_with('^')) per_function.remove_prefix(1);
     for (const std::string_view word : split_list(per_function, ',')) {
       if (word.empty()) return remark(Outcome::warn, "empty-element");
-      if (!is_one_of(word, words)) {
-        return remark(Outcome::fail, "word-fails", word, meant(word, words));
-      }
+      if (!is_one_of(word, words)) return remark(Outcome::fail, "word-fails", word, meant(word, words));
     }
   }
   return {};
@@ -160,9 +158,7 @@ std::optional<long long> number_of(std::string_view text, Remark* odd = nullptr)
 Remark judge_ib_timeout(long long t) {
   if (t < 0) return {};  // NCCL's default
   if (t == 0) return remark(Outcome::warn, "timeout-for-ever");
-  if (t > 31) {
-    return remark(Outcome::fail, "timeout-too-large");
-  }
+  if (t > 31) return remark(Outcome::fail, "timeout-too-large");
   if (t <= 22) return {};
   const double seconds = 4.096e-6 * std::exp2(static_cast<double>(t)) * 7;
   return remark(Outcome::warn, "timeout-long", fmt::format("{:.0f}", seconds));
