@@ -4,6 +4,7 @@
 #include "driver/diagnose/line_blocks.h"
 #include "driver/diagnose/program_lines.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace busbar {
@@ -27,28 +28,14 @@ bool is_json(std::string_view line) {
 /// Whether an answer may begin with a line whose decoration is not known yet: by its end, because very few lines
 /// end so.
 bool may_begin(std::string_view line) {
+  constexpr std::string_view kHeadings[] = {"{", "Job summary", "Communicators...", "  Errors"};
+  if (std::ranges::any_of(kHeadings, [&](std::string_view heading) { return line.ends_with(heading); })) return true;
   const char last = line.empty() ? '\0' : line.back();
-  switch (last) {
-    case '{':
-      return true;
-    case 'y':
-      return line.ends_with("Job summary");
-    case '.':
-      return line.ends_with("Communicators...");
-    case 's':
-      return line.ends_with("  Errors");
-    case 'E':
-    case 'H':
-    case 'R':
-      return mentions(line, ") INCOMPLETE") || mentions(line, ") MISMATCH") || mentions(line, ") ERROR");
-    case '}':
-      return is_of_ras(line);
-    case ')':
-    case '>':
-      return mentions(line, "PEER_") || mentions(line, "Communicators... (");
-    default:
-      return is_digit(last) && (line.starts_with("NCCL version ") || mentions(line, "PEER_"));
-  }
+  if (last == 'E' || last == 'H' || last == 'R')
+    return mentions(line, ") INCOMPLETE") || mentions(line, ") MISMATCH") || mentions(line, ") ERROR");
+  if (last == '}') return is_of_ras(line);
+  if (last == ')' || last == '>') return mentions(line, "PEER_") || mentions(line, "Communicators... (");
+  return is_digit(last) && (line.starts_with("NCCL version ") || mentions(line, "PEER_"));
 }
 
 /// The line as RAS wrote it. A row of its table looks like a numbered line, so quote marks go first.
