@@ -136,6 +136,17 @@ std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const 
   return open == kNotFound ? 0 : leading_number<std::uint64_t>(text.substr(open + 1)).value_or(0);
 }
 
+std::set<std::string> mapped_files(std::string_view maps, std::string_view library) {
+  std::set<std::string> files;
+  for (const std::string_view line : split_text(maps, '\n')) {
+    const std::size_t slash = line.find('/');
+    if (slash == std::string_view::npos) continue;
+    const std::string_view path = line.substr(slash);
+    if (path.substr(path.rfind('/') + 1).starts_with(library)) files.emplace(path);
+  }
+  return files;
+}
+
 PciPath pci_path(const PciFunction& a, const PciFunction& b) {
   const auto one = steps_of(a.path);
   const auto two = steps_of(b.path);

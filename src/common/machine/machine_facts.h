@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -73,6 +74,10 @@ std::optional<std::string_view> field_of(std::string_view text, std::string_view
 
 /// The number after such a key in a file.
 std::optional<long long> read_value(const Probe& probe, const std::string& path, std::string_view key);
+
+/// Paths of the files that are mapped into a process and whose names begin with `library`, from the text of its
+/// /proc/PID/maps.
+std::set<std::string> mapped_files(std::string_view maps, std::string_view library);
 
 /// The fields of a stat file (proc(5)) from the state, field 3, on; `name`: its comm, which may hold spaces and
 /// brackets.

@@ -1,6 +1,7 @@
 #include "common/machine/mapped_nccl.h"
 
 #include "common/base/text.h"
+#include "common/machine/machine_facts.h"
 
 #include <fmt/format.h>
 
@@ -57,14 +58,9 @@ int nccl_version_of_file(std::string_view path) {
 }
 
 std::optional<int> mapped_nccl_version(std::int64_t pid) {
-  std::ifstream maps(fmt::format("/proc/{}/maps", pid));
+  const auto maps = Probe().read(fmt::format("/proc/{}/maps", pid), kLongFile);
   if (!maps) return 0;
-  std::set<std::string> files;
-  for (std::string line; std::getline(maps, line);) {
-    const std::size_t path = line.find('/');
-    if (path != std::string::npos && line.find("/libnccl.so", path) != std::string::npos)
-      files.insert(line.substr(path));
-  }
+  const std::set<std::string> files = mapped_files(*maps, "libnccl.so");
   if (files.empty()) return std::nullopt;
   // Through the process's own root: it may run in a container. A file that was deleted meanwhile cannot be opened.
   for (const std::string& file : files) {

@@ -256,17 +256,6 @@ std::vector<std::string> library_folders(const Probe& probe) {
   return folders;
 }
 
-std::set<std::string> mapped_files(std::string_view maps, std::string_view library) {
-  std::set<std::string> files;
-  for (const std::string_view line : split_text(maps, '\n')) {
-    const std::size_t slash = line.find('/');
-    if (slash == std::string_view::npos) continue;
-    const std::string_view path = line.substr(slash);
-    if (path.substr(path.rfind('/') + 1).starts_with(library)) files.emplace(path);
-  }
-  return files;
-}
-
 std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name) {
   if (name.find('/') != std::string::npos) return probe.exists(name) ? name : "";
   for (const std::string& folder : folders) {

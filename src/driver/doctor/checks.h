@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -169,10 +168,6 @@ std::vector<DoctorRow> moved_counters(const std::vector<CounterReading>& before,
 /// the files that it includes name, the system's own. Not the loader's cache, which is not text: a folder that was
 /// named after the last ldconfig counts too. Pure in the probe.
 std::vector<std::string> library_folders(const Probe& probe);
-
-/// Paths of the files that are mapped into a process and whose names begin with `library`, from the text of its
-/// /proc/PID/maps. Pure.
-std::set<std::string> mapped_files(std::string_view maps, std::string_view library);
 
 /// The first file of that name there, or the name itself if it is a path to one; empty if there is none.
 std::string find_library(const Probe& probe, const std::vector<std::string>& folders, const std::string& name);
