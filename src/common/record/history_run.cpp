@@ -8,7 +8,6 @@
 #include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -7,7 +7,6 @@
 
 #include <chrono>
 #include <optional>
-#include <string>
 #include <vector>
 
 namespace busbar {
