@@ -73,9 +73,6 @@ struct DiagnoseResult {
 /// The first in the order of Verdict of what logs and hangs say: a primary cause in either explains the other.
 Verdict verdict_of(const DiagnoseResult& result);
 
-/// The hang whose verdict is that of all; null if the logs decide it.
-const JudgedHang* decisive_hang(const DiagnoseResult& result);
-
 /// For the terminal; `unknown`: with NCCL's lines that were not understood.
 std::string diagnose_text(const DiagnoseResult& result, bool unknown);
 

@@ -22,6 +22,21 @@
 #include <utility>
 
 namespace busbar {
+
+// What JSON has of them.
+BUSBAR_RECORD(Diagnosis::HostPair, from, to, via, connections);
+void visit_fields(auto&& visit, Diagnosis::Lag& lag) {
+  BUSBAR_FIELDS(visit, lag, rank, who, communicator, ordinal, op_count, last);
+}
+void visit_fields(auto&& visit, Diagnosis::WarningGroup& group) {
+  BUSBAR_FIELDS(visit, group, shape, example, who, where, timestamp, times, victim);
+}
+void visit_fields(auto&& visit, LogFile& file) {
+  const std::string path = file.path.string();
+  visit("path", path);
+  BUSBAR_FIELDS(visit, file, bytes, lines, nccl_lines, unknown_lines, trouble);
+}
+
 namespace {
 
 constexpr std::size_t kMostRows = 10;    // of a table
@@ -186,60 +201,40 @@ Json communicators_json(const Diagnosis& diagnosis) {
   });
 }
 
-Json lags_json(const Diagnosis& diagnosis) {
-  return json_list(diagnosis.lags, [](const Diagnosis::Lag& lag) -> Json {
-    return {{"rank", lag.rank < 0 ? Json(nullptr) : Json(lag.rank)},
-            {"who", lag.who},
-            {"communicator", lag.communicator},
-            {"ordinal", lag.ordinal},
-            {"op_count", lag.op_count},
-            {"last", lag.last}};
-  });
-}
-
-Json warnings_json(const Diagnosis& diagnosis) {
-  return json_list(diagnosis.warnings, [](const Diagnosis::WarningGroup& warning) -> Json {
-    return {{"shape", warning.shape},
-            {"example", warning.example},
-            {"who", warning.who},
-            {"where", json_text_or_null(warning.where)},
-            {"timestamp", json_text_or_null(warning.timestamp)},
-            {"times", warning.times},
-            {"victim", warning.victim}};
-  });
-}
-
-Json files_json(const Diagnosis& diagnosis) {
-  return json_list(diagnosis.files, [](const LogFile& file) -> Json {
-    return {{"path", file.path.string()},
-            {"bytes", file.bytes},
-            {"lines", file.lines},
-            {"nccl_lines", file.nccl_lines},
-            {"unknown_lines", file.unknown_lines},
-            {"trouble", json_text_or_null(file.trouble)}};
-  });
+/// null for what is not known.
+Json with_nulls(Json list, const Json& unknown, std::initializer_list<const char*> keys) {
+  for (Json& one : list) {
+    for (const char* key : keys) one[key] = one[key] == unknown ? Json() : one[key];
+  }
+  return list;
 }
 
 Json diagnosis_document(const Diagnosis& diagnosis) {
   const auto fact = [](const auto& one) -> Json { return {{"key", one.first}, {"value", one.second}}; };
-  const auto pair = [](const Diagnosis::HostPair& one) -> Json {
-    return {{"from", one.from}, {"to", one.to}, {"via", one.via}, {"connections", one.connections}};
-  };
   Json document = fields_json<Finding>(diagnosis);
   // Hosts that a scheduler should leave out: a device or the host itself is at fault.
   const bool at_fault = diagnosis.verdict <= Verdict::host_unreachable;
   document.update({{"exclude", at_fault ? fmt::format("{}", fmt::join(diagnosis.hosts, ",")) : ""},
                    {"communicators", communicators_json(diagnosis)},
-                   {"lags", lags_json(diagnosis)},
+                   {"lags", with_nulls(fields_json(diagnosis.lags), -1, {"rank"})},
                    {"divergences", diagnosis.divergences},
                    {"skews", diagnosis.skews},
                    {"facts", json_list(diagnosis.facts, fact)},
-                   {"transports", json_list(diagnosis.transports, pair)},
+                   {"transports", fields_json(diagnosis.transports)},
                    {"algorithms", diagnosis.algorithms},
-                   {"warnings", warnings_json(diagnosis)},
+                   {"warnings", with_nulls(fields_json(diagnosis.warnings), "", {"where", "timestamp"})},
                    {"torch_ranks", diagnosis.torch_ranks},
-                   {"files", files_json(diagnosis)}});
+                   {"files", with_nulls(fields_json(diagnosis.files), "", {"trouble"})}});
   return document;
+}
+
+/// The hang whose verdict is that of all; null if the logs decide it.
+const JudgedHang* decisive_hang(const DiagnoseResult& result) {
+  const Verdict verdict = verdict_of(result);
+  if (result.logs && result.logs->verdict == verdict) return nullptr;
+  const auto found =
+      std::ranges::find_if(result.hangs, [&](const JudgedHang& h) { return h.finding.verdict == verdict; });
+  return found != result.hangs.end() ? &*found : nullptr;
 }
 
 }  // namespace
@@ -260,14 +255,6 @@ std::string diagnosis_text(const Diagnosis& diagnosis) {
   text += lines("Missing evidence", diagnosis.missing);
   text += lines("Next", diagnosis.next);
   return without_controls(text, true);
-}
-
-const JudgedHang* decisive_hang(const DiagnoseResult& result) {
-  const Verdict verdict = verdict_of(result);
-  if (result.logs && result.logs->verdict == verdict) return nullptr;
-  const auto found =
-      std::ranges::find_if(result.hangs, [&](const JudgedHang& h) { return h.finding.verdict == verdict; });
-  return found != result.hangs.end() ? &*found : nullptr;
 }
 
 Verdict verdict_of(const DiagnoseResult& result) {
