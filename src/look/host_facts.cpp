@@ -26,10 +26,6 @@ namespace {
 
 constexpr std::ptrdiff_t kMostKernelLines = 200;
 
-std::int64_t number_in(const Probe& probe, const std::string& path) {
-  return number_of<std::int64_t>(probe.read(path).value_or("")).value_or(-1);
-}
-
 /// Totals of each of `later` as growth since the one of the same key; -1 if there was none.
 template <class Item, class... Number>
 void grow_each(const std::vector<Item>& earlier, std::vector<Item>& later, std::string Item::*key,
@@ -60,9 +56,9 @@ void read_group(const Probe& probe, bool v2, bool cpu, LookGroup& group) {
     return;
   }
   constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;  // version 1 writes a number near 2^63
-  group.limit = number_in(probe, group.path + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
+  group.limit = read_count(probe, group.path + (v2 ? "/memory.max" : "/memory.limit_in_bytes")).value_or(-1);
   if (group.limit > kNoLimit) group.limit = -1;
-  group.used = number_in(probe, group.path + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));
+  group.used = read_count(probe, group.path + (v2 ? "/memory.current" : "/memory.usage_in_bytes")).value_or(-1);
   const std::string events = group.path + (v2 ? "/memory.events" : "/memory.oom_control");
   if (!is_shared(group.path)) group.oom_kills = read_value(probe, events, "oom_kill").value_or(-1);
   group.oom_kills_growth = group.oom_kills;
@@ -139,7 +135,7 @@ std::vector<LookPort> read_ports(const Probe& probe) {
   for (const RdmaPort& port : rdma_ports(probe)) {
     const auto data = [&](const char* name) {
       constexpr std::int64_t kLane = 4;  // port_xmit_data counts words
-      const std::int64_t words = number_in(probe, fmt::format("{}/counters/{}", port.path, name));
+      const std::int64_t words = read_count(probe, fmt::format("{}/counters/{}", port.path, name)).value_or(-1);
       return words < 0 ? -1 : words * kLane;
     };
     ports.push_back(
