@@ -38,6 +38,13 @@ Outcome outcome_of_xid(int number) {
   return rows[0].outcome;
 }
 
+constexpr const char* kListed =
+    "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/,task=orted,"
+    "pid=11231,uid=0";
+constexpr const char* kKilled =
+    "Out of memory: Killed process 11231 (orted) total-vm:23000000kB, anon-rss:22858752kB, file-rss:0kB, "
+    "shmem-rss:0kB, UID:0 pgtables:45000kB oom_score_adj:0";
+
 }  // namespace
 
 TEST_CASE("A log that may not be read is skipped, one without faults is OK", "[doctor][kernel]") {
@@ -142,17 +149,6 @@ TEST_CASE("Faults of switches, buses, cards and memory are told", "[doctor][kern
   CHECK(!row.reason.empty());
   CHECK(!row.remedy.empty());
 }
-
-namespace {
-
-constexpr const char* kListed =
-    "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,global_oom,task_memcg=/,task=orted,"
-    "pid=11231,uid=0";
-constexpr const char* kKilled =
-    "Out of memory: Killed process 11231 (orted) total-vm:23000000kB, anon-rss:22858752kB, file-rss:0kB, "
-    "shmem-rss:0kB, UID:0 pgtables:45000kB oom_score_adj:0";
-
-}  // namespace
 
 TEST_CASE("A process killed for memory is named once, with its pid, what it held, and when", "[doctor][kernel]") {
   const std::string lines = std::string("[100.5] ") + kListed + "\n[100.5] " + kKilled;

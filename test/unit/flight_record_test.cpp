@@ -67,6 +67,12 @@ pid_t dead_pid() {
   return child;
 }
 
+std::map<std::string, std::string> environment;
+const char* from_environment(const char* variable) {
+  const auto at = environment.find(variable);
+  return at != environment.end() ? at->second.c_str() : nullptr;
+}
+
 }  // namespace
 
 TEST_CASE("what was written into a flight record is read from its file", "[flight_record]") {
@@ -512,14 +518,6 @@ TEST_CASE("only this user's dead records that are older than a day are removed",
   // Ages of a record from an earlier start count from its own last beat.
   CHECK(read_flight(folder.file(mine + "fresh.dead"))->heartbeat_age_s == 0);
 }
-
-namespace {
-std::map<std::string, std::string> environment;
-const char* from_environment(const char* variable) {
-  const auto at = environment.find(variable);
-  return at != environment.end() ? at->second.c_str() : nullptr;
-}
-}  // namespace
 
 TEST_CASE("a launch has the same name on all its ranks and another than its neighbours in the batch job",
           "[flight_record]") {

@@ -31,6 +31,30 @@ Diagnosis after_common_calls(int nranks, int n, Last last) {
   return job.conclude(log);
 }
 
+/// One file, each rank's lines behind those of the rank before: `told(rank)` are its calls, -1: only that it began, -2:
+/// nothing. `begins(rank)`: whether its first lines are there.
+template <typename Told, typename Begins>
+Diagnosis one_behind_the_other(int nranks, Told told, Begins begins) {
+  MadeUpJob job(nranks);
+  job.one_file = true;
+  JobBook log;
+  for (int rank = 0; rank < nranks; ++rank) {
+    if (told(rank) == -2) continue;
+    if (begins(rank)) {
+      job.say(log, rank, LineShape{"network", {{"network", "IB"}}});
+      job.start(log, rank);
+    }
+    if (begins(rank) && told(rank) >= 0) job.complete(log, rank);
+    for (int i = 0; i < told(rank); ++i) {
+      const auto number = static_cast<std::uint64_t>(i);
+      job.call(log, rank, {.count = 100 + number, .op_count = number});
+    }
+  }
+  return job.conclude(log);
+}
+
+bool always(int) { return true; }
+
 }  // namespace
 
 TEST_CASE("The rank whose count differs is named, not the first of the file", "[job_log]") {
@@ -263,34 +287,6 @@ TEST_CASE("A rank that calls without its Init COMPLETE shows that the others' ma
   CHECK(told.verdict == Verdict::ok);
   CHECK(says(told.missing, "rank 2 (node1, pid 1002) calls, and its Init COMPLETE is missing"));
 }
-
-namespace {
-
-/// One file, each rank's lines behind those of the rank before: `told(rank)` are its calls, -1: only that it began, -2:
-/// nothing. `begins(rank)`: whether its first lines are there.
-template <typename Told, typename Begins>
-Diagnosis one_behind_the_other(int nranks, Told told, Begins begins) {
-  MadeUpJob job(nranks);
-  job.one_file = true;
-  JobBook log;
-  for (int rank = 0; rank < nranks; ++rank) {
-    if (told(rank) == -2) continue;
-    if (begins(rank)) {
-      job.say(log, rank, LineShape{"network", {{"network", "IB"}}});
-      job.start(log, rank);
-    }
-    if (begins(rank) && told(rank) >= 0) job.complete(log, rank);
-    for (int i = 0; i < told(rank); ++i) {
-      const auto number = static_cast<std::uint64_t>(i);
-      job.call(log, rank, {.count = 100 + number, .op_count = number});
-    }
-  }
-  return job.conclude(log);
-}
-
-bool always(int) { return true; }
-
-}  // namespace
 
 TEST_CASE("The last rank in front of a stretch that is missing is not late for it", "[job_log]") {
   const auto up_to_four = [](int calls_of_last) {

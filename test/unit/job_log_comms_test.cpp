@@ -20,6 +20,19 @@ InitMessage split_of(int rank, int color, bool complete) {
           .complete = complete};
 }
 
+/// The initialisation of a rank's part in a communicator of some of the ranks.
+void join_part(MadeUpJob& job, JobBook& log, int rank, int part_rank, int part_size, std::uint64_t id) {
+  InitMessage event;
+  event.function = "ncclCommSplit";
+  event.comm = MadeUpJob::pointer(rank, 1);
+  event.rank = part_rank;
+  event.nranks = part_size;
+  event.comm_id = id;
+  job.say(log, rank, event);
+  event.complete = true;
+  job.say(log, rank, event);
+}
+
 }  // namespace
 
 TEST_CASE("Ranks are joined by commId and listed by what they did", "[job_log]") {
@@ -92,23 +105,6 @@ TEST_CASE("Equal groups of every host that only their calls tell of are told apa
   CHECK(told.verdict == Verdict::ok);
   CHECK(told.communicators.size() == 2);
 }
-
-namespace {
-
-/// The initialisation of a rank's part in a communicator of some of the ranks.
-void join_part(MadeUpJob& job, JobBook& log, int rank, int part_rank, int part_size, std::uint64_t id) {
-  InitMessage event;
-  event.function = "ncclCommSplit";
-  event.comm = MadeUpJob::pointer(rank, 1);
-  event.rank = part_rank;
-  event.nranks = part_size;
-  event.comm_id = id;
-  job.say(log, rank, event);
-  event.complete = true;
-  job.say(log, rank, event);
-}
-
-}  // namespace
 
 TEST_CASE("A number in a part of the job is not the rank where the larger communicator's is not told", "[job_log]") {
   MadeUpJob job(4);

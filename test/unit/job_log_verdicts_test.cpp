@@ -49,6 +49,18 @@ Diagnosis torch_only(const std::vector<std::string>& lines) {
   return log.conclude({}, {});
 }
 
+/// What NCCL says of a network that it tries and that is not there, as 2.28 and as 2.32 write it.
+void try_network(MadeUpJob& job, JobBook& log, int rank, std::string_view name, bool attention) {
+  const std::string said = "Failed to initialize NET plugin " + std::string(name);
+  job.say(log, rank, OtherLine{.nccl = true, .text = "NET/Plugin: Could not find: libnccl-net.so", .chatter = true});
+  job.say(log, rank, LineShape{"return-code", {{"code", "3"}}});
+  if (attention) {
+    job.warn(log, rank, said, "plugin/net.cc:229");
+  } else {
+    job.say(log, rank, OtherLine{.nccl = true, .text = said, .chatter = true});
+  }
+}
+
 }  // namespace
 
 TEST_CASE("Nothing wrong is OK, nothing read is UNKNOWN", "[job_log]") {
@@ -207,22 +219,6 @@ TEST_CASE("Warnings that mean nothing stay without consequence", "[job_log]") {
   CHECK(job.told().verdict == Verdict::unknown);
   CHECK(says(job.told().evidence, "something that this suite has never heard of"));
 }
-
-namespace {
-
-/// What NCCL says of a network that it tries and that is not there, as 2.28 and as 2.32 write it.
-void try_network(MadeUpJob& job, JobBook& log, int rank, std::string_view name, bool attention) {
-  const std::string said = "Failed to initialize NET plugin " + std::string(name);
-  job.say(log, rank, OtherLine{.nccl = true, .text = "NET/Plugin: Could not find: libnccl-net.so", .chatter = true});
-  job.say(log, rank, LineShape{"return-code", {{"code", "3"}}});
-  if (attention) {
-    job.warn(log, rank, said, "plugin/net.cc:229");
-  } else {
-    job.say(log, rank, OtherLine{.nccl = true, .text = said, .chatter = true});
-  }
-}
-
-}  // namespace
 
 TEST_CASE("What NCCL tries and does without is no failure once it got through", "[job_log]") {
   for (const bool attention : {false, true}) {

@@ -51,6 +51,16 @@ void probe_all(HangEvidence& job, const std::vector<std::pair<int, int>>& failin
   }
 }
 
+constexpr std::array kWalls{Silence::refused, Silence::no_answer, Silence::no_route};
+
+/// Rules that came after the start let the job's connections stand and no watcher through.
+HangEvidence walled_job(const std::vector<std::size_t>& hosts, Silence how) {
+  HangEvidence job = stuck_job(8, 2);
+  for (const std::size_t host : hosts) lose_host(job, host, how, "no way to rank 4 at 198.18.7.3");
+  for (const std::size_t host : hosts) set_links(job, host, State::standing);
+  return job;
+}
+
 }  // namespace
 
 TEST_CASE("all ranks inside the same operation are stuck inside it, and nobody is to blame", "[judge]") {
@@ -794,20 +804,6 @@ TEST_CASE("a host that refuses connections, while MPI's to it are closed, has lo
   set_links(job, 2, State::closed);
   check(job, Verdict::unknown, {}, {});
 }
-
-namespace {
-
-constexpr std::array kWalls{Silence::refused, Silence::no_answer, Silence::no_route};
-
-/// Rules that came after the start let the job's connections stand and no watcher through.
-HangEvidence walled_job(const std::vector<std::size_t>& hosts, Silence how) {
-  HangEvidence job = stuck_job(8, 2);
-  for (const std::size_t host : hosts) lose_host(job, host, how, "no way to rank 4 at 198.18.7.3");
-  for (const std::size_t host : hosts) set_links(job, host, State::standing);
-  return job;
-}
-
-}  // namespace
 
 TEST_CASE("of a host whose watchers answer no more, while the job's connections stand, nothing is known", "[judge]") {
   for (const Silence how : kWalls) {

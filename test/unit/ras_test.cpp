@@ -205,6 +205,17 @@ std::string complaint(std::chrono::milliseconds limit) {
   }
 }
 
+/// Two kinds of communicators: three of 8 ranks, and one more.
+std::string table_answer(std::string_view errors, std::string_view last_row, std::string_view behind = "") {
+  return "Communicators... (0.01s)\n=============\n\nGroup     Comms     Nodes     Ranks     Ranks     Ranks    Status "
+         " "
+         "Errors\n    #  in group  per comm  per node  per comm  in group\n    0         3         2         4         "
+         "8  "
+         "       8   RUNNING  " +
+         std::string(errors) + "\n" + std::string(last_row) + "\nErrors\n======\n\n" + std::string(behind) +
+         "Warnings\n========\n\n";
+}
+
 }  // namespace
 
 TEST_CASE("RAS's text tells dead processes, missing and lagging ranks", "[watch][ras]") {
@@ -261,21 +272,6 @@ TEST_CASE("a job without trouble is said to have none", "[watch][ras]") {
   CHECK_THAT(joined(read_ras("NCCL version 2.24.3 compiled with CUDA 12.4\nJob summary\n", "")),
              Contains("NCCL 2.24.3: 0 communicators, no rank missing"));
 }
-
-namespace {
-
-/// Two kinds of communicators: three of 8 ranks, and one more.
-std::string table_answer(std::string_view errors, std::string_view last_row, std::string_view behind = "") {
-  return "Communicators... (0.01s)\n=============\n\nGroup     Comms     Nodes     Ranks     Ranks     Ranks    Status "
-         " "
-         "Errors\n    #  in group  per comm  per node  per comm  in group\n    0         3         2         4         "
-         "8  "
-         "       8   RUNNING  " +
-         std::string(errors) + "\n" + std::string(last_row) + "\nErrors\n======\n\n" + std::string(behind) +
-         "Warnings\n========\n\n";
-}
-
-}  // namespace
 
 TEST_CASE("communicators are counted from RAS's table, and its own complaints are doubts", "[watch][ras]") {
   const std::string one = "    1         1         1         2         2         2   RUNNING      OK\n";

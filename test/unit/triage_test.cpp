@@ -43,6 +43,20 @@ void check(const Scenario& scenario, const JobLook& looks) {
   }
 }
 
+/// A scenario of test/triage.
+JobLook looks_of(std::string_view name, const std::string& file = "scenarios.yaml") {
+  for (const Scenario& scenario : read_scenarios(file)) {
+    if (scenario.name == name) return scenario.looks;
+  }
+  throw std::runtime_error("no such scenario");
+}
+
+Finding judged(const JobLook& looks) {
+  const JudgedHang found = judge_looks(looks);
+  UNSCOPED_INFO(looks_report(looks, found));
+  return found.finding;
+}
+
 }  // namespace
 
 TEST_CASE("Recorded jobs are judged as people found out in the end", "[triage]") {
@@ -121,24 +135,6 @@ TEST_CASE("Numbers that no job has cost nothing and blame nobody new", "[triage]
     CHECK(judged.finding.groups.size() <= 8);
   }
 }
-
-namespace {
-
-/// A scenario of test/triage.
-JobLook looks_of(std::string_view name, const std::string& file = "scenarios.yaml") {
-  for (const Scenario& scenario : read_scenarios(file)) {
-    if (scenario.name == name) return scenario.looks;
-  }
-  throw std::runtime_error("no such scenario");
-}
-
-Finding judged(const JobLook& looks) {
-  const JudgedHang found = judge_looks(looks);
-  UNSCOPED_INFO(looks_report(looks, found));
-  return found.finding;
-}
-
-}  // namespace
 
 TEST_CASE("A rank is not gone if processes of its host could not be read", "[triage]") {
   JobLook looks = looks_of("S11");
