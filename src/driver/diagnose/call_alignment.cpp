@@ -13,6 +13,7 @@ namespace busbar {
 namespace {
 
 constexpr std::int64_t kCompared = 128;  // calls of a log that are searched in another
+constexpr std::int64_t kFurthest = 512;  // between the ends of two logs
 constexpr std::uint64_t kFewCalls = 2;   // a log without calls may be that of a straggler
 constexpr std::int64_t kShortest = 4;    // calls that must overlap
 
@@ -29,16 +30,16 @@ Shift best_shift(const CallStream& calls, const PlacedCalls& reference) {
   double best = 0;
   Shift shift;
   // Ends that are close to each other are likelier: most logs are cut at the same time.
-  const std::int64_t reach = std::max<std::int64_t>(kCompared, reference.end() - reference.begin());
+  const std::int64_t reach = std::clamp(reference.end() - reference.begin(), kCompared, kFurthest);
   for (std::int64_t step = 0; step <= 2 * reach; ++step) {
     const std::int64_t lag = step % 2 == 0 ? step / 2 : -(step + 1) / 2;  // 0 -1 1 -2 2 ...
     const std::int64_t offset = reference.end() + lag - size;
     std::int64_t same = 0, overlap = 0;
     for (std::int64_t i = first; i < size; ++i) {
-      const std::int64_t key = offset + i;
-      if (key < reference.begin() || key >= reference.end()) continue;
+      const Call* const there = reference.find(offset + i);
+      if (there == nullptr) continue;
       ++overlap;
-      if (reference.at(key).terms() == calls.at(static_cast<std::uint64_t>(i)).terms()) ++same;
+      if (there->terms() == calls.at(static_cast<std::uint64_t>(i)).terms()) ++same;
     }
     if (overlap < std::min(kShortest, size)) continue;
     const double share = static_cast<double>(same) / static_cast<double>(overlap);
@@ -79,7 +80,7 @@ CallAlignment align_around_holes(const JobBook& book, const JoinedComm& comm, bo
     if (instance.sends + instance.receives > 0 || !instance.calls.increasing()) return {};
     // From 2.27 on many ranks count nothing, which only a second call shows.
     if (instance.calls.size() < (unknown_version ? 2 : 1)) continue;
-    alignment.streams.push_back({.member = &member, .calls = &instance.calls, .offset = 0, .holes = true});
+    alignment.streams.push_back({.member = &member, .calls = &instance.calls, .offset = 0, .numbered = true});
   }
   if (alignment.streams.size() < 2) return {};
   alignment.how = CallAlignment::How::op_counts;
@@ -92,17 +93,12 @@ CallAlignment align_recorded(const JobBook& book, const JoinedComm& comm) {
   CallAlignment alignment;
   std::int64_t begin = INT64_MAX;
   for (const CommMember& member : comm.members) {
-    const CommInstance& instance = book.instances[member.instance];
-    if (instance.calls.size() > 0) begin = std::min<std::int64_t>(begin, instance.calls.first_op_count());
-    const bool straight = instance.calls.consecutive();
-    if (!straight && !instance.calls.increasing()) continue;
-    alignment.streams.push_back(
-        {.member = &member, .calls = &instance.calls, .offset = instance.calls.first_op_count(), .holes = !straight});
+    const CallStream& calls = book.instances[member.instance].calls;
+    if (calls.size() > 0) begin = std::min<std::int64_t>(begin, calls.first_op_count());
+    if (calls.increasing()) alignment.streams.push_back({.member = &member, .calls = &calls, .numbered = true});
   }
   if (begin == INT64_MAX) return {};
-  for (PlacedCalls& placed : alignment.streams) {
-    if (placed.calls->size() == 0) placed.offset = begin;
-  }
+  for (PlacedCalls& placed : alignment.streams) placed.offset = begin;
   alignment.how = CallAlignment::How::sequence;
   return alignment;
 }
@@ -110,52 +106,10 @@ CallAlignment align_recorded(const JobBook& book, const JoinedComm& comm) {
 constexpr std::int64_t kReorderWindow = 64;  // calls within which an exchanged order is recognized
 constexpr std::int64_t kMaxShift = 8;
 
-/// Streams by what they called, in rising order.
-template <class Ballot>
-using Votes = std::map<Ballot, std::vector<std::uint32_t>>;
-
 using CallTerms = decltype(Call().terms());
 
-template <class Ballot>
-Divergence divergence_of(const Votes<Ballot>& votes, std::int64_t key) {
-  Divergence divergence;
-  static_cast<CallVote&>(divergence) = vote_of(mapped(votes, &Votes<Ballot>::value_type::second));
-  divergence.key = key;
-  return divergence;
-}
-
-/// Before the windows: hashes of everything up to a call, if all logs begin with the communicator.
-std::optional<Divergence> by_checkpoints(const CallAlignment& alignment) {
-  const auto has_holes = [](const PlacedCalls& placed) { return placed.holes; };
-  if (alignment.how == CallAlignment::How::best_shift || std::ranges::any_of(alignment.streams, has_holes))
-    return std::nullopt;
-  std::uint64_t step = 0;
-  std::uint64_t most = 0;
-  for (const PlacedCalls& placed : alignment.streams) {
-    if (placed.offset != alignment.streams.front().offset) return std::nullopt;
-    if (placed.calls->checkpoints().empty()) continue;
-    step = std::max(step, placed.calls->checkpoint_step());
-    most = std::max(most, placed.calls->checkpoint_step() * placed.calls->checkpoints().size());
-  }
-  if (step == 0) return std::nullopt;
-  for (std::uint64_t ordinal = step; ordinal <= most; ordinal += step) {
-    Votes<std::uint64_t> votes;
-    for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
-      const CallStream& calls = *alignment.streams[i].calls;
-      const std::uint64_t index = ordinal / calls.checkpoint_step();
-      if (index == 0 || index > calls.checkpoints().size()) continue;
-      votes[calls.checkpoints()[index - 1]].push_back(i);
-    }
-    if (votes.size() < 2) continue;
-    const std::int64_t offset = alignment.streams.front().offset;
-    Divergence divergence = divergence_of(votes, offset + static_cast<std::int64_t>(ordinal) - 1);
-    divergence.not_before = offset + static_cast<std::int64_t>(ordinal - step);
-    return divergence;
-  }
-  return std::nullopt;
-}
-
-std::optional<Divergence> by_windows(const CallAlignment& alignment) {
+/// The call in which they part, without what differs.
+std::optional<Divergence> where_parted(const CallAlignment& alignment) {
   std::int64_t begin = INT64_MAX, end = INT64_MIN;
   for (const PlacedCalls& placed : alignment.streams) {
     if (placed.calls->size() == 0) continue;
@@ -164,14 +118,14 @@ std::optional<Divergence> by_windows(const CallAlignment& alignment) {
   }
   // If the windows of ranks are far apart, no calls are between them.
   for (std::int64_t key = begin; key < end;) {
-    Votes<CallTerms> votes;
+    std::map<CallTerms, std::vector<std::uint32_t>> votes;
     std::int64_t next = end;
     for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
       const PlacedCalls& placed = alignment.streams[i];
       if (placed.begin() > key) next = std::min(next, placed.begin());
       if (const Call* const call = placed.find(key)) votes[call->terms()].push_back(i);
     }
-    if (votes.size() > 1) return divergence_of(votes, key);
+    if (votes.size() > 1) return Divergence{vote_of(mapped(votes, &decltype(votes)::value_type::second)), key};
     key = votes.empty() ? next : key + 1;
   }
   return std::nullopt;
@@ -183,8 +137,9 @@ bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   std::vector<CallTerms> calls_a, calls_b;
   for (std::int64_t n = 0; n < most; ++n) {
     for (const auto& [calls, placed] : {std::pair(&calls_a, &a), std::pair(&calls_b, &b)}) {
-      const CallTerms call = placed->at(key + n).terms();
-      calls->insert(std::ranges::upper_bound(*calls, call), call);
+      const Call* const call = placed->find(key + n);
+      if (call == nullptr) return false;
+      calls->insert(std::ranges::upper_bound(*calls, call->terms()), call->terms());
     }
     if (n > 0 && calls_a == calls_b) return true;
   }
@@ -198,9 +153,10 @@ std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int6
       const std::int64_t from = shift > 0 ? key : key - shift;  // what was called in between is the difference
       std::int64_t same = 0, compared = 0;
       for (std::int64_t k = from; k < a.end() && k + shift < b.end() && compared < kReorderWindow; ++k) {
-        if (k < a.begin() || k + shift < b.begin()) continue;
+        const Call *const one = a.find(k), *const other = b.find(k + shift);
+        if (one == nullptr || other == nullptr) continue;
         ++compared;
-        if (a.at(k).terms() == b.at(k + shift).terms()) ++same;
+        if (one->terms() == other->terms()) ++same;
       }
       if (compared > 0 && same == compared) return shift;
     }
@@ -232,7 +188,7 @@ std::string call_number(const CallAlignment& alignment, std::int64_t key) {
 
 const Call* PlacedCalls::find(std::int64_t key) const {
   if (key < begin() || key >= end()) return nullptr;
-  if (!holes) return &at(key);
+  if (!numbered) return &calls->at(static_cast<std::uint64_t>(key - offset));
   std::uint64_t low = calls->window_begin(), high = calls->size();
   while (high - low > 1) {
     const std::uint64_t middle = low + (high - low) / 2;
@@ -286,9 +242,7 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
   }
   if (by_op_count) {
     alignment.how = CallAlignment::How::op_counts;
-    for (PlacedCalls& placed : alignment.streams) {
-      if (placed.calls->size() > 0) placed.offset = placed.calls->first_op_count();
-    }
+    for (PlacedCalls& placed : alignment.streams) placed.numbered = true;
     return alignment;
   }
   return by_best_shift(std::move(alignment.streams));
@@ -296,25 +250,13 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
 
 std::optional<Divergence> first_divergence(const CallAlignment& alignment, const Words& words) {
   if (alignment.how == CallAlignment::How::none) return std::nullopt;
-  std::optional<Divergence> early = by_checkpoints(alignment);
-  std::optional<Divergence> exact = by_windows(alignment);
-  if (early && exact && exact->key >= *early->not_before && exact->key <= early->key) {
-    // Exact only if all that differ still have the whole stretch.
-    const auto has_stretch = [&](std::uint32_t i) { return alignment.streams[i].begin() <= *early->not_before; };
-    if (std::ranges::all_of(early->majority, has_stretch) && std::ranges::all_of(early->deviating, has_stretch))
-      early.reset();
-  } else if (early && exact && exact->key < *early->not_before) {
-    early.reset();
-  }
-  if (early) return early;
+  std::optional<Divergence> exact = where_parted(alignment);
   if (!exact) return std::nullopt;
   const PlacedCalls& deviating = alignment.streams[exact->deviating.front()];
   const auto end_of = [&](std::uint32_t i) { return alignment.streams[i].end(); };
   const PlacedCalls& usual = alignment.streams[std::ranges::max(exact->majority, {}, end_of)];
-  if (!deviating.holes && !usual.holes) {
-    exact->order = reordered(deviating, usual, exact->key);
-    if (!exact->order) exact->shift = shift_between(deviating, usual, exact->key);
-  }
+  exact->order = reordered(deviating, usual, exact->key);
+  if (!exact->order) exact->shift = shift_between(deviating, usual, exact->key);
   const Call& other = *deviating.find(exact->key);
   const Call& expected = *usual.find(exact->key);
   exact->differs = difference(other, expected, words);
@@ -378,7 +320,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
         lag.at_front, [&](std::uint32_t i) { return is_open(book, alignment.streams[i], lag.front - 1); });
     return lag;
   }
-  constexpr std::int64_t kQueueLength = 1024;  // launches that a CUDA stream takes before the host waits
+  constexpr auto kQueueLength = static_cast<std::int64_t>(CallStream::kWindow);
   lag.waited_for = lag.at_front.size() > lag.behind.size() || lag.front - lag.least > kQueueLength;
   return lag;
 }

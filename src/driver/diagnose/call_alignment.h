@@ -87,18 +87,13 @@ struct PlacedCalls {
   const CommMember* member = nullptr;
   const CallStream* calls = nullptr;
   std::int64_t offset = 0;  ///< key of its first call, from 0; never negative
-  bool holes = false;       ///< calls are missing: keys are opCounts, and some between begin() and end() have no call
+  bool numbered = false;    ///< keys are the calls' own numbers, and some between begin() and end() may have no call
 
-  std::int64_t begin() const {
-    return holes ? calls->at(calls->window_begin()).op_count
-                 : offset + static_cast<std::int64_t>(calls->window_begin());
+  std::int64_t begin() const { return key_of(calls->window_begin()); }
+  std::int64_t end() const { return calls->size() == 0 ? offset : key_of(calls->size() - 1) + 1; }
+  std::int64_t key_of(std::uint64_t ordinal) const {
+    return numbered && calls->size() > 0 ? calls->at(ordinal).op_count : offset + static_cast<std::int64_t>(ordinal);
   }
-  std::int64_t end() const {
-    return holes ? calls->at(calls->size() - 1).op_count + std::int64_t{1}
-                 : offset + static_cast<std::int64_t>(calls->size());
-  }
-  /// Only without holes.
-  const Call& at(std::int64_t key) const { return calls->at(static_cast<std::uint64_t>(key - offset)); }
   /// Null if there is none.
   const Call* find(std::int64_t key) const;
 };
@@ -132,11 +127,10 @@ std::string call_number(const CallAlignment& alignment, std::int64_t key);
 /// The first call in which ranks differ.
 struct Divergence : CallVote {  ///< of indices into streams
   std::int64_t key = 0;
-  std::optional<std::int64_t> not_before;  ///< if set, it is in [not_before, key], where only hashes are kept
-  bool order = false;                      ///< the same calls in another order
+  bool order = false;      ///< the same calls in another order
   std::int64_t shift = 0;  ///< the deviating ranks' calls are the others' this many calls later (or earlier)
-  std::string differs;     ///< "count 53 instead of 25503912"
-  std::string majority_call, deviating_call;
+  std::string differs{};   ///< "count 53 instead of 25503912"
+  std::string majority_call{}, deviating_call{};
 };
 
 std::optional<Divergence> first_divergence(const CallAlignment& alignment, const Words& words);

@@ -30,7 +30,7 @@ constexpr std::array<std::string_view, 5> kMatched{
     ""};
 
 std::string_view alignment_note(const CallAlignment& alignment) {
-  const bool holes = alignment.how == CallAlignment::How::op_counts && alignment.streams.front().holes;
+  const bool holes = alignment.how == CallAlignment::How::op_counts && !alignment.certain;
   return holes ? "lines are missing in the logs: calls are matched by opCount" : word(kMatched, alignment.how);
 }
 
@@ -38,17 +38,12 @@ Finding divergence_finding(const LogView& view, const AlignedComm& comm) {
   const Divergence& divergence = *comm.divergence;
   const CallAlignment& alignment = comm.alignment;
   const std::string who = list_streams(view, alignment, divergence.deviating);
-  Finding finding = make_finding(divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch,
-                                 describe_divergence(view, comm), {});
+  Finding finding = make_finding(
+      divergence.order ? Verdict::order_mismatch : Verdict::arg_mismatch, describe_divergence(view, comm),
+      {fmt::format("{}: {}", who, divergence.deviating_call),
+       fmt::format("{}: {}", list_streams(view, alignment, divergence.majority), divergence.majority_call)});
   blame_ranks(view, sources_of(alignment, divergence.deviating), finding);
   if (divergence.tie) blame_ranks(view, sources_of(alignment, divergence.majority), finding);
-  if (divergence.not_before) {
-    finding.missing.emplace_back("the calls in full: an excerpt of the logs around that place");
-  } else {
-    finding.evidence = {
-        fmt::format("{}: {}", who, divergence.deviating_call),
-        fmt::format("{}: {}", list_streams(view, alignment, divergence.majority), divergence.majority_call)};
-  }
   if (divergence.shift != 0) {
     finding.evidence.push_back(
         fmt::format("the sequence of {} is shifted by {}: it {}", who, counted(std::abs(divergence.shift), "call"),
@@ -409,9 +404,6 @@ std::string describe_divergence(const LogView& view, const AlignedComm& comm) {
   const std::string who = list_streams(view, alignment, divergence.deviating);
   const std::string others = list_streams(view, alignment, divergence.majority);
   const std::string number = call_number(alignment, divergence.key);
-  if (divergence.not_before)
-    return fmt::format("{} called differently from {} between calls {} and {} of {}", who, others,
-                       call_number(alignment, *divergence.not_before), number, comm.name);
   if (divergence.order)
     return fmt::format("{} made the same calls as {} in another order from call {} of {} on: {} first, others {}", who,
                        others, number, comm.name, divergence.deviating_call, divergence.majority_call);

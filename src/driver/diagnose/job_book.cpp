@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <bit>
+#include <algorithm>
 
 namespace busbar {
 namespace {
@@ -392,14 +392,6 @@ void CallStream::add(const Call& call) {
     ring_[size_ % kWindow] = call;
   }
   ++size_;
-  const std::uint64_t words = std::uint64_t{call.op} << 16U | std::uint64_t{call.dtype} << 8U | call.redop;
-  chain_ = mix(mix(chain_, call.count), words << 32U | static_cast<std::uint32_t>(call.root));
-  if ((size_ & (step_ - 1)) != 0) return;  // a power of two
-  checkpoints_.push_back(chain_);
-  if (checkpoints_.size() < kCheckpoints) return;
-  for (std::size_t i = 0; i < kCheckpoints / 2; ++i) checkpoints_[i] = checkpoints_[2 * i + 1];
-  checkpoints_.resize(kCheckpoints / 2);
-  step_ *= 2;
 }
 
 }  // namespace busbar

@@ -54,13 +54,11 @@ struct OpCounts {
   void see(std::uint64_t op_count);
 };
 
-/// The collective calls of one rank on one communicator, in bounded memory: the last 512 in full, of all before them
-/// hashes at ordinals whose distance doubles as the stream grows, so that two streams can be compared from the start.
+/// The collective calls of one rank on one communicator, in bounded memory: the last ones.
 class CallStream {
  public:
-  static constexpr std::size_t kWindow = 512;
-  static constexpr std::size_t kCheckpoints = 64;
-  static constexpr std::uint64_t kFirstStep = 64;
+  /// Launches that a CUDA stream takes before the host waits: ranks that differed further back went on all the same.
+  static constexpr std::size_t kWindow = 1024;
 
   void add(const Call& call);
 
@@ -74,16 +72,9 @@ class CallStream {
   bool increasing() const { return increasing_; }
   std::uint32_t first_op_count() const { return first_op_count_; }
 
-  /// The hash of the first `ordinal` calls is checkpoint `ordinal` / checkpoint_step() - 1.
-  std::uint64_t checkpoint_step() const { return step_; }
-  const std::vector<std::uint64_t>& checkpoints() const { return checkpoints_; }
-
  private:
   std::vector<Call> ring_;
-  std::vector<std::uint64_t> checkpoints_;
   std::uint64_t size_ = 0;
-  std::uint64_t chain_ = 0;
-  std::uint64_t step_ = kFirstStep;
   std::uint32_t first_op_count_ = 0;
   std::uint32_t last_op_count_ = 0;
   bool consecutive_ = true;
