@@ -73,14 +73,14 @@ CallAlignment by_best_shift(std::vector<PlacedCalls> streams) {
 }
 
 /// By opCount alone: if each call has its own, and only collectives, in which all take part, are counted.
-CallAlignment align_around_holes(const JobBook& book, const JoinedComm& comm, bool unknown_version) {
+CallAlignment align_around_holes(const JoinedComm& comm, bool unknown_version) {
   CallAlignment alignment;
   for (const CommMember& member : comm.members) {
-    const CommInstance& instance = book.instances[member.instance];
-    if (instance.sends + instance.receives > 0 || !instance.calls.increasing()) return {};
+    const CallStream& calls = member.instance->calls;
+    if (member.instance->ncalls() > calls.size() || !calls.increasing()) return {};
     // From 2.27 on many ranks count nothing, which only a second call shows.
-    if (instance.calls.size() < (unknown_version ? 2 : 1)) continue;
-    alignment.streams.push_back({.member = &member, .calls = &instance.calls, .offset = 0, .numbered = true});
+    if (calls.size() < (unknown_version ? 2 : 1)) continue;
+    alignment.streams.push_back({.member = &member, .calls = &calls, .numbered = true});
   }
   if (alignment.streams.size() < 2) return {};
   alignment.how = CallAlignment::How::op_counts;
@@ -89,11 +89,11 @@ CallAlignment align_around_holes(const JobBook& book, const JoinedComm& comm, bo
 }
 
 /// By the number that each call was recorded with.
-CallAlignment align_recorded(const JobBook& book, const JoinedComm& comm) {
+CallAlignment align_recorded(const JoinedComm& comm) {
   CallAlignment alignment;
   std::int64_t begin = INT64_MAX;
   for (const CommMember& member : comm.members) {
-    const CallStream& calls = book.instances[member.instance].calls;
+    const CallStream& calls = member.instance->calls;
     if (calls.size() > 0) begin = std::min<std::int64_t>(begin, calls.first_op_count());
     if (calls.increasing()) alignment.streams.push_back({.member = &member, .calls = &calls, .numbered = true});
   }
@@ -200,20 +200,20 @@ const Call* PlacedCalls::find(std::int64_t key) const {
 CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, const OpCountRule& rule) {
   CallAlignment alignment;
   if (comm.ambiguous) return alignment;
-  if (!comm.recorded_as.empty()) return align_recorded(book, comm);
+  if (!comm.recorded_as.empty()) return align_recorded(comm);
   // Joined by size and order of creation, which missing lines change.
   if (comm.heuristic && lost.any()) return alignment;
   const auto lossy = [&](const CommMember& member) { return lost.of_source[member.source]; };
   if (std::ranges::any_of(comm.members, lossy) && (rule.reliable || rule.unknown)) {
-    alignment = align_around_holes(book, comm, rule.unknown);
+    alignment = align_around_holes(comm, rule.unknown);
     if (alignment.how != CallAlignment::How::none) return alignment;
   }
   bool whole = true, consecutive = true, same_start = true;
   std::uint64_t most = 0;
-  for (const CommMember& member : comm.members) most = std::max(most, book.instances[member.instance].calls.size());
+  for (const CommMember& member : comm.members) most = std::max(most, member.instance->calls.size());
   for (const CommMember& member : comm.members) {
     if (lossy(member)) continue;
-    const CommInstance& instance = book.instances[member.instance];
+    const CommInstance& instance = *member.instance;
     // A rank that never called lags only if its log would show its calls.
     const bool would_show =
         instance.announced && !instance.ended && (most <= kFewCalls || book.sources[member.source].last_call_line > 0);
@@ -272,8 +272,8 @@ std::string describe_call(const Call& call, const Words& words) {
   return text;
 }
 
-bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key) {
-  const std::int64_t ended_to = book.instances[placed.member->instance].ended_to;
+bool is_open(const PlacedCalls& placed, std::int64_t key) {
+  const std::int64_t ended_to = placed.member->instance->ended_to;
   return ended_to >= 0 && ended_to <= key && key < placed.end();
 }
 
@@ -286,7 +286,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
   for (const PlacedCalls& placed : alignment.streams) {
     lag.front = std::max(lag.front, placed.end());
     lag.least = std::min(lag.least, placed.end());
-    const CommInstance& instance = book.instances[placed.member->instance];
+    const CommInstance& instance = *placed.member->instance;
     const bool recorded = alignment.how == CallAlignment::How::sequence && !instance.ends_only;
     const Call* last = recorded && instance.ended_to > placed.begin() ? placed.find(instance.ended_to - 1) : nullptr;
     if (last != nullptr && has_any(lower_case(book.words.text(last->op)), {"all", "barrier"}))
@@ -304,7 +304,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
     }
     (at_front ? lag.at_front : lag.behind).push_back(i);
     lag.least = std::min(lag.least, placed.end());
-    const bool left = book.instances[placed.member->instance].left();
+    const bool left = placed.member->instance->left();
     if (at_front) {
       ended += left ? 1 : 0;
       continue;
@@ -314,10 +314,9 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
   }
   // A rank that destroyed the communicator cleanly waits for nobody: the others only lack lines.
   if (cut == lag.behind.size() || ended == lag.at_front.size()) return lag;
-  if (alignment.how == CallAlignment::How::sequence &&
-      !book.instances[alignment.streams.front().member->instance].ends_only) {
-    lag.waited_for = std::ranges::any_of(
-        lag.at_front, [&](std::uint32_t i) { return is_open(book, alignment.streams[i], lag.front - 1); });
+  if (alignment.how == CallAlignment::How::sequence && !alignment.streams.front().member->instance->ends_only) {
+    lag.waited_for = std::ranges::any_of(lag.at_front,
+                                         [&](std::uint32_t i) { return is_open(alignment.streams[i], lag.front - 1); });
     return lag;
   }
   constexpr auto kQueueLength = static_cast<std::int64_t>(CallStream::kWindow);

@@ -51,7 +51,7 @@ const std::string& host_of(const JobBook& book, std::uint32_t source);
 
 /// One rank's part in a communicator.
 struct CommMember {
-  std::uint32_t instance = kNoIndex;
+  const CommInstance* instance = nullptr;
   std::uint32_t source = kNoIndex;
   int rank = -1;  ///< in the communicator; -1: unknown
 };
@@ -155,7 +155,7 @@ struct CallLag {
 std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment, const LostLines& lost);
 
 /// Whether a call was made and is known not to have ended.
-bool is_open(const JobBook& book, const PlacedCalls& placed, std::int64_t key);
+bool is_open(const PlacedCalls& placed, std::int64_t key);
 
 /// A communicator with what its calls show.
 struct AlignedComm : JoinedComm {

@@ -104,13 +104,12 @@ std::vector<std::vector<Node>> cycles_in(const std::map<Node, std::set<Node>>& e
 }
 
 /// Ranks that send in a circle, or receive in one: none makes the call that another waits for before its own ends.
-void find_transfer_cycles(const JobBook& book, const RankMap& rank_map, const AlignedComm& comm,
-                          std::vector<DeadlockCycle>& cycles) {
+void find_transfer_cycles(const RankMap& rank_map, const AlignedComm& comm, std::vector<DeadlockCycle>& cycles) {
   using Transfer = TorchDump::Transfer;
   std::map<int, std::uint32_t> source_of;
   std::set<Transfer> open;
   for (const CommMember& member : comm.members) {
-    const std::vector<Transfer>& its = book.instances[member.instance].open;
+    const std::vector<Transfer>& its = member.instance->open;
     if (!its.empty()) source_of[its.front().here] = member.source;
     open.insert(its.begin(), its.end());
   }
@@ -222,7 +221,7 @@ std::vector<DeadlockCycle> find_cycles(const JobBook& book, const RankMap& rank_
     cycle.text += ", for the first again";
     cycles.push_back(std::move(cycle));
   }
-  for (const AlignedComm& comm : comms) find_transfer_cycles(book, rank_map, comm, cycles);
+  for (const AlignedComm& comm : comms) find_transfer_cycles(rank_map, comm, cycles);
   if (cycles.empty()) find_inversions(book, rank_map, comms, streams, cycles);
   return cycles;
 }

@@ -62,17 +62,14 @@ std::vector<std::string> signs_of_health(const LogView& view) {
   for (const JoinedComm& comm : view.comms) {
     std::vector<std::uint32_t> complete, ended;
     for (const CommMember& member : comm.members) {
-      const CommInstance& instance = view.book.instances[member.instance];
-      if (instance.completed) complete.push_back(member.source);
-      if (instance.left()) ended.push_back(member.source);
+      if (member.instance->completed) complete.push_back(member.source);
+      if (member.instance->left()) ended.push_back(member.source);
     }
     if (!complete.empty())
       signs.push_back(fmt::format("{}: Init COMPLETE of {}", comm.name, list_sources(view.rank_map, complete)));
-    if (complete.empty() && std::ranges::any_of(comm.members, [&](const CommMember& member) {
-          return view.book.instances[member.instance].stage > InitStage::started;
-        })) {
+    const auto met = [](const CommMember& member) { return member.instance->stage > InitStage::started; };
+    if (complete.empty() && std::ranges::any_of(comm.members, met))
       signs.push_back(comm.name + ": the ranks met (bootstrap)");
-    }
     if (!ended.empty())
       signs.push_back(fmt::format("{}: ended cleanly on {}", comm.name, list_sources(view.rank_map, ended)));
   }

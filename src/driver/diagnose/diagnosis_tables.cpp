@@ -44,11 +44,10 @@ void fill_communicators(const LogView& view, Diagnosis& diagnosis) {
     Diagnosis::Init init{static_cast<const CommName&>(comm), {}, {}, {}, {}};
     std::set<int> seen;
     for (const CommMember& member : comm.members) {
-      const CommInstance& instance = view.book.instances[member.instance];
       if (member.rank < 0) continue;
       seen.insert(member.rank);
-      if (instance.started) init.started.push_back(member.rank);
-      if (instance.completed || instance.used) init.completed.push_back(member.rank);
+      if (member.instance->started) init.started.push_back(member.rank);
+      if (member.instance->came_through()) init.completed.push_back(member.rank);
     }
     if (!comm.ambiguous) init.not_seen = missing_ranks(std::vector<int>(seen.begin(), seen.end()), comm.nranks);
     // A line of its end shows only that there is one.
@@ -66,18 +65,18 @@ void fill_lags(const LogView& view, Diagnosis& diagnosis) {
       if (comm.lag) behind[placed.calls] = comm.lag->front - placed.end();
     }
     for (const CommMember& member : comm.members) {
-      const CommInstance& instance = view.book.instances[member.instance];
-      if (instance.calls.size() == 0) continue;
+      const CallStream& calls = member.instance->calls;
+      if (calls.size() == 0) continue;
       Diagnosis::Lag lag;
       lag.rank = view.rank_map.rank_of[member.source];
       lag.who = view.rank_map.name_of[member.source];
       lag.communicator = comm.name;
-      lag.ordinal = instance.calls.size();
-      const Call& last = instance.calls.at(instance.calls.size() - 1);
+      lag.ordinal = calls.size();
+      const Call& last = calls.at(calls.size() - 1);
       lag.op_count = last.op_count;
-      lag.recorded = !instance.recorded_as.empty();
+      lag.recorded = !comm.recorded_as.empty();
       lag.last = describe_call(last, view.book.words);
-      lags.emplace_back(-behind[&instance.calls], std::move(lag));
+      lags.emplace_back(-behind[&calls], std::move(lag));
     }
   }
   std::ranges::stable_sort(lags, {}, [](const auto& one) { return one.first; });
@@ -87,7 +86,7 @@ void fill_lags(const LogView& view, Diagnosis& diagnosis) {
 void fill_transports(const LogView& view, Diagnosis& diagnosis) {
   // rank of a communicator -> host
   std::vector<std::map<int, std::string>> hosts(view.comms.size());
-  std::map<std::uint32_t, std::size_t> comm_of;
+  std::map<const CommInstance*, std::size_t> comm_of;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     if (view.comms[i].nranks > view.comms[largest].nranks) largest = i;
@@ -100,7 +99,7 @@ void fill_transports(const LogView& view, Diagnosis& diagnosis) {
   for (std::uint32_t index = 0; index < view.book.sources.size(); ++index) {
     for (const auto& [key, channels] : view.book.sources[index].connections) {
       const auto& [instance, src, dst, via] = key;
-      const auto comm = comm_of.find(instance);
+      const auto comm = comm_of.find(instance == kNoIndex ? nullptr : &view.book.instances[instance]);
       const std::size_t i = comm == comm_of.end() ? largest : comm->second;
       const auto host = [&](int rank) {
         if (i >= hosts.size()) return std::string("?");

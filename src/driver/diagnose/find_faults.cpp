@@ -316,7 +316,7 @@ std::vector<std::uint32_t> silent_sources(const LogView& view) {
   for (const JoinedComm& comm : view.comms) {
     for (const CommMember& member : comm.members) {
       members.insert(member.source);
-      if (view.book.instances[member.instance].ended) spoke.insert(member.source);
+      if (member.instance->ended) spoke.insert(member.source);
     }
   }
   std::vector<std::uint32_t> silent;

@@ -66,7 +66,7 @@ WaitsIn who_waits(const LogView& view) {
     if (!comm.lag || !comm.lag->waited_for) continue;
     for (const std::uint32_t stream : comm.lag->at_front) {
       const PlacedCalls& placed = comm.alignment.streams[stream];
-      if (is_open(view.book, placed, comm.lag->front - 1)) waiting[placed.member->source].insert(&comm);
+      if (is_open(placed, comm.lag->front - 1)) waiting[placed.member->source].insert(&comm);
     }
   }
   return waiting;
@@ -105,7 +105,7 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, const AlignedCo
   const bool called = slowest.calls->size() > 0;
   const std::string front_number = call_number(alignment, lag.front - 1);
   const std::string last_number = call_number(alignment, lag.least - 1);
-  const CommInstance& instance = view.book.instances[slowest.member->instance];
+  const CommInstance& instance = *slowest.member->instance;
   const std::string who = list_sources(view.rank_map, behind);
   const std::string others = list_streams(view, alignment, lag.at_front);
   const std::string call = fmt::format("call {} of {} ({})", front_number, comm.name,
@@ -132,11 +132,9 @@ Finding lag_finding(const LogView& view, const WaitsIn& waiting, const AlignedCo
 }
 
 /// Whether ranks whose logs lack their ends would be late otherwise.
-bool is_cut_off(const LogView& view, const AlignedComm& comm) {
+bool is_cut_off(const AlignedComm& comm) {
   const CallLag& lag = *comm.lag;
-  const auto left = [&](std::uint32_t stream) {
-    return view.book.instances[comm.alignment.streams[stream].member->instance].left();
-  };
+  const auto left = [&](std::uint32_t stream) { return comm.alignment.streams[stream].member->instance->left(); };
   const bool many = comm.alignment.how == CallAlignment::How::sequence || lag.at_front.size() > lag.cut_off.size();
   return lag.behind.empty() && many && !lag.cut_off.empty() && !std::ranges::all_of(lag.at_front, left);
 }
@@ -160,14 +158,14 @@ void find_open_call(const LogView& view, const AlignedComm& comm, Findings& find
   std::vector<std::uint32_t> inside, out;
   for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
     const PlacedCalls& placed = alignment.streams[i];
-    (is_open(view.book, placed, placed.end() - 1) ? inside : out).push_back(i);
+    (is_open(placed, placed.end() - 1) ? inside : out).push_back(i);
   }
   if (inside.empty()) return;
   const PlacedCalls& example = alignment.streams[inside.front()];
   const std::string call = fmt::format("{} of {} ({})", call_number(alignment, example.end() - 1), comm.name,
                                        describe_call(*example.find(example.end() - 1), view.book.words));
   const std::string who = list_streams(view, alignment, inside);
-  const std::string& site = view.book.instances[example.member->instance].last_site;
+  const std::string& site = example.member->instance->last_site;
   Finding finding;
   if (!site.empty()) finding.evidence.push_back("made in " + site);
   const int absent = comm.nranks - static_cast<int>(alignment.streams.size());
@@ -431,7 +429,7 @@ void find_in_calls(const LogView& view, Findings& findings) {
       find_open_call(view, comm, findings);
     } else if (comm.lag->waited_for) {
       findings.emplace_back(lag_finding(view, waiting, comm));
-    } else if (is_cut_off(view, comm)) {
+    } else if (is_cut_off(comm)) {
       findings.emplace_back(cut_off_finding(view, comm));
     }
   }

@@ -34,8 +34,8 @@ struct InitProgress {
 InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
   InitProgress progress;
   for (const CommMember& member : comm.members) {
-    const CommInstance& instance = view.book.instances[member.instance];
-    const bool complete = instance.completed || instance.used;
+    const CommInstance& instance = *member.instance;
+    const bool complete = instance.came_through();
     if (instance.started || complete || instance.stage != InitStage::none) progress.started.push_back(member.source);
     if (complete) progress.completed.push_back(member.source);
     progress.complete_seen = progress.complete_seen || instance.completed;
@@ -81,23 +81,15 @@ std::string list_outside(const LogView& view, const JoinedComm& comm) {
   return list_sources(view.rank_map, ranks_that(view, is_outside));
 }
 
-InitStage least_stage(const LogView& view, const JoinedComm& comm, std::vector<std::uint32_t>& there) {
-  InitStage least = InitStage::complete;
-  for (const CommMember& member : comm.members) {
-    const CommInstance& instance = view.book.instances[member.instance];
-    if (instance.completed || instance.used || !instance.started) continue;
-    if (instance.stage < least) {
-      least = instance.stage;
-      there.clear();
-    }
-    if (instance.stage == least) there.push_back(member.source);
-  }
-  return least;
-}
-
 Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
-  std::vector<std::uint32_t> there;
-  const InitStage stage = least_stage(view, comm, there);
+  std::map<InitStage, std::vector<std::uint32_t>> stages;
+  std::map<std::string, std::vector<std::uint32_t>> connections;
+  for (const auto& [instance, source, rank] : comm.members) {
+    if (instance->came_through()) continue;
+    if (instance->started) stages[instance->stage].push_back(source);
+    if (!instance->last_connection.empty()) connections[instance->last_connection].push_back(source);
+  }
+  const auto& [stage, there] = *stages.begin();
   const bool all_there = there.size() == progress.pending.size();
   Finding finding =
       make_finding(Verdict::init_stuck,
@@ -107,13 +99,6 @@ Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& p
                    {fmt::format("Init START of {}, Init COMPLETE of {}", list_sources(view.rank_map, progress.started),
                                 list_sources(view.rank_map, progress.completed))},
                    {advice(stage)});
-  std::map<std::string, std::vector<std::uint32_t>> connections;
-  for (const CommMember& member : comm.members) {
-    const CommInstance& instance = view.book.instances[member.instance];
-    if (!instance.last_connection.empty() && !instance.completed && !instance.used) {
-      connections[instance.last_connection].push_back(member.source);
-    }
-  }
   for (const auto& [connection, sources] : connections) {
     if (finding.evidence.size() >= 4) break;
     finding.evidence.push_back(
@@ -134,8 +119,7 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
       !view.lost.any() && view.files.size() * 2 <= progress.started.size() && progress.started.size() * 2 > nranks;
   std::set<int> seen;
   for (const CommMember& member : comm.members) {
-    const CommInstance& instance = view.book.instances[member.instance];
-    if (instance.started || instance.stage != InitStage::none) seen.insert(member.rank);
+    if (member.instance->started || member.instance->stage != InitStage::none) seen.insert(member.rank);
   }
   const RankList absent_ranks = missing_ranks(std::vector<int>(seen.begin(), seen.end()), comm.nranks);
   // A damaged name makes one process too many, not one rank too few.

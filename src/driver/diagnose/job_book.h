@@ -120,6 +120,8 @@ struct CommInstance {
   /// Calls of any kind.
   std::uint64_t ncalls() const { return calls.size() + sends + receives; }
   void reach(InitStage further) { stage = std::max(stage, further); }
+  /// Its initialization is complete.
+  bool came_through() const { return completed || used; }
   /// Destroyed, not aborted.
   bool left() const { return ended && !aborted; }
 };

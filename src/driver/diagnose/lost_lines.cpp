@@ -39,7 +39,7 @@ void find_passed_over(const JoinedComm& comm, Losses& losses) {
   std::uint64_t least = UINT64_MAX, least_first = UINT64_MAX, most_calls = 0;
   std::size_t counting = 0;
   for (const CommMember& member : comm.members) {
-    const CommInstance& instance = losses.book.instances[member.instance];
+    const CommInstance& instance = *member.instance;
     most_calls = std::max(most_calls, instance.ncalls());
     if (instance.op_counts.last == 0) continue;
     least = std::min(least, uncounted(instance));
@@ -47,7 +47,7 @@ void find_passed_over(const JoinedComm& comm, Losses& losses) {
     ++counting;
   }
   for (const CommMember& member : comm.members) {
-    const CommInstance& instance = losses.book.instances[member.instance];
+    const CommInstance& instance = *member.instance;
     // If only one rank counts, it is compared with what the others log.
     if (counting == 1) least = instance.ncalls() < most_calls ? 0 : uncounted(instance);
     if (instance.ncalls() == 0) continue;
@@ -64,12 +64,11 @@ void find_passed_over(const JoinedComm& comm, Losses& losses) {
 /// The logs have later stages of a rank but not the earlier ones, which they have of other ranks.
 void find_missing_stages(const JoinedComm& comm, Losses& losses) {
   const auto some = [&](bool CommInstance::*stage) {
-    return std::ranges::any_of(comm.members,
-                               [&](const CommMember& one) { return losses.book.instances[one.instance].*stage; });
+    return std::ranges::any_of(comm.members, [&](const CommMember& one) { return one.instance->*stage; });
   };
   const bool start_seen = some(&CommInstance::started), complete_seen = some(&CommInstance::completed);
   for (const CommMember& member : comm.members) {
-    const CommInstance& instance = losses.book.instances[member.instance];
+    const CommInstance& instance = *member.instance;
     const Process& process = losses.book.processes[instance.process];
     const bool from_start = shows_beginning(process);
     const std::string& name = losses.rank_map.name_of[member.source];

@@ -199,12 +199,11 @@ bool is_empty(const CommInstance& instance) {
   return instance.rank < 0 && instance.nranks < 0 && instance.comm_id == 0 && instance.ncalls() == 0;
 }
 
-bool fits(const JobBook& book, const JoinedComm& comm) {
+bool fits(const JoinedComm& comm) {
   std::set<int> ranks;
   std::set<std::uint32_t> sources;
   for (const CommMember& member : comm.members) {
-    const int rank = book.instances[member.instance].rank;
-    if (rank >= 0 && !ranks.insert(rank).second) return false;
+    if (member.rank >= 0 && !ranks.insert(member.rank).second) return false;
     if (!sources.insert(member.source).second) return false;
   }
   return comm.nranks < 0 || comm.members.size() <= static_cast<std::size_t>(comm.nranks);
@@ -212,7 +211,7 @@ bool fits(const JobBook& book, const JoinedComm& comm) {
 
 /// Communicators of equal size on every host (tensor parallelism) have the same key: only hosts can distinguish them.
 std::vector<JoinedComm> split_by_host(const JobBook& book, JoinedComm comm) {
-  if (!comm.heuristic || fits(book, comm)) return {std::move(comm)};
+  if (!comm.heuristic || fits(comm)) return {std::move(comm)};
   JoinedComm nobody = comm;
   nobody.members.clear();
   std::map<std::string, JoinedComm> by_host;
@@ -221,7 +220,7 @@ std::vector<JoinedComm> split_by_host(const JobBook& book, JoinedComm comm) {
   }
   std::vector<JoinedComm> parts;
   for (auto& [host, part] : by_host) {
-    if (!fits(book, part)) {
+    if (!fits(part)) {
       comm.ambiguous = true;
       return {std::move(comm)};
     }
@@ -365,7 +364,7 @@ std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& r
     comm.child = comm.child || instance.parent != 0;
     comm.nranks = std::max(comm.nranks, instance.nranks);
     comm.nnodes = std::max(comm.nnodes, instance.nnodes);
-    comm.members.push_back({index, instance.source, instance.rank});
+    comm.members.push_back({&instance, instance.source, instance.rank});
   }
   std::vector<JoinedComm> apart;
   for (JoinedComm& comm : comms) {
