@@ -1,5 +1,6 @@
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "common/watch/ras_answer.h"
 #include "driver/diagnose/line_blocks.h"
 #include "driver/diagnose/program_lines.h"
@@ -25,17 +26,10 @@ bool is_json(std::string_view line) {
   return line.find_first_not_of("{}[], \t") == std::string_view::npos;
 }
 
-/// Whether an answer may begin with a line whose decoration is not known yet: by its end, because very few lines
-/// end so.
+/// Whether an answer may begin with a line whose decoration is not known yet: very few others have these words.
 bool may_begin(std::string_view line) {
-  constexpr std::string_view kHeadings[] = {"{", "Job summary", "Communicators...", "  Errors"};
-  if (std::ranges::any_of(kHeadings, [&](std::string_view heading) { return line.ends_with(heading); })) return true;
-  const char last = line.empty() ? '\0' : line.back();
-  if (last == 'E' || last == 'H' || last == 'R')
-    return mentions(line, ") INCOMPLETE") || mentions(line, ") MISMATCH") || mentions(line, ") ERROR");
-  if (last == '}') return is_of_ras(line);
-  if (last == ')' || last == '>') return mentions(line, "PEER_") || mentions(line, "Communicators... (");
-  return is_digit(last) && (line.starts_with("NCCL version ") || mentions(line, "PEER_"));
+  return line.ends_with('{') || (line.ends_with('}') && is_of_ras(line)) || line.starts_with("NCCL version ") ||
+         has_any(line, {"Job summary", "Communicators...", "Errors", ") INCOMPLETE", ") MISMATCH", ") ERROR", "PEER_"});
 }
 
 /// The line as RAS wrote it. A row of its table looks like a numbered line, so quote marks go first.
