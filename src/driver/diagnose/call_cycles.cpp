@@ -21,10 +21,7 @@ constexpr std::size_t kMaxCycles = 8;
 /// A call of one communicator: (communicator, key).
 using Place = std::pair<std::size_t, std::int64_t>;
 
-struct MadeCall {
-  Place place;
-  std::uint32_t when = 0;
-};
+using MadeCall = std::pair<std::uint32_t, Place>;  ///< its number among all of its process, and which it is
 
 /// For every rank, its streams by communicator.
 using StreamsOfActors = std::map<std::uint32_t, std::map<std::size_t, const PlacedCalls*>>;
@@ -45,9 +42,9 @@ std::vector<MadeCall> last_calls(const std::map<std::size_t, const PlacedCalls*>
   for (const auto& [comm, placed] : by_comm) {
     if (placed->calls->size() == 0) continue;
     const std::int64_t key = placed->end() - 1;
-    calls.push_back({{comm, key}, placed->find(key)->when});
+    calls.emplace_back(placed->find(key)->when, Place(comm, key));
   }
-  std::ranges::stable_sort(calls, std::greater<>(), &MadeCall::when);
+  std::ranges::stable_sort(calls, std::greater<>(), &MadeCall::first);
   return calls;
 }
 
@@ -62,7 +59,7 @@ WaitGraph wait_graph(const StreamsOfActors& streams, const std::vector<AlignedCo
   std::map<std::uint32_t, Place> last;  // of each rank, over all communicators
   for (const auto& [source, by_comm] : streams) {
     const std::vector<MadeCall> calls = last_calls(by_comm);
-    if (!calls.empty()) graph.waiting[last[source] = calls.front().place].push_back(source);
+    if (!calls.empty()) graph.waiting[last[source] = calls.front().second].push_back(source);
   }
   for (const auto& [place, sources] : graph.waiting) {
     for (const PlacedCalls& placed : comms[place.first].alignment.streams) {
@@ -75,31 +72,24 @@ WaitGraph wait_graph(const StreamsOfActors& streams, const std::vector<AlignedCo
   return graph;
 }
 
-/// Adds the cycles of nodes that can be reached from one, each once. Depth is bounded by the number of places where
-/// ranks wait; recursion by the number of communicators that matter.
-template <class Node>
-void find_cycles_from(const Node& place, const std::map<Node, std::set<Node>>& edges, std::vector<Node>& path,
-                      std::set<Node>& done, std::vector<std::vector<Node>>& found) {
-  const auto on_path = std::ranges::find(path, place);
-  if (on_path != path.end()) {
-    if (found.size() < kMaxCycles) found.emplace_back(on_path, path.end());
-    return;
-  }
-  if (done.contains(place) || path.size() >= 64) return;
-  path.push_back(place);
-  if (const auto targets = edges.find(place); targets != edges.end()) {
-    for (const Node& next : targets->second) find_cycles_from(next, edges, path, done, found);
-  }
-  path.pop_back();
-  done.insert(place);
-}
-
+/// Each once. Depth is bounded by the number of places where ranks wait; recursion by the number of communicators that
+/// matter.
 template <class Node>
 std::vector<std::vector<Node>> cycles_in(const std::map<Node, std::set<Node>>& edges) {
   std::vector<std::vector<Node>> found;
   std::vector<Node> path;
   std::set<Node> done;
-  for (const auto& [start, targets] : edges) find_cycles_from(start, edges, path, done, found);
+  const auto search = [&](const Node& node, const auto& self) -> void {
+    const auto on_path = std::ranges::find(path, node);
+    if (on_path != path.end() && found.size() < kMaxCycles) found.emplace_back(on_path, path.end());
+    if (on_path != path.end() || path.size() >= 64 || !done.insert(node).second) return;
+    path.push_back(node);
+    if (const auto targets = edges.find(node); targets != edges.end()) {
+      for (const Node& next : targets->second) self(next, self);
+    }
+    path.pop_back();
+  };
+  for (const auto& [start, targets] : edges) search(start, search);
   return found;
 }
 
@@ -144,13 +134,11 @@ std::vector<Place> interleaved(const PlacedCalls& a, std::size_t comm_a, const P
   for (const auto& [placed, comm] : {std::pair(&a, comm_a), std::pair(&b, comm_b)}) {
     const std::int64_t from = std::max(placed->begin(), placed->end() - static_cast<std::int64_t>(kTail));
     for (std::int64_t key = from; key < placed->end(); ++key) {
-      if (const Call* const call = placed->find(key)) calls.push_back({{comm, key}, call->when});
+      if (const Call* const call = placed->find(key)) calls.emplace_back(call->when, Place(comm, key));
     }
   }
-  std::ranges::sort(calls, {}, [](const MadeCall& call) { return std::pair(call.when, call.place); });
-  std::vector<Place> order;
-  std::ranges::transform(calls, std::back_inserter(order), &MadeCall::place);
-  return order;
+  std::ranges::sort(calls);
+  return mapped(calls, &MadeCall::second);
 }
 
 /// Pairs of communicators that some rank called last and last but one.
@@ -159,16 +147,14 @@ std::set<std::pair<std::size_t, std::size_t>> last_pairs(const StreamsOfActors& 
   for (const auto& [source, by_comm] : streams) {
     const std::vector<MadeCall> calls = last_calls(by_comm);
     if (calls.size() < 2 || pairs.size() >= kMaxPairs) continue;
-    pairs.insert(std::minmax(calls[0].place.first, calls[1].place.first));
+    pairs.insert(std::minmax(calls[0].second.first, calls[1].second.first));
   }
   return pairs;
 }
 
 /// The place where two ranks' orders first differ, if both made all of these calls and it is near the end.
 bool inverted_at_end(const std::vector<Place>& one, const std::vector<Place>& other) {
-  if (one.size() != other.size()) return false;
-  const std::set<Place> calls(one.begin(), one.end());
-  if (!std::ranges::all_of(other, [&](const Place& place) { return calls.count(place) > 0; })) return false;
+  if (!std::ranges::is_permutation(one, other)) return false;
   const auto [differs, there] = std::mismatch(one.begin(), one.end(), other.begin());
   return differs != one.end() && static_cast<std::size_t>(one.end() - differs) <= kNearEnd;
 }
