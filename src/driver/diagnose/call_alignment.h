@@ -27,12 +27,11 @@ struct RankMap {
   std::set<std::string> hosts;
   std::map<std::string, std::string> host_of_address;
   int nranks = -1;                 ///< of the largest communicator
-  bool guessed = false;            ///< ranks are taken to be device numbers: too weak to blame anyone
   std::vector<std::string> notes;  ///< how ranks were found if NCCL does not give them
 };
 
 /// From communicators and timings, else from what surrounds NCCL's lines: the launcher's decorations, the names of
-/// `files`, the numbers of devices.
+/// `files`.
 RankMap map_ranks(const JobBook& book, std::span<const LogFile> files);
 
 /// "rank 3 (node1, pid 4242)", "ranks 0-6,8", "4 ranks (...)"; those without a rank by name.

@@ -24,7 +24,7 @@ void blame_ranks(const LogView& view, std::span<const std::uint32_t> sources, Fi
   std::set<int> ranks(finding.ranks.begin(), finding.ranks.end());
   for (const std::uint32_t source : sources) {
     const int rank = view.rank_map.rank_of[source];
-    if (rank >= 0 && !view.rank_map.guessed) ranks.insert(rank);
+    if (rank >= 0) ranks.insert(rank);
   }
   finding.ranks.assign(ranks.begin(), ranks.end());
 }

@@ -18,36 +18,8 @@ bool assign(RankMap& rank_map, std::uint32_t source, int rank) {
   return true;
 }
 
-/// Whether the job has more hosts than the log names: connections over the network, a communicator's shape or tree, a
-/// peer's address that is not one of these hosts'.
-bool has_other_hosts(const JobBook& book, const RankMap& rank_map) {
-  const auto over_network = [](const LogSource& source) {
-    return std::ranges::any_of(source.connections,
-                               [](const auto& one) { return std::get<3>(one.first).starts_with("NET/"); });
-  };
-  return rank_map.hosts.size() > 1 || book.facts.contains({"connected", "nvls"}) ||
-         std::ranges::any_of(book.sources, over_network) ||
-         std::ranges::any_of(book.instances, [](const CommInstance& instance) { return instance.nnodes > 1; }) ||
-         std::ranges::any_of(book.named_peers,
-                             [&](const auto& peer) { return !rank_map.host_of_address.contains(peer.first.second); });
-}
-
-// One host, every device once: the usual numbering. On the second of several hosts device 6 is rank 14.
-void guess_by_device(const JobBook& book, RankMap& rank_map) {
-  std::set<int> devices;
-  for (const std::uint32_t source : rank_map.rank_sources) {
-    if (rank_map.rank_of[source] >= 0 || book.sources[source].dev < 0) return;
-    if (!devices.insert(book.sources[source].dev).second) return;
-  }
-  // A lone 0 is what every process has that sees one device.
-  if (devices.empty() || devices == std::set<int>{0} || has_other_hosts(book, rank_map)) return;
-  for (const std::uint32_t source : rank_map.rank_sources) assign(rank_map, source, book.sources[source].dev);
-  rank_map.guessed = true;
-  rank_map.notes.emplace_back("ranks are taken to be the numbers of the devices");
-}
-
-/// Ranks that NCCL's own lines do not give, from the launcher's decorations, the names of files and the numbers of
-/// devices; which way was taken is noted once. Needs the rank sources, the hosts and the ranks that are known.
+/// Ranks that NCCL's own lines do not give, from the launcher's decorations and the names of files; which way was taken
+/// is noted once. Needs the rank sources and the ranks that are known.
 void guess_ranks(const JobBook& book, std::span<const LogFile> files, RankMap& rank_map) {
   std::map<std::size_t, int> ranks_of_file;
   std::map<std::uint32_t, int> ranks_of_process;
@@ -72,7 +44,6 @@ void guess_ranks(const JobBook& book, std::span<const LogFile> files, RankMap& r
   };
   note(decorated, "the launcher's");
   note(named, "from the names of their files");
-  guess_by_device(book, rank_map);
 }
 
 // The rank in the largest communicator is the rank in the job.
