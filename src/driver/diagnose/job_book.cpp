@@ -83,19 +83,11 @@ void JobBook::count(ProgramNote&& note) {
 }
 
 std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line) {
-  const auto is = [&](std::uint32_t process) {
-    if (process == kNoIndex) return false;
-    const Process& one = processes[process];
-    return !one.anonymous && one.pid == origin.pid && one.host == origin.host;
-  };
-  std::uint32_t& recent = recent_[static_cast<std::uint64_t>(origin.pid) % kRecent];
-  if (origin.pid >= 0) {
-    if (is(last_process_)) return last_process_;
-    if (is(recent)) return last_process_ = recent;
-  }
-  key_ = process_key(origin, file);
-  const auto known = process_of.find(key_);
-  if (known != process_of.end()) return last_process_ = recent = known->second;
+  const Process* last = last_process_ == kNoIndex ? nullptr : &processes[last_process_];
+  if (last != nullptr && !last->anonymous && last->pid == origin.pid && last->host == origin.host) return last_process_;
+  std::string key = process_key(origin, file);
+  const auto known = process_of.find(key);
+  if (known != process_of.end()) return last_process_ = known->second;
   if (processes.size() == kMaxProcesses) return last_process_ = 0;
   Process& made = processes.emplace_back();
   made.anonymous = origin.host.empty() || origin.pid < 0;
@@ -104,8 +96,8 @@ std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, s
   made.decoration = decoration_label(origin.decoration);
   made.file = file;
   made.first_line = line;
-  last_process_ = recent = static_cast<std::uint32_t>(processes.size() - 1);
-  process_of.emplace(key_, last_process_);
+  last_process_ = static_cast<std::uint32_t>(processes.size() - 1);
+  process_of.emplace(std::move(key), last_process_);
   return last_process_;
 }
 

@@ -201,7 +201,6 @@ void add_count(auto& counts, const auto& key, std::uint64_t times, std::size_t m
 }
 
 struct JobBook {
-  static constexpr std::size_t kRecent = 256;
   static constexpr std::size_t kMaxProcesses = 1 << 17;
   static constexpr std::size_t kMaxInstances = 1 << 20;
   static constexpr std::size_t kMaxInstancesOfProcess = 4096;
@@ -249,10 +248,7 @@ struct JobBook {
   Diagnosis conclude(std::vector<LogFile> files, std::span<const RasEvidence> ras);
 
  private:
-  std::string key_;  ///< scratch
   std::uint32_t last_process_ = kNoIndex;
-  std::vector<std::uint32_t> recent_ = std::vector<std::uint32_t>(kRecent, kNoIndex);  ///< processes, by their pid
-  std::uint32_t last_instance_ = kNoIndex;
 
   /// Where a line is, and who wrote it.
   struct Place {

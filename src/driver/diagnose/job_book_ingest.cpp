@@ -48,13 +48,7 @@ bool starts_another(const CommInstance& instance, const LineShape& init) {
 }  // namespace
 
 void JobBook::ingest(const CollCall& call, const Place& from) {
-  std::uint32_t index = last_instance_;
-  if (index == kNoIndex || instances[index].pointer != call.comm || instances[index].process != from.process ||
-      instances[index].ended) {
-    index = find_instance(from.process, from.source, call.comm);
-    last_instance_ = index;
-  }
-  CommInstance& instance = instances[index];
+  CommInstance& instance = instances[find_instance(from.process, from.source, call.comm)];
   instance.used = true;
   if (instance.nranks < 0) instance.nranks = call.nranks;
   Process& process = processes[instance.process];
