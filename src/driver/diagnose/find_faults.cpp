@@ -271,13 +271,6 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
   findings.push_back(std::move(finding));
 }
 
-/// What the environment of a process sets a variable to; null: not set, or not in the log.
-const std::string* setting_of(const LogView& view, std::uint32_t source, const std::string& name) {
-  const auto& env = process_of(view.book, source).env;
-  const auto set = env.find(name);
-  return set == env.end() ? nullptr : &set->second;
-}
-
 /// Whether all ranks that log it have the setting with which it means nothing, or started all the same.
 bool is_unwanted(const LogView& view, const WarningRecord& record) {
   const auto has_begun = [&](std::uint32_t source) {
@@ -291,17 +284,17 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());
   return !unless.empty() && !record.sources.empty() && std::ranges::all_of(record.sources, [&](std::uint32_t source) {
-    const std::string* value = setting_of(view, source, unless.substr(0, equals));
-    return value != nullptr && *value == unless.substr(equals + 1);
+    const auto& env = process_of(view.book, source).env;
+    const auto set = env.find(unless.substr(0, equals));
+    return set != env.end() && set->second == unless.substr(equals + 1);
   });
 }
 
 void find_config(const LogView& view, const WarningRecord& record, Findings& findings) {
   Finding finding = fault_of(view, record, Verdict::config);
   for (const std::uint32_t source : record.sources) {
-    const std::string* value = setting_of(view, source, record.rule->shows);
-    if (value != nullptr && !value->empty())
-      add_once(finding.evidence, fmt::format("{}={} is set there", record.rule->shows, *value));
+    const std::string value = process_of(view.book, source).setting(record.rule->shows);
+    if (!value.empty()) add_once(finding.evidence, fmt::format("{}={} is set there", record.rule->shows, value));
   }
   findings.push_back(std::move(finding));
 }

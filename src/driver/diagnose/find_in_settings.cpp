@@ -1,6 +1,7 @@
 #include "common/base/log_scan.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/readers/log_line.h"
 #include "driver/rules/setting_rules.h"
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -42,35 +44,27 @@ ProcessRanks processes_of(const LogView& view) {
   return ranks;
 }
 
-/// `value_of`: a member of Process, or what a function makes of one.
-Values gather(const ProcessRanks& processes, auto value_of) {
+/// Those that differ in a value. `value_of`: a member of Process, or what a function makes of one; empty: not in its
+/// log. `presence`: also a value that is in the logs of some hosts and not of others. Not every process prints every
+/// setting; but if all of one host do and none of another, it is no coincidence.
+std::optional<SettingSkew> skew_of(const LogView& view, const ProcessRanks& processes, const std::string& name,
+                                   bool decisive, bool presence, auto value_of) {
   Values values;
+  std::map<bool, std::set<std::string>> hosts;  // by whether it is in their logs
   for (const auto& [process, sources] : processes) {
-    const std::string& value = std::invoke(value_of, *process);
-    if (!value.empty()) values[value].insert(values[value].end(), sources.begin(), sources.end());
+    const std::string value = std::invoke(value_of, *process);
+    values[value].insert(values[value].end(), sources.begin(), sources.end());
+    hosts[!value.empty()].insert(process->host);
   }
-  return values;
-}
-
-/// Set on some processes; others print their settings, but not this one.
-void add_presence_skew(const LogView& view, const ProcessRanks& processes, const std::string& name,
-                       std::vector<SettingSkew>& skews) {
-  std::vector<std::uint32_t> with, without;
-  std::string value;
-  std::set<std::string> hosts_with, hosts_without;
-  for (const auto& [process, sources] : processes) {
-    const auto setting = process->env.find(name);
-    const bool has = setting != process->env.end();
-    if (has) value = setting->second;
-    (has ? with : without).insert((has ? with : without).end(), sources.begin(), sources.end());
-    (has ? hosts_with : hosts_without).insert(process->host);
-  }
-  // Not every process prints every setting; but if all of one host do and none of another, it is no coincidence.
-  const bool mixed = std::ranges::any_of(hosts_with, [&](const auto& host) { return hosts_without.contains(host); });
-  if (with.empty() || without.empty() || mixed) return;
-  skews.push_back({fmt::format("{}: {} on {}; not printed by {}", name, value, list_sources(view.rank_map, with),
-                               list_sources(view.rank_map, without)),
-                   must_agree(name), true});
+  const std::vector<std::uint32_t> without = std::move(values[""]);
+  values.erase("");
+  if (values.size() > 1) return SettingSkew{describe(view.rank_map, name, values), decisive, false};
+  const bool mixed = std::ranges::any_of(hosts[true], [&](const auto& host) { return hosts[false].contains(host); });
+  if (!presence || values.empty() || without.empty() || mixed) return std::nullopt;
+  const auto& [value, with] = *values.begin();
+  return SettingSkew{fmt::format("{}: {} on {}; not printed by {}", name, value, list_sources(view.rank_map, with),
+                                 list_sources(view.rank_map, without)),
+                     decisive, true};
 }
 
 /// The names of a process's devices of a network; empty: it lists none of that network.
@@ -100,7 +94,7 @@ void find_prefixes(const LogView& view, Findings& findings) {
   std::map<std::string, std::string> setting;               // by host
   std::map<std::string, std::vector<std::string>> devices;  // by host
   for (const Process& process : view.book.processes) {
-    if (const auto hca = process.env.find("NCCL_IB_HCA"); hca != process.env.end()) setting[process.host] = hca->second;
+    if (process.env.contains("NCCL_IB_HCA")) setting[process.host] = process.setting("NCCL_IB_HCA");
     if (const auto used = process.devices.find("IB"); used != process.devices.end()) {
       devices[process.host] = mapped(net_devices(used->second), &NetDevice::name);
     }
@@ -130,13 +124,11 @@ void find_absent_networks(const LogView& view, Findings& findings) {
   for (const std::uint32_t source : view.rank_map.rank_sources) {
     const Process& process = process_of(view.book, source);
     for (const char* setting : {"NCCL_NET", "NCCL_NET_PLUGIN"}) {
-      const auto set = process.env.find(setting);
+      const std::string value = process.setting(setting);
       // "none" wants none, and of a list one is enough.
-      if (set == process.env.end() || set->second.empty() || set->second.find(',') != kNotFound ||
-          lower_case(set->second).find("none") != kNotFound)
-        continue;
+      if (value.empty() || has_any(lower_case(value), {",", "none"})) continue;
       for (const std::string& text : process.absent_networks) {
-        if (is_absent(text, setting, set->second)) lacking[{setting + ("=" + set->second), text}].push_back(source);
+        if (is_absent(text, setting, value)) lacking[{setting + ("=" + value), text}].push_back(source);
       }
     }
   }
@@ -156,32 +148,23 @@ void find_absent_networks(const LogView& view, Findings& findings) {
 std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) {
   std::vector<SettingSkew> skews;
   const ProcessRanks processes = processes_of(view);
-  const auto add_skew = [&](std::string_view name, const Values& values, bool decisive) {
-    if (values.size() > 1) skews.push_back({describe(view.rank_map, name, values), decisive, false});
+  const auto compare = [&](const std::string& name, bool decisive, bool presence, auto value_of) {
+    if (auto skew = skew_of(view, processes, name, decisive, presence, value_of)) skews.push_back(std::move(*skew));
   };
-  add_skew("NCCL version", gather(processes, &Process::nccl), true);
-  add_skew("CUDA version of NCCL", gather(processes, &Process::cuda), false);
-  add_skew("network", gather(processes, &Process::network), true);
-  std::set<std::string> names;
-  std::set<std::string> networks;
+  compare("NCCL version", true, false, &Process::nccl);
+  compare("CUDA version of NCCL", false, false, &Process::cuda);
+  compare("network", true, false, &Process::network);
+  std::set<std::string> names, networks;
   for (const auto& [process, sources] : processes) {
     for (const auto& [name, value] : process->env) names.insert(name);
     for (const auto& [network, list] : process->devices) networks.insert(network);
   }
   networks.erase("Bootstrap");
-  for (const std::string& name : names) {
-    static const std::string kUnset;
-    const Values values = gather(processes, [&](const Process& process) -> const std::string& {
-      const auto setting = process.env.find(name);
-      return setting == process.env.end() ? kUnset : setting->second;
-    });
-    add_skew(name, values, must_agree(name));
-    if (values.size() < 2) add_presence_skew(view, processes, name, skews);
-  }
-  for (const std::string& network : networks) {
-    const auto names_of = [&](const Process& process) { return device_names(process, network); };
-    add_skew("devices of " + network, gather(processes, names_of), false);
-  }
+  for (const std::string& name : names)
+    compare(name, must_agree(name), true, [&](const Process& process) { return process.setting(name); });
+  for (const std::string& network : networks)
+    compare("devices of " + network, false, false,
+            [&](const Process& process) { return device_names(process, network); });
   if (decisive_only) std::erase_if(skews, [](const SettingSkew& skew) { return !skew.decisive; });
   return skews;
 }

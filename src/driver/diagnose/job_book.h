@@ -171,6 +171,12 @@ struct Process {
   std::set<std::string> absent_networks;       ///< what NCCL says of missing networks and plugins
   std::vector<std::uint32_t> sources;
   std::vector<std::uint32_t> instances;
+
+  /// What its environment sets a variable to; empty: to nothing, or it is not set, or not in the log.
+  std::string setting(const std::string& name) const {
+    const auto set = env.find(name);
+    return set == env.end() ? std::string() : set->second;
+  }
 };
 
 /// An event in a kernel's log, by host if the line names it.
