@@ -197,16 +197,14 @@ struct ProgramNote {
   std::uint64_t times = 0;
 };
 
-/// Adds to an existing count, or a new one while there are fewer than `most`.
-void add_count(auto& counts, const auto& key, std::uint64_t times, std::size_t most) {
-  if (const auto known = counts.find(key); known != counts.end()) {
-    known->second += times;
-  } else if (counts.size() < most) {
-    counts.emplace(key, times);
-  }
-}
-
 struct JobBook {
+  /// Where a line is, and who wrote it.
+  struct Place {
+    std::uint32_t process = kNoIndex, source = kNoIndex;
+    std::size_t file = 0;
+    std::uint64_t line = 0;
+  };
+
   static constexpr std::size_t kMaxProcesses = 1 << 17;
   static constexpr std::size_t kMaxInstances = 1 << 20;
   static constexpr std::size_t kMaxInstancesOfProcess = 4096;
@@ -256,12 +254,6 @@ struct JobBook {
  private:
   std::uint32_t last_process_ = kNoIndex;
 
-  /// Where a line is, and who wrote it.
-  struct Place {
-    std::uint32_t process = kNoIndex, source = kNoIndex;
-    std::size_t file = 0;
-    std::uint64_t line = 0;
-  };
   Place torn_;  ///< where a line was begun and not ended
   /// A warning, or a line of PyTorch's watchdog, that may continue in the next lines, because people and terminals
   /// wrap.
@@ -311,18 +303,6 @@ struct JobBook {
   void ingest(const CollCall& call, const Place& from);
   void ingest(const InitTimings& timings, const Place& from);
   void ingest(const LineShape& of, const Place& from);
-  void note_init(const LineShape& of, const Place& from);
-  void note_version(const LineShape& of, const Place& from);
-  void note_connection(const LineShape& of, const Place& from);
-  void note_connected(const LineShape& of, const Place& from);
-  void note_shape(const LineShape& of, const Place& from);
-  void note_end(const LineShape& of, const Place& from);
-  void note_bootstrap(const LineShape& of, const Place& from);
-  void note_tuning(const LineShape& of, const Place& from);
-  void note_setting(const LineShape& of, const Place& from);
-  void note_network(const LineShape& of, const Place& from);
-  void note_devices(const LineShape& of, const Place& from);
-  void note_return(const LineShape& of, const Place& from);
   void ingest(const OtherLine& other, const Place& from);
 };
 

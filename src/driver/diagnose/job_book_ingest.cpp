@@ -45,6 +45,190 @@ bool starts_another(const CommInstance& instance, const LineShape& init) {
          (instance.completed || instance.used);
 }
 
+void note_init(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  const std::uint64_t comm = pointer_in(of, "comm"), id = pointer_in(of, "id"), parent = pointer_in(of, "parent");
+  const std::string_view function = of.text("function");
+  const bool complete = of.text("end") == "COMPLETE";
+  std::uint32_t index = comm != 0 ? book.live_instance(from.process, comm) : kNoIndex;
+  if (index == kNoIndex || starts_another(book.instances[index], of))
+    index = book.new_instance(from.process, from.source, comm);
+  CommInstance& instance = book.instances[index];
+  if (instance.ncalls() == 0) instance.announced = true;
+  instance.source = from.source;
+  instance.rank = of.number("rank");
+  instance.nranks = of.number("nranks");
+  if (id != 0) instance.comm_id = id;
+  if (!function.empty()) instance.function = function.substr(0, 64);
+  if (!of.text("color").empty()) instance.color = of.number<std::int64_t>("color");
+  if (parent != 0 && instance.parent == 0) {
+    instance.parent = parent;
+    instance.parent_instance = book.live_instance(from.process, parent);
+    if (instance.parent_instance != kNoIndex) book.instances[instance.parent_instance].used = true;
+  }
+  book.sources[from.source].instance = index;
+  // 2.3 and 2.4 announce a communicator without an end; START is printed from 2.18.3 on, with all its fields.
+  const bool oldest = function.empty() && id == 0 && of.text("bus").empty();
+  if (function == "bootstrapSplit") instance.reach(InitStage::bootstrap);
+  if (function == "bootstrapSplit" || (oldest && !complete)) return;
+  if (complete) {
+    book.sources[from.source].forgive_tries();
+    instance.completed = true;
+    instance.stage = InitStage::complete;
+  } else {
+    instance.started = true;
+    instance.reach(InitStage::started);
+  }
+}
+
+void note_shape(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  const std::uint32_t index = book.find_instance(from.process, from.source, pointer_in(of, "comm"));
+  CommInstance& instance = book.instances[index];
+  if (instance.calls.size() == 0) instance.announced = true;
+  instance.rank = of.number("rank");
+  instance.nranks = of.number("nranks");
+  instance.nnodes = of.number("nnodes");
+  instance.reach(InitStage::bootstrap);
+  book.sources[from.source].instance = index;
+}
+
+void note_end(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  const bool aborted = of.text("end") == "Abort";
+  CommInstance& instance = book.instances[book.find_instance(from.process, from.source, pointer_in(of, "comm"))];
+  if (instance.rank < 0) instance.rank = of.number("rank");
+  instance.used = instance.used || !aborted;
+  instance.ended = true;
+  instance.aborted = aborted;
+  if (aborted) ++book.sources[instance.source].failures;
+  book.note("communicators_ended", aborted ? "abort" : "destroy");
+}
+
+void note_bootstrap(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  LogSource& source = book.sources[from.source];
+  source.bootstrap_s = std::max(source.bootstrap_s, of.number<double>("total"));
+  if (source.instance != kNoIndex) book.instances[source.instance].reach(InitStage::bootstrap);
+}
+
+void note_connection(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  LogSource& source = book.sources[from.source];
+  const std::string via = transport_name(of);
+  const int src = of.number("src"), dst = of.number("dst");
+  book.note("transport", via);
+  if (source.instance != kNoIndex) {
+    book.instances[source.instance].reach(InitStage::connect);
+    book.instances[source.instance].last_connection = fmt::format("{} -> {} via {}", src, dst, via);
+  }
+  if (source.connections.size() < JobBook::kMaxConnections) ++source.connections[{source.instance, src, dst, via}];
+}
+
+void note_connected(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  const std::string_view what = of.text("what");
+  const std::string_view kind = what.starts_with("NVLS") ? "nvls" : what.ends_with("rings") ? "rings" : "trees";
+  const std::uint32_t instance = book.sources[from.source].instance;
+  if (instance != kNoIndex) book.instances[instance].reach(kind == "rings" ? InitStage::rings : InitStage::trees);
+  book.note("connected", kind);
+  if (kind == "nvls") book.note("nvls", "on");
+  book.note("ring_pxn", of.text("pxn"));
+  book.note("ring_gdr", of.text("gdr"));
+}
+
+void note_return(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  LogSource& source = book.sources[from.source];
+  ++source.failures;
+  if (source.instance == kNoIndex || !book.instances[source.instance].completed) ++source.tries;
+  if (book.return_codes.size() < JobBook::kMaxFacts)
+    ++book.return_codes[{of.number("code"), std::string(of.text("thread").substr(0, 64))}];
+}
+
+// Versions, settings, devices and choices: facts for people and for the comparison of ranks.
+
+void note_version(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  const std::string_view nccl = of.text("nccl"), cuda = of.text("cuda");
+  Process& process = book.processes[from.process];
+  if (!nccl.empty()) process.nccl = nccl.substr(0, 64);
+  if (!cuda.empty()) process.cuda = cuda.substr(0, 64);
+  book.note("nccl_version", nccl);
+  book.note("cuda_version", cuda);
+}
+
+void note_setting(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  Process& process = book.processes[from.process];
+  std::string_view value = without_blanks(of.text("value"));
+  if (value.ends_with('.')) value.remove_suffix(1);
+  std::string name(of.text("name").substr(0, 100));
+  book.note("env." + name, value.empty() ? "(empty)" : value);
+  if (process.env.contains(name) || process.env.size() < JobBook::kMaxSettings)
+    process.env[std::move(name)] = std::string(value.substr(0, 300));
+}
+
+void note_network(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  book.sources[from.source].forgive_tries();
+  book.processes[from.process].network = without_blanks(of.text("network")).substr(0, 64);
+  book.note("network", book.processes[from.process].network);
+}
+
+void note_devices(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  Process& process = book.processes[from.process];
+  const std::string_view network = of.text("network").empty() ? "Bootstrap" : of.text("network");
+  const std::string_view list = of.text("devices"), oob = of.text("oob");
+  for (const std::string& address : addresses_in(oob)) process.addresses.insert(address);
+  if (network != "IB") {
+    for (const std::string& address : addresses_in(list)) process.addresses.insert(address);
+  }
+  if (network == "OFI") {
+    book.note("provider", list.substr(0, list.find(' ')));
+    constexpr std::string_view kFound = "(found ";
+    if (const std::size_t at = list.find(kFound); at != kNotFound)
+      book.note("nics", LogScan{list.substr(at + kFound.size())}.word());
+    return;
+  }
+  if (network == "IB" && without_blanks(list).empty()) book.note("ib_device", "none");
+  if (!of.text("order").empty()) book.note("relaxed_ordering", "on");
+  if (process.devices.size() < JobBook::kMaxSettings)
+    process.devices[std::string(network.substr(0, 64))] = without_blanks(list).substr(0, 4096);
+  for (const NetDevice& device : net_devices(list)) {
+    book.note(network == "IB" ? "hca" : "interface", device.name);
+    if (!device.link.empty()) book.note("link_layer", device.link);
+  }
+  for (const NetDevice& device : net_devices(oob))
+    book.note(network == "Bootstrap" ? "bootstrap_interface" : "oob_interface", device.name);
+}
+
+void note_tuning(JobBook& book, const LineShape& of, const JobBook::Place&) {
+  static constexpr std::string_view kAlgos[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
+  static constexpr std::string_view kProtos[] = {"LL", "LL128", "SIMPLE"};
+  // As printed: a word, or a number up to 2.23.
+  const auto word = [](std::string_view told, std::span<const std::string_view> names) {
+    if (told.size() == 1 && told[0] >= '0' && static_cast<std::size_t>(told[0] - '0') < names.size())
+      return std::string(names[static_cast<std::size_t>(told[0] - '0')]);
+    std::string upper(told.substr(0, 32));
+    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return upper;
+  };
+  const std::string algo = word(of.text("algo"), kAlgos);
+  const std::string proto = word(of.text("proto"), kProtos);
+  book.note("tuning_algo", algo);
+  book.note("tuning_proto", proto);
+  if (book.tuning.size() >= JobBook::kMaxFacts) return;
+  const auto nbytes = std::max<std::int64_t>(0, of.number<std::int64_t>("bytes"));
+  const int width = std::bit_width(static_cast<std::uint64_t>(nbytes));
+  ++book.tuning[{std::string(of.text("op").substr(0, 64)), width, algo + "/" + proto}];
+}
+
+/// By the keys of `messages` in configs/rules/lines/general.yaml.
+constexpr std::pair<std::string_view, void (*)(JobBook&, const LineShape&, const JobBook::Place&)> kReaders[] = {
+    {"init", note_init},
+    {"version", note_version},
+    {"connection", note_connection},
+    {"connected", note_connected},
+    {"comm-shape", note_shape},
+    {"comm-end", note_end},
+    {"bootstrap-timings", note_bootstrap},
+    {"tuning", note_tuning},
+    {"setting", note_setting},
+    {"network", note_network},
+    {"devices", note_devices},
+    {"return-code", note_return}};
+
 }  // namespace
 
 void JobBook::ingest(const CollCall& call, const Place& from) {
@@ -75,92 +259,10 @@ void JobBook::ingest(const CollCall& call, const Place& from) {
   instance.calls.add(kept);
 }
 
-void JobBook::note_init(const LineShape& of, const Place& from) {
-  const std::uint64_t comm = pointer_in(of, "comm"), id = pointer_in(of, "id"), parent = pointer_in(of, "parent");
-  const std::string_view function = of.text("function");
-  const bool complete = of.text("end") == "COMPLETE";
-  std::uint32_t index = comm != 0 ? live_instance(from.process, comm) : kNoIndex;
-  if (index == kNoIndex || starts_another(instances[index], of)) index = new_instance(from.process, from.source, comm);
-  CommInstance& instance = instances[index];
-  if (instance.ncalls() == 0) instance.announced = true;
-  instance.source = from.source;
-  instance.rank = of.number("rank");
-  instance.nranks = of.number("nranks");
-  if (id != 0) instance.comm_id = id;
-  if (!function.empty()) instance.function = function.substr(0, 64);
-  if (!of.text("color").empty()) instance.color = of.number<std::int64_t>("color");
-  if (parent != 0 && instance.parent == 0) {
-    instance.parent = parent;
-    instance.parent_instance = live_instance(from.process, parent);
-    if (instance.parent_instance != kNoIndex) instances[instance.parent_instance].used = true;
-  }
-  sources[from.source].instance = index;
-  // 2.3 and 2.4 announce a communicator without an end; START is printed from 2.18.3 on, with all its fields.
-  const bool oldest = function.empty() && id == 0 && of.text("bus").empty();
-  if (function == "bootstrapSplit") instance.reach(InitStage::bootstrap);
-  if (function == "bootstrapSplit" || (oldest && !complete)) return;
-  if (complete) {
-    sources[from.source].forgive_tries();
-    instance.completed = true;
-    instance.stage = InitStage::complete;
-  } else {
-    instance.started = true;
-    instance.reach(InitStage::started);
-  }
-}
-
 void JobBook::ingest(const LineShape& of, const Place& from) {
-  // By the keys of `messages` in configs/rules/lines/general.yaml.
-  static constexpr std::pair<std::string_view, void (JobBook::*)(const LineShape&, const Place&)> kReaders[] = {
-      {"init", &JobBook::note_init},
-      {"version", &JobBook::note_version},
-      {"connection", &JobBook::note_connection},
-      {"connected", &JobBook::note_connected},
-      {"comm-shape", &JobBook::note_shape},
-      {"comm-end", &JobBook::note_end},
-      {"bootstrap-timings", &JobBook::note_bootstrap},
-      {"tuning", &JobBook::note_tuning},
-      {"setting", &JobBook::note_setting},
-      {"network", &JobBook::note_network},
-      {"devices", &JobBook::note_devices},
-      {"return-code", &JobBook::note_return}};
   for (const auto& [key, read] : kReaders) {
-    if (key == of.key) (this->*read)(of, from);
+    if (key == of.key) read(*this, of, from);
   }
-}
-
-void JobBook::note_shape(const LineShape& of, const Place& from) {
-  const std::uint32_t index = find_instance(from.process, from.source, pointer_in(of, "comm"));
-  CommInstance& instance = instances[index];
-  if (instance.calls.size() == 0) instance.announced = true;
-  instance.rank = of.number("rank");
-  instance.nranks = of.number("nranks");
-  instance.nnodes = of.number("nnodes");
-  instance.reach(InitStage::bootstrap);
-  sources[from.source].instance = index;
-}
-
-void JobBook::note_connection(const LineShape& of, const Place& from) {
-  LogSource& source = sources[from.source];
-  const std::string via = transport_name(of);
-  const int src = of.number("src"), dst = of.number("dst");
-  note("transport", via);
-  if (source.instance != kNoIndex) {
-    instances[source.instance].reach(InitStage::connect);
-    instances[source.instance].last_connection = fmt::format("{} -> {} via {}", src, dst, via);
-  }
-  add_count(source.connections, std::tuple(source.instance, src, dst, via), 1, kMaxConnections);
-}
-
-void JobBook::note_connected(const LineShape& of, const Place& from) {
-  const std::string_view what = of.text("what");
-  const std::string_view kind = what.starts_with("NVLS") ? "nvls" : what.ends_with("rings") ? "rings" : "trees";
-  const std::uint32_t instance = sources[from.source].instance;
-  if (instance != kNoIndex) instances[instance].reach(kind == "rings" ? InitStage::rings : InitStage::trees);
-  note("connected", kind);
-  if (kind == "nvls") note("nvls", "on");
-  note("ring_pxn", of.text("pxn"));
-  note("ring_gdr", of.text("gdr"));
 }
 
 void JobBook::ingest(const InitTimings& timings, const Place& from) {
@@ -170,12 +272,6 @@ void JobBook::ingest(const InitTimings& timings, const Place& from) {
     source.hint_nranks = timings.nranks;
   }
   if (timings.total > source.timings.total) source.timings = timings;
-}
-
-void JobBook::note_bootstrap(const LineShape& of, const Place& from) {
-  LogSource& source = sources[from.source];
-  source.bootstrap_s = std::max(source.bootstrap_s, of.number<double>("total"));
-  if (source.instance != kNoIndex) instances[source.instance].reach(InitStage::bootstrap);
 }
 
 void JobBook::count_warning(const Warning& warning, std::string_view timestamp, const Place& from) {
@@ -316,100 +412,6 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       count(ProgramNote{std::move(event), file, number, 1});
     }
   }
-}
-
-void JobBook::note_return(const LineShape& of, const Place& from) {
-  LogSource& source = sources[from.source];
-  ++source.failures;
-  if (source.instance == kNoIndex || !instances[source.instance].completed) ++source.tries;
-  if (return_codes.size() < kMaxFacts)
-    ++return_codes[{of.number("code"), std::string(of.text("thread").substr(0, 64))}];
-}
-
-void JobBook::note_end(const LineShape& of, const Place& from) {
-  const bool aborted = of.text("end") == "Abort";
-  CommInstance& instance = instances[find_instance(from.process, from.source, pointer_in(of, "comm"))];
-  if (instance.rank < 0) instance.rank = of.number("rank");
-  instance.used = instance.used || !aborted;
-  instance.ended = true;
-  instance.aborted = aborted;
-  if (aborted) ++sources[instance.source].failures;
-  note("communicators_ended", aborted ? "abort" : "destroy");
-}
-
-// Versions, settings, devices and choices: facts for people and for the comparison of ranks.
-
-void JobBook::note_tuning(const LineShape& of, const Place&) {
-  static constexpr std::string_view kAlgos[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
-  static constexpr std::string_view kProtos[] = {"LL", "LL128", "SIMPLE"};
-  // As printed: a word, or a number up to 2.23.
-  const auto word = [](std::string_view told, std::span<const std::string_view> names) {
-    if (told.size() == 1 && told[0] >= '0' && static_cast<std::size_t>(told[0] - '0') < names.size())
-      return std::string(names[static_cast<std::size_t>(told[0] - '0')]);
-    std::string upper(told.substr(0, 32));
-    for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return upper;
-  };
-  const std::string algo = word(of.text("algo"), kAlgos);
-  const std::string proto = word(of.text("proto"), kProtos);
-  note("tuning_algo", algo);
-  note("tuning_proto", proto);
-  if (tuning.size() >= kMaxFacts) return;
-  const auto nbytes = std::max<std::int64_t>(0, of.number<std::int64_t>("bytes"));
-  const int width = std::bit_width(static_cast<std::uint64_t>(nbytes));
-  ++tuning[{std::string(of.text("op").substr(0, 64)), width, algo + "/" + proto}];
-}
-
-void JobBook::note_version(const LineShape& of, const Place& from) {
-  const std::string_view nccl = of.text("nccl"), cuda = of.text("cuda");
-  Process& process = processes[from.process];
-  if (!nccl.empty()) process.nccl = nccl.substr(0, 64);
-  if (!cuda.empty()) process.cuda = cuda.substr(0, 64);
-  note("nccl_version", nccl);
-  note("cuda_version", cuda);
-}
-
-void JobBook::note_setting(const LineShape& of, const Place& from) {
-  Process& process = processes[from.process];
-  std::string_view value = without_blanks(of.text("value"));
-  if (value.ends_with('.')) value.remove_suffix(1);
-  std::string name(of.text("name").substr(0, 100));
-  note("env." + name, value.empty() ? "(empty)" : value);
-  if (process.env.contains(name) || process.env.size() < kMaxSettings)
-    process.env[std::move(name)] = std::string(value.substr(0, 300));
-}
-
-void JobBook::note_network(const LineShape& of, const Place& from) {
-  sources[from.source].forgive_tries();
-  processes[from.process].network = without_blanks(of.text("network")).substr(0, 64);
-  note("network", processes[from.process].network);
-}
-
-void JobBook::note_devices(const LineShape& of, const Place& from) {
-  Process& process = processes[from.process];
-  const std::string_view network = of.text("network").empty() ? "Bootstrap" : of.text("network");
-  const std::string_view list = of.text("devices"), oob = of.text("oob");
-  for (const std::string& address : addresses_in(oob)) process.addresses.insert(address);
-  if (network != "IB") {
-    for (const std::string& address : addresses_in(list)) process.addresses.insert(address);
-  }
-  if (network == "OFI") {
-    note("provider", list.substr(0, list.find(' ')));
-    constexpr std::string_view kFound = "(found ";
-    if (const std::size_t at = list.find(kFound); at != kNotFound)
-      note("nics", LogScan{list.substr(at + kFound.size())}.word());
-    return;
-  }
-  if (network == "IB" && without_blanks(list).empty()) note("ib_device", "none");
-  if (!of.text("order").empty()) note("relaxed_ordering", "on");
-  if (process.devices.size() < kMaxSettings)
-    process.devices[std::string(network.substr(0, 64))] = without_blanks(list).substr(0, 4096);
-  for (const NetDevice& device : net_devices(list)) {
-    note(network == "IB" ? "hca" : "interface", device.name);
-    if (!device.link.empty()) note("link_layer", device.link);
-  }
-  for (const NetDevice& device : net_devices(oob))
-    note(network == "Bootstrap" ? "bootstrap_interface" : "oob_interface", device.name);
 }
 
 void JobBook::ingest(const OtherLine& other, const Place& from) {
