@@ -53,11 +53,13 @@ std::vector<std::string> only_ras(const fs::path& path) {
   return blocks.take();
 }
 
-/// Each against the one before.
-void read_answers(std::span<const std::string> answers, std::string& before, std::vector<RasEvidence>& found) {
+/// Each against the one before. `host`: where it was asked, or the file.
+void read_answers(std::span<const std::string> answers, const std::string& host, std::string& before,
+                  std::vector<RasEvidence>& found) {
   for (const std::string& answer : answers) {
     RasEvidence evidence = read_ras(answer, before);
     if (!evidence.answered) continue;
+    evidence.host = host;
     found.push_back(std::move(evidence));
     before = answer;
   }
@@ -204,9 +206,7 @@ DiagnoseInputs sort_inputs(std::span<const InputFile> files) {
     } else if (std::vector<std::string> answers;
                head.size <= kMostFileBytes && is("ras-files") && !mentions(head.text, "NCCL INFO") &&
                !mentions(head.text, "NCCL WARN") && !(answers = only_ras(file.opens)).empty()) {
-      const std::size_t before = inputs.ras.size();
-      read_answers(answers, ras_before, inputs.ras);
-      for (std::size_t i = before; i < inputs.ras.size(); ++i) inputs.ras[i].host = file.path.filename().string();
+      read_answers(answers, file.path.filename().string(), ras_before, inputs.ras);
       other("answer of NCCL's RAS service");
     } else if (std::optional<FlightState> flight; head.size <= kLargestFlight &&
                                                   mentions(head.text.substr(0, 64), std::string_view("\0", 1)) &&
@@ -307,7 +307,7 @@ ReadLogs read_logs(std::span<const InputFile> files, std::size_t unknown_lines) 
                                            without_controls(other->text.substr(0, kLongestShown))));
       });
       file.stacks = stacks.take(input.path.filename().string());
-      read_answers(ras.take(), ras_before, logs.ras);
+      read_answers(ras.take(), "", ras_before, logs.ras);
     }
     file.path = input.path;
     if (!input.trouble.empty()) file.trouble = input.trouble;

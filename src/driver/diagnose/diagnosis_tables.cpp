@@ -84,27 +84,25 @@ void fill_lags(const LogView& view, Diagnosis& diagnosis) {
 }
 
 void fill_transports(const LogView& view, Diagnosis& diagnosis) {
-  // rank of a communicator -> host
-  std::vector<std::map<int, std::string>> hosts(view.comms.size());
+  std::map<std::pair<std::size_t, int>, std::string> hosts;  // of ranks of communicators
   std::map<const CommInstance*, std::size_t> comm_of;
   std::size_t largest = 0;
   for (std::size_t i = 0; i < view.comms.size(); ++i) {
     if (view.comms[i].nranks > view.comms[largest].nranks) largest = i;
     for (const CommMember& member : view.comms[i].members) {
       comm_of[member.instance] = i;
-      if (member.rank >= 0) hosts[i].emplace(member.rank, host_of(view.book, member.source));
+      if (member.rank >= 0) hosts.try_emplace({i, member.rank}, host_of(view.book, member.source));
     }
   }
   std::map<std::tuple<std::string, std::string, std::string>, std::uint64_t> pairs;
-  for (std::uint32_t index = 0; index < view.book.sources.size(); ++index) {
-    for (const auto& [key, channels] : view.book.sources[index].connections) {
+  for (const LogSource& source : view.book.sources) {
+    for (const auto& [key, channels] : source.connections) {
       const auto& [instance, src, dst, via] = key;
       const auto comm = comm_of.find(instance == kNoIndex ? nullptr : &view.book.instances[instance]);
       const std::size_t i = comm == comm_of.end() ? largest : comm->second;
       const auto host = [&](int rank) {
-        if (i >= hosts.size()) return std::string("?");
-        const auto known = hosts[i].find(rank);
-        return known == hosts[i].end() || known->second.empty() ? std::string("?") : known->second;
+        const auto known = hosts.find({i, rank});
+        return known == hosts.end() || known->second.empty() ? std::string("?") : known->second;
       };
       pairs[{host(src), host(dst), via}] += channels;
     }

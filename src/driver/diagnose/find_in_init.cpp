@@ -47,17 +47,15 @@ InitProgress progress_of(const LogView& view, const JoinedComm& comm) {
   return progress;
 }
 
-/// Which rank logged what, in any communicator: gathered once, because there are many.
-struct Coverage {
-  std::vector<bool> is_rank;           ///< by source: logged something as a rank
-  std::size_t files_without_nccl = 0;  ///< of ranks that did not come that far
-  std::string their_names;
+/// Files of ranks that did not come that far: gathered once, because there are many communicators.
+struct WithoutNccl {
+  std::size_t files = 0;
+  std::string names;
 
-  explicit Coverage(const LogView& view) : is_rank(view.book.sources.size(), false) {
-    for (const std::uint32_t source : view.rank_map.rank_sources) is_rank[source] = true;
+  explicit WithoutNccl(const LogView& view) {
     for (const LogFile& file : view.files) {
-      if (file.nccl_lines > 0 || ++files_without_nccl > 4) continue;
-      their_names += (their_names.empty() ? "" : ", ") + file.path.filename().string();
+      if (file.nccl_lines > 0 || ++files > 4) continue;
+      names += (names.empty() ? "" : ", ") + file.path.filename().string();
     }
   }
 };
@@ -66,13 +64,6 @@ std::set<std::uint32_t> sources_in(const JoinedComm& comm) {
   std::set<std::uint32_t> members;
   for (const CommMember& member : comm.members) members.insert(member.source);
   return members;
-}
-
-/// Ranks that logged something, but nothing about this communicator.
-std::size_t count_outside(const LogView& view, const JoinedComm& comm, const Coverage& coverage) {
-  const std::set<std::uint32_t> members = sources_in(comm);
-  const auto is_rank = [&](std::uint32_t source) { return coverage.is_rank[source]; };
-  return view.rank_map.rank_sources.size() - static_cast<std::size_t>(std::ranges::count_if(members, is_rank));
 }
 
 std::string list_outside(const LogView& view, const JoinedComm& comm) {
@@ -108,10 +99,10 @@ Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& p
 }
 
 Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgress& progress,
-                   const Coverage& coverage) {
+                   const WithoutNccl& wordless) {
   const auto nranks = static_cast<std::size_t>(comm.nranks);
-  const std::size_t outside = count_outside(view, comm, coverage);
-  const std::size_t wordless = coverage.files_without_nccl;
+  // Ranks that logged something, but nothing about this communicator.
+  const std::size_t outside = view.rank_map.rank_sources.size() - sources_in(comm).size();
   const std::size_t absent = nranks - progress.started.size();
   // A log that many ranks share is the output of the whole job; one per rank says nothing about files that were not
   // given.
@@ -128,7 +119,8 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   std::vector<std::string> evidence{
       fmt::format("Init START of {} of {} ranks in {}: {}", progress.started.size(), nranks, given, began)};
   // If most did not begin, the log ends too early to show which never would.
-  const bool all_given = wordless + outside + progress.started.size() >= nranks && progress.started.size() * 2 > nranks;
+  const bool all_given =
+      wordless.files + outside + progress.started.size() >= nranks && progress.started.size() * 2 > nranks;
   if (all_given || shared) {
     Finding finding =
         make_finding(Verdict::init_not_joined,
@@ -137,8 +129,8 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
     finding.ranks = absent_ranks.each();     // fewer than began
     if (outside > 0 && outside <= absent) {  // so that listing them takes no longer than reading the others did
       finding.sentence += fmt::format(": {} logged lines, but none about it", list_outside(view, comm));
-    } else if (wordless > 0) {
-      finding.sentence += ": no line of NCCL is in " + coverage.their_names;
+    } else if (wordless.files > 0) {
+      finding.sentence += ": no line of NCCL is in " + wordless.names;
     } else {
       finding.sentence += fmt::format(" in {}, which holds the other {}", given, progress.started.size());
     }
@@ -151,7 +143,7 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
                       {fmt::format("the logs of {} ({} of {} ranks)", list_ranks(absent_ranks), absent, nranks)});
 }
 
-void judge_init(const LogView& view, const JoinedComm& comm, const Coverage& coverage, Findings& findings) {
+void judge_init(const LogView& view, const JoinedComm& comm, const WithoutNccl& wordless, Findings& findings) {
   const InitProgress progress = progress_of(view, comm);
   if (progress.pending.empty() || comm.nranks < 1) return;
   const auto nranks = static_cast<std::size_t>(comm.nranks);
@@ -169,15 +161,15 @@ void judge_init(const LogView& view, const JoinedComm& comm, const Coverage& cov
   if (progress.started.size() >= nranks || !progress.completed.empty()) {
     findings.push_back(stuck(view, comm, progress));
   } else {
-    findings.push_back(not_joined(view, comm, progress, coverage));
+    findings.push_back(not_joined(view, comm, progress, wordless));
   }
 }
 
 }  // namespace
 
 void find_in_init(const LogView& view, Findings& findings) {
-  const Coverage coverage(view);
-  for (const JoinedComm& comm : view.comms) judge_init(view, comm, coverage, findings);
+  const WithoutNccl wordless(view);
+  for (const JoinedComm& comm : view.comms) judge_init(view, comm, wordless, findings);
 }
 
 }  // namespace busbar

@@ -21,17 +21,6 @@ bool has_no_origin(const Process& process) { return process.anonymous && process
 
 constexpr std::uint64_t kTornReach = 3;  // lines after which the rest of a torn one comes, or never
 
-/// Adds `group` to the one that is the same, or as a new one while there are fewer than `most`.
-template <typename Group, typename Same>
-void add_group(std::vector<Group>& groups, Group&& group, std::size_t most, Same same) {
-  const auto known = std::ranges::find_if(groups, [&](const Group& one) { return same(one, group); });
-  if (known != groups.end()) {
-    known->times += group.times;
-  } else if (groups.size() < most) {
-    groups.push_back(std::move(group));
-  }
-}
-
 /// The rule that says more about a kernel's line than its number.
 const LineRule* rule_of_kernel(std::string_view text) {
   for (const LineRule* rule : builtin_line_rules().matches(text)) {
@@ -63,23 +52,28 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 }  // namespace
 
 void JobBook::count(KernelGroup&& group) {
-  const auto alike = [](const KernelGroup& a, const KernelGroup& b) {
-    return a.what == b.what && a.number == b.number && a.device == b.device && a.host == b.host && a.rule == b.rule;
+  const auto key = [](const KernelGroup& one) {
+    return std::tie(one.what, one.number, one.device, one.host, one.rule);
   };
-  const auto known = std::ranges::find_if(kernel, [&](const KernelGroup& one) { return alike(one, group); });
-  if (known != kernel.end()) {
-    // A process that is killed for memory has two lines.
-    if (group.pid >= 0 && known->pid == group.pid) return;
+  const auto known = std::ranges::find(kernel, key(group), key);
+  if (known == kernel.end()) {
+    if (kernel.size() < kMaxKernelGroups) kernel.push_back(std::move(group));
+  } else if (group.pid < 0 || known->pid != group.pid) {  // a process that is killed for memory has two lines
     known->pid = group.pid;
+    ++known->times;
   }
-  add_group(kernel, std::move(group), kMaxKernelGroups, alike);
 }
 
 void JobBook::count(ProgramNote&& note) {
-  add_group(program, std::move(note), kMaxProgramNotes, [](const ProgramNote& a, const ProgramNote& b) {
-    return a.event.what == b.event.what && a.event.ranks == b.event.ranks && a.event.host == b.event.host &&
-           a.event.number == b.event.number && a.event.text == b.event.text;
-  });
+  const auto key = [](const ProgramNote& one) {
+    return std::tie(one.event.what, one.event.ranks, one.event.host, one.event.number, one.event.text);
+  };
+  const auto known = std::ranges::find(program, key(note), key);
+  if (known != program.end()) {
+    ++known->times;
+  } else if (program.size() < kMaxProgramNotes) {
+    program.push_back(std::move(note));
+  }
 }
 
 std::uint32_t JobBook::find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line) {
@@ -352,14 +346,9 @@ void JobBook::flush() {
 std::uint8_t Words::id(std::string_view word) {
   const auto known = std::ranges::find(texts_, word);
   if (known != texts_.end()) return static_cast<std::uint8_t>(known - texts_.begin());
-  if (texts_.size() == kOther) return kOther;
+  if (texts_.size() > UINT8_MAX) return 0;  // more words than any NCCL has: hostile input
   texts_.emplace_back(word.substr(0, 64));
   return static_cast<std::uint8_t>(texts_.size() - 1);
-}
-
-const std::string& Words::text(std::uint8_t id) const {
-  static const std::string other = "?";
-  return id < texts_.size() ? texts_[id] : other;
 }
 
 void OpCounts::see(std::uint64_t op_count) {

@@ -24,13 +24,11 @@ namespace busbar {
 /// Interns the few words that calls are made of (operations, datatypes): a number for each.
 class Words {
  public:
-  static constexpr std::uint8_t kOther = 255;  ///< more words than any NCCL has: hostile input
-
   std::uint8_t id(std::string_view word);
-  const std::string& text(std::uint8_t id) const;
+  const std::string& text(std::uint8_t id) const { return texts_[id]; }
 
  private:
-  std::vector<std::string> texts_;
+  std::vector<std::string> texts_{"?"};  ///< the first stands for what is too much
 };
 
 /// A call, and its place among the calls.
