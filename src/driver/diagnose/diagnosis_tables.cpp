@@ -180,16 +180,16 @@ void fill_counts(const LogView& view, Diagnosis& diagnosis) {
   if (!view.rank_map.hosts.empty()) fact("hosts_seen", std::to_string(view.rank_map.hosts.size()));
   const int nnodes = nodes_of_job(view);
   if (nnodes > 0) fact("nnodes", std::to_string(nnodes));
-  std::set<std::string> split, shrink;
+  bool split = false, shrink = false;
   std::uint64_t calls = 0, sends = 0, receives = 0;
   for (const CommInstance& instance : view.book.instances) {
-    if (instance.parent != 0) (instance.function == "ncclCommShrink" ? shrink : split).insert(instance.function);
+    if (instance.parent != 0) (instance.function == "ncclCommShrink" ? shrink : split) = true;
     calls += instance.calls.size();
     sends += instance.sends;
     receives += instance.receives;
   }
-  if (!split.empty()) fact("comm_split", "yes");
-  if (!shrink.empty()) fact("comm_shrink", "yes");
+  if (split) fact("comm_split", "yes");
+  if (shrink) fact("comm_shrink", "yes");
   if (calls > 0) fact("collective_calls", std::to_string(calls));
   if (sends + receives > 0) fact("send_recv_calls", fmt::format("{} sent, {} received", sends, receives));
   if (view.rank_map.rank_sources.size() > view.book.processes.size()) fact("threads_share_pid", "yes");

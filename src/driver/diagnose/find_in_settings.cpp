@@ -91,21 +91,17 @@ void find_ranges(const LogView& view, Findings& findings) {
 
 /// NCCL took more devices than were named.
 void find_prefixes(const LogView& view, Findings& findings) {
-  std::map<std::string, std::string> setting;               // by host
-  std::map<std::string, std::vector<std::string>> devices;  // by host
   for (const Process& process : view.book.processes) {
-    if (process.env.contains("NCCL_IB_HCA")) setting[process.host] = process.setting("NCCL_IB_HCA");
-    if (const auto used = process.devices.find("IB"); used != process.devices.end()) {
-      devices[process.host] = mapped(net_devices(used->second), &NetDevice::name);
-    }
-  }
-  for (const auto& [host, value] : setting) {
-    const std::vector<std::string> taken = taken_by_prefix(value, devices[host]);
+    const std::string value = process.setting("NCCL_IB_HCA");
+    const auto used = process.devices.find("IB");
+    if (value.empty() || used == process.devices.end()) continue;
+    const std::vector<std::string> devices = mapped(net_devices(used->second), &NetDevice::name);
+    const std::vector<std::string> taken = taken_by_prefix(value, devices);
     if (taken.empty()) continue;
     findings.emplace_back(
         make_finding(Verdict::config,
                      fmt::format("NCCL_IB_HCA on {} names prefixes: {} is used without being named ({} devices in use)",
-                                 host.empty() ? "a host" : host, taken.front(), devices[host].size()),
+                                 process.host.empty() ? "a host" : process.host, taken.front(), devices.size()),
                      {"NCCL_IB_HCA=" + value}, {"NCCL_IB_HCA=\"=" + value + "\" takes exactly those"}));
     return;
   }

@@ -80,15 +80,6 @@ void find_missing_stages(const JoinedComm& comm, Losses& losses) {
   }
 }
 
-/// The first rank of each row of ranks that no line names.
-std::set<int> first_absent(const RankMap& rank_map) {
-  std::set<int> absent;
-  for (const auto& [rank, source] : rank_map.source_of) {
-    if (rank < rank_map.nranks - 1 && !rank_map.source_of.contains(rank + 1)) absent.insert(rank + 1);
-  }
-  return absent;
-}
-
 int highest_rank(const RankMap& rank_map, const Process& process) {
   int rank = -1;
   for (const std::uint32_t source : process.sources) rank = std::max(rank, rank_map.rank_of[source]);
@@ -104,7 +95,6 @@ bool is_stacked(const std::vector<const Process*>& stack) {
 /// Marks the ranks in front of a missing stretch of a file that has one rank after the other (cat rank*.log): the next
 /// rank begins in the middle, unlike the others; or a rank that should come next is missing.
 void mark_early_ends(const JobBook& book, const RankMap& rank_map, std::vector<bool>& ends_early) {
-  const std::set<int> absent = first_absent(rank_map);
   std::map<std::size_t, std::vector<const Process*>> by_file;
   for (const Process& process : book.processes) {
     if (process.lines > 0 && !process.anonymous) by_file[process.file].push_back(&process);
@@ -117,8 +107,8 @@ void mark_early_ends(const JobBook& book, const RankMap& rank_map, std::vector<b
     for (std::size_t i = 0; i < stack.size(); ++i) {
       const bool last = i + 1 == stack.size();
       const int own = highest_rank(rank_map, *stack[i]);
-      const auto gap = own < 0 ? absent.end() : absent.upper_bound(own);
-      const bool gap_follows = gap != absent.end() && (last || *gap < highest_rank(rank_map, *stack[i + 1]));
+      const bool gap_follows = own >= 0 && own + 1 < rank_map.nranks && !rank_map.source_of.contains(own + 1) &&
+                               (last || own + 1 < highest_rank(rank_map, *stack[i + 1]));
       if (!gap_follows && (last || !some_begin || begins(stack[i + 1]))) continue;
       for (const std::uint32_t source : stack[i]->sources) ends_early[source] = true;
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -133,41 +134,30 @@ std::string name_source(const JobBook& book, const RankMap& rank_map, std::uint3
   return "process " + (place.empty() ? "without a name" : place);
 }
 
-/// Names that ranks agree on.
-class CommKeys {
- public:
-  explicit CommKeys(const JobBook& book) : book_(book), keys_(book.instances.size()) {}
-
-  const std::string& key(std::uint32_t index, int depth = 0) {
-    std::string& key = keys_[index];
-    if (!key.empty()) return key;
-    const CommInstance& instance = book_.instances[index];
-    if (instance.comm_id != 0) {
-      key = fmt::format("id {:x}", instance.comm_id);
-    } else if (instance.parent != 0 && depth < 16) {
-      const bool known = instance.parent_instance != kNoIndex && instance.parent_instance != index;
-      const std::string parent = known ? this->key(instance.parent_instance, depth + 1) : std::string("?");
-      const std::string family = fmt::format("{} of {} color {} n {}", instance.function == "ncclCommShrink", parent,
-                                             instance.color, instance.nranks);
-      keys_[index] = numbered(instance.source, "child " + family);
-    } else {
-      key = numbered(instance.source, fmt::format("n {}", instance.nranks));
-    }
-    return keys_[index];
-  }
-
- private:
-  std::string numbered(std::uint32_t source, const std::string& family) {
-    return fmt::format("{} #{}", family, made_[{source, family}]++);
-  }
-
-  const JobBook& book_;
-  std::vector<std::string> keys_;
-  std::map<std::pair<std::uint32_t, std::string>, int> made_;
-};
-
 bool is_empty(const CommInstance& instance) {
   return instance.rank < 0 && instance.nranks < 0 && instance.comm_id == 0 && instance.ncalls() == 0;
+}
+
+/// By instance, a name that ranks agree on.
+std::vector<std::string> comm_keys(const JobBook& book) {
+  std::vector<std::string> keys;
+  std::map<std::pair<std::uint32_t, std::string>, int> made;
+  for (const CommInstance& instance : book.instances) {
+    if (instance.comm_id != 0 || is_empty(instance)) {
+      keys.push_back(fmt::format("id {:x}", instance.comm_id));
+      continue;
+    }
+    std::string family = fmt::format("n {}", instance.nranks);
+    if (instance.parent != 0) {
+      // As a hash: children may have children without end.
+      const bool known = instance.parent_instance < keys.size();
+      const std::size_t parent = known ? std::hash<std::string>{}(keys[instance.parent_instance]) : 0;
+      family = fmt::format("child {} of {:x} color {} {}", instance.function == "ncclCommShrink", parent,
+                           instance.color, family);
+    }
+    keys.push_back(fmt::format("{} #{}", family, made[{instance.source, family}]++));
+  }
+  return keys;
 }
 
 bool fits(const JoinedComm& comm) {
@@ -318,11 +308,11 @@ std::string list_sources(const RankMap& rank_map, std::span<const std::uint32_t>
 std::vector<JoinedComm> join_communicators(const JobBook& book, const RankMap& rank_map) {
   std::vector<JoinedComm> comms;
   std::map<std::string, std::size_t> place;
-  CommKeys keys(book);
+  const std::vector<std::string> keys = comm_keys(book);
   for (std::uint32_t index = 0; index < book.instances.size(); ++index) {
     const CommInstance& instance = book.instances[index];
     if (is_empty(instance) || instance.source == kNoIndex) continue;
-    const auto [known, added] = place.emplace(keys.key(index), comms.size());
+    const auto [known, added] = place.emplace(keys[index], comms.size());
     if (added) comms.emplace_back();
     JoinedComm& comm = comms[known->second];
     if (!instance.recorded_as.empty()) {
