@@ -1,9 +1,14 @@
+#include "driver/diagnose/line_blocks.h"
+
 #include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/base/text_parts.h"
 #include "common/watch/ras_answer.h"
-#include "driver/diagnose/line_blocks.h"
+#include "driver/diagnose/call_alignment.h"
 #include "driver/diagnose/program_lines.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -136,6 +141,74 @@ std::vector<std::string> RasBlocks::take() {
   finish();
   bytes_ = 0;
   return std::exchange(answers_, {});
+}
+
+bool StackDumps::add(std::string_view line) {
+  constexpr std::size_t kMostStacks = 1 << 14, kMostFrames = 256, kLongestFrame = 200;
+  constexpr std::size_t kLongestHeading = 60;
+  constexpr int kMostForeign = 20;
+  const bool may_begin = mentions(line, "Process ") || mentions(line, "Thread ") || mentions(line, "#0  ");
+  if (open_.empty() && !may_begin) {
+    if (!line.empty()) before_ = line.substr(0, line.size() <= kLongestHeading ? kLongestHeading : 0);
+    return false;
+  }
+  LineWriter writer = find_writer(line);
+  LineFacts facts = builtin_line_rules().facts_in("stacks", writer.text);
+  LineFacts heading = open_.empty() ? builtin_line_rules().facts_in("stacks", std::exchange(before_, {})) : facts;
+  if (open_.empty() || heading.contains("rank")) headed_ = number_of<int>(heading["rank"]).value_or(-1);
+  if (writer.rank < 0) writer.rank = headed_;
+  const auto known = open_.find(writer.rank);
+  const ProcessStack* const before = known == open_.end() ? nullptr : known->second.stack;
+  // gdb's `bt` of a process with one thread has no heading.
+  const bool bare =
+      facts.contains("innermost") && (known == open_.end() || (before != nullptr && !before->frames.empty()));
+  const bool process = bare || facts.contains("process"), thread = facts.contains("thread");
+  if (known == open_.end() && !process && !thread) return false;
+  Open& open = open_[writer.rank];
+  if (facts.empty()) {
+    if (!writer.text.empty() && ++open.foreign > kMostForeign) open_.erase(writer.rank);
+    return false;
+  }
+  open.foreign = 0;
+  if (process) open.pid = facts["process"];
+  if (process || thread) open.stack = nullptr;
+  const bool main = bare || facts.contains("main") || (thread && facts["thread"] == open.pid);
+  if (main && stacks_.size() < kMostStacks) {
+    stacks_.push_back({open.pid, {writer.rank, ""}, {}});
+    open.stack = &stacks_.back();
+  }
+  if (open.stack != nullptr && facts.contains("frame") && open.stack->frames.size() < kMostFrames) {
+    open.stack->frames.push_back(without_controls(facts["frame"].substr(0, kLongestFrame)));
+  }
+  return true;
+}
+
+std::deque<ProcessStack> StackDumps::take(const std::string& file) {
+  open_.clear();
+  const int rank = file_name_rank(file);
+  // In a rank's own file the first process is the rank, the others are its children (py-spy dump --subprocesses).
+  std::erase_if(stacks_, [&, first = stacks_.empty() ? "" : stacks_.front().pid](const ProcessStack& stack) {
+    return stack.frames.empty() || (rank >= 0 && stack.process.rank < 0 && stack.pid != first);
+  });
+  for (ProcessStack& stack : stacks_) {
+    std::ranges::reverse(stack.frames);
+    if (stack.process.rank < 0) stack.process.rank = rank;
+    if (stack.process.rank < 0)
+      stack.process.label = printable(stack.pid.empty() ? file : fmt::format("pid {} in {}", stack.pid, file));
+  }
+  return std::exchange(stacks_, {});
+}
+
+std::string list_members(const std::set<StackMember>& members) {
+  constexpr std::size_t kMost = 8;
+  std::vector<int> ranks;
+  std::vector<std::string> names;
+  for (const auto& [rank, label] : members) {
+    if (rank >= 0) ranks.push_back(rank);
+    if (rank < 0 && names.size() <= kMost) names.push_back(names.size() < kMost ? label : "...");
+  }
+  if (!ranks.empty()) names.insert(names.begin(), list_ranks(ranks));
+  return fmt::format("{} {}", fmt::join(names, ", "), members.size() == 1 ? "is" : "are");
 }
 
 }  // namespace busbar

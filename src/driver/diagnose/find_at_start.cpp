@@ -1,15 +1,148 @@
 #include "common/base/enum_words.h"
+#include "common/base/log_scan.h"
+#include "common/base/sequences.h"
+#include "common/base/text.h"
+#include "common/base/text_parts.h"
 #include "driver/diagnose/log_findings.h"
+#include "driver/readers/log_line.h"
+#include "driver/rules/setting_rules.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
+// What is wrong before the first call: versions, settings and devices, and ranks that do not come through their
+// initialization.
+
 namespace busbar {
 namespace {
+
+/// value -> the sources whose processes have it
+using Values = std::map<std::string, std::vector<std::uint32_t>>;
+
+constexpr std::size_t kMaxValues = 6;
+
+std::string describe(const RankMap& rank_map, std::string_view name, const Values& values) {
+  std::vector<std::pair<std::string, std::vector<std::uint32_t>>> sorted(values.begin(), values.end());
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  std::string text = fmt::format("{}: ", name);
+  for (std::size_t i = 0; i < sorted.size() && i < kMaxValues; ++i) {
+    text += fmt::format("{}{} on {}", i == 0 ? "" : "; ", sorted[i].first.empty() ? "(empty)" : sorted[i].first,
+                        list_sources(rank_map, sorted[i].second));
+  }
+  if (sorted.size() > kMaxValues) text += fmt::format("; and {} more values", sorted.size() - kMaxValues);
+  return text;
+}
+
+/// Processes with their ranks' sources, except processes with only a bare version line.
+using ProcessRanks = std::map<const Process*, std::vector<std::uint32_t>>;
+
+ProcessRanks processes_of(const LogView& view) {
+  ProcessRanks ranks;
+  for (const std::uint32_t source : view.rank_map.rank_sources) ranks[&process_of(view.book, source)].push_back(source);
+  return ranks;
+}
+
+/// Those that differ in a value. `value_of`: a member of Process, or what a function makes of one; empty: not in its
+/// log. `presence`: also a value that is in the logs of some hosts and not of others. Not every process prints every
+/// setting; but if all of one host do and none of another, it is no coincidence.
+std::optional<SettingSkew> skew_of(const LogView& view, const ProcessRanks& processes, const std::string& name,
+                                   bool decisive, bool presence, auto value_of) {
+  Values values;
+  std::map<bool, std::set<std::string>> hosts;  // by whether it is in their logs
+  for (const auto& [process, sources] : processes) {
+    const std::string value = std::invoke(value_of, *process);
+    values[value].insert(values[value].end(), sources.begin(), sources.end());
+    hosts[!value.empty()].insert(process->host);
+  }
+  const std::vector<std::uint32_t> without = std::move(values[""]);
+  values.erase("");
+  if (values.size() > 1) return SettingSkew{describe(view.rank_map, name, values), decisive, false};
+  const bool mixed = std::ranges::any_of(hosts[true], [&](const auto& host) { return hosts[false].contains(host); });
+  if (!presence || values.empty() || without.empty() || mixed) return std::nullopt;
+  const auto& [value, with] = *values.begin();
+  return SettingSkew{fmt::format("{}: {} on {}; not printed by {}", name, value, list_sources(view.rank_map, with),
+                                 list_sources(view.rank_map, without)),
+                     decisive, true};
+}
+
+/// The names of a process's devices of a network; empty: it lists none of that network.
+std::string device_names(const Process& process, const std::string& network) {
+  const auto list = process.devices.find(network);
+  if (list == process.devices.end()) return {};
+  const std::vector<std::string> names = mapped(net_devices(list->second), &NetDevice::name);
+  return names.empty() ? "none" : joined_words(names);
+}
+
+void find_ranges(const LogView& view, Findings& findings) {
+  std::map<std::string, std::vector<std::uint32_t>> wrong;
+  for (const std::uint32_t source : view.rank_map.rank_sources) {
+    for (const auto& [name, value] : process_of(view.book, source).env) {
+      if (const auto why = wrong_setting(name, value)) wrong[*why].push_back(source);
+    }
+  }
+  for (const auto& [why, sources] : wrong) {
+    findings.emplace_back(
+        make_finding(Verdict::config, why, {"set by " + list_sources(view.rank_map, sources)},
+                     {fmt::format("unset {} there, or give a value inside the range", why.substr(0, why.find('=')))}));
+  }
+}
+
+/// NCCL took more devices than were named.
+void find_prefixes(const LogView& view, Findings& findings) {
+  for (const Process& process : view.book.processes) {
+    const std::string value = process.setting("NCCL_IB_HCA");
+    const auto used = process.devices.find("IB");
+    if (value.empty() || used == process.devices.end()) continue;
+    const std::vector<std::string> devices = mapped(net_devices(used->second), &NetDevice::name);
+    const std::vector<std::string> taken = taken_by_prefix(value, devices);
+    if (taken.empty()) continue;
+    findings.emplace_back(
+        make_finding(Verdict::config,
+                     fmt::format("NCCL_IB_HCA on {} names prefixes: {} is used without being named ({} devices in use)",
+                                 process.host.empty() ? "a host" : process.host, taken.front(), devices.size()),
+                     {"NCCL_IB_HCA=" + value}, {"NCCL_IB_HCA=\"=" + value + "\" takes exactly those"}));
+    return;
+  }
+}
+
+/// "IB" of "Failed to initialize NET plugin IB", "ofi" of "NET/Plugin: Could not find: ofi libnccl-net-ofi.so".
+bool is_absent(const std::string& text, std::string_view setting, const std::string& value) {
+  const std::string low = lower_case(text), wanted = lower_case(value);
+  const bool failed = text.starts_with("Failed to initialize");
+  return setting == "NCCL_NET" ? failed && low.ends_with(" " + wanted) : !failed && low.find(wanted) != kNotFound;
+}
+
+/// What was requested by name but is missing, although NCCL may have continued with another.
+void find_absent_networks(const LogView& view, Findings& findings) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::uint32_t>> lacking;  // setting, NCCL's message
+  for (const std::uint32_t source : view.rank_map.rank_sources) {
+    const Process& process = process_of(view.book, source);
+    for (const char* setting : {"NCCL_NET", "NCCL_NET_PLUGIN"}) {
+      const std::string value = process.setting(setting);
+      // "none" wants none, and of a list one is enough.
+      if (value.empty() || has_any(lower_case(value), {",", "none"})) continue;
+      for (const std::string& text : process.absent_networks) {
+        if (is_absent(text, setting, value)) lacking[{setting + ("=" + value), text}].push_back(source);
+      }
+    }
+  }
+  for (const auto& [what, sources] : lacking) {
+    findings.emplace_back(make_finding(
+        Verdict::config,
+        fmt::format("{} is requested, but is not there: {}", what.first, list_sources(view.rank_map, sources)),
+        {fmt::format("\"{}\"", what.second)},
+        {fmt::format("run ldconfig -p | grep nccl-net and ibv_devinfo in the job there: find the missing library or "
+                     "device; or unset {}",
+                     what.first.substr(0, what.first.find('=')))}));
+  }
+}
 
 /// Where a rank is, as far as its lines show.
 constexpr std::array<std::string_view, 7> kStages{"in the bootstrap (after Init START nothing follows)",
@@ -166,6 +299,40 @@ void judge_init(const LogView& view, const JoinedComm& comm, const WithoutNccl& 
 }
 
 }  // namespace
+
+std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) {
+  std::vector<SettingSkew> skews;
+  const ProcessRanks processes = processes_of(view);
+  const auto compare = [&](const std::string& name, bool decisive, bool presence, auto value_of) {
+    if (auto skew = skew_of(view, processes, name, decisive, presence, value_of)) skews.push_back(std::move(*skew));
+  };
+  compare("NCCL version", true, false, &Process::nccl);
+  compare("CUDA version of NCCL", false, false, &Process::cuda);
+  compare("network", true, false, &Process::network);
+  std::set<std::string> names, networks;
+  for (const auto& [process, sources] : processes) {
+    for (const auto& [name, value] : process->env) names.insert(name);
+    for (const auto& [network, list] : process->devices) networks.insert(network);
+  }
+  networks.erase("Bootstrap");
+  for (const std::string& name : names)
+    compare(name, must_agree(name), true, [&](const Process& process) { return process.setting(name); });
+  for (const std::string& network : networks)
+    compare("devices of " + network, false, false,
+            [&](const Process& process) { return device_names(process, network); });
+  if (decisive_only) std::erase_if(skews, [](const SettingSkew& skew) { return !skew.decisive; });
+  return skews;
+}
+
+void find_in_settings(const LogView& view, Findings& findings) {
+  find_ranges(view, findings);
+  find_absent_networks(view, findings);
+  find_prefixes(view, findings);
+  for (const SettingSkew& skew : setting_skews(view, true)) {
+    // Presence is no proof: not every process prints every setting.
+    if (!skew.presence) findings.emplace_back(make_finding(Verdict::config, skew.text, {}, {remedy("same-setting")}));
+  }
+}
 
 void find_in_init(const LogView& view, Findings& findings) {
   const WithoutNccl wordless(view);

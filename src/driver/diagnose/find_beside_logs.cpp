@@ -2,13 +2,20 @@
 #include "common/base/text.h"
 #include "common/machine/kernel_log.h"
 #include "common/watch/ras.h"
+#include "driver/diagnose/line_blocks.h"
 #include "driver/diagnose/log_findings.h"
+#include "driver/rules/activity_rules.h"
 #include "driver/rules/remedies.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-// What the kernel and NCCL's RAS service report, in addition to the ranks' own lines.
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
+// What the kernel, NCCL's RAS service and dumped stacks show, in addition to the ranks' own lines.
 
 namespace busbar {
 namespace {
@@ -91,6 +98,34 @@ Finding gone_finding(const LogView& view, const RasEvidence& ras, const std::vec
   return finding;
 }
 
+/// The newest stack of each process. NCCL's log may name the rank of a pid.
+StackTree newest_stacks(const LogView& view) {
+  std::map<std::string, int> rank_of;
+  for (const std::uint32_t source : view.rank_map.rank_sources) {
+    const int rank = view.rank_map.rank_of[source];
+    const auto [same, added] = rank_of.emplace(std::to_string(process_of(view.book, source).pid), rank);
+    if (!added) same->second = -1;  // of several hosts
+  }
+  std::map<StackMember, std::vector<std::string>> newest;
+  for (const LogFile& file : view.files) {
+    for (const ProcessStack& stack : file.stacks) {
+      const auto named = rank_of.find(stack.pid);
+      const bool is_rank = stack.process.rank < 0 && named != rank_of.end() && named->second >= 0;
+      newest[is_rank ? StackMember{named->second, ""} : stack.process] = stack.frames;
+    }
+  }
+  StackTree tree;
+  for (const auto& [member, frames] : newest) tree.add(member, frames);
+  return tree;
+}
+
+/// "waiting in all_reduce, from step (train.py:77)"; where the stack shows no known activity, "in save (store.py:88)".
+std::string doing(const ActivityFinder::Found& found, const std::vector<std::string>& frames) {
+  if (found.rule == nullptr) return "in " + (found.site.empty() ? frames.back() : found.site);
+  return fmt::format("{}{}{}{}", found.rule->doing, found.call.empty() ? "" : " ", found.call,
+                     found.site.empty() ? ": " + found.frame : ", from " + found.site);
+}
+
 }  // namespace
 
 void find_in_kernel(const LogView& view, Findings& findings) {
@@ -124,6 +159,36 @@ void find_doubts_of_ras(const LogView& view, Findings& findings) {
     findings.emplace_back(make_finding(Verdict::unknown, "NCCL's RAS has doubts about the job: " + ras.doubts.front(),
                                        lines_of(ras), {ras_advice(ras.nccl_version), remedy("two-ras-answers")}));
   }
+}
+
+void find_in_stacks(const LogView& view, Findings& findings) {
+  ActivityFinder finder;
+  std::vector<std::string> places;
+  std::map<std::string, std::size_t> waiting;  // by operation
+  std::vector<int> late;
+  std::ptrdiff_t nelsewhere = 0;
+  for (const auto& [members, frames, shared] : newest_stacks(view).groups()) {
+    const ActivityFinder::Found found = finder.find(frames, true);
+    const bool waits = found.rule != nullptr && found.rule->kind == Activity::Kind::waiting;
+    std::string place = fmt::format("{} {}", list_members(members), doing(found, frames));
+    if (shared > 0 && shared < frames.size()) place += fmt::format(" (apart from most since {})", frames[shared]);
+    places.insert(waits ? places.end() : places.begin() + nelsewhere++, std::move(place));
+    if (waits) waiting[found.call] += members.size();
+    for (const auto& [rank, label] : members) {
+      // Others may be launchers and data loaders, which take no part in operations.
+      if (!waits && rank >= 0) late.push_back(rank);
+    }
+  }
+  if (places.empty()) return;
+  // If few wait, they may have come too early to an operation that the others have no part in.
+  const bool lagging = waiting.size() == 1 && !late.empty() && waiting.begin()->second >= late.size();
+  constexpr std::size_t kMostInSentence = 3;
+  const auto shown = std::span(places).first(std::min(places.size(), kMostInSentence));
+  Finding finding =
+      make_finding(lagging ? Verdict::rank_lagging : Verdict::unknown,
+                   fmt::format("by the stacks of their main threads, {}", fmt::join(shown, "; ")), places);
+  if (lagging) finding.ranks = std::move(late);
+  findings.emplace_back(std::move(finding));
 }
 
 }  // namespace busbar
