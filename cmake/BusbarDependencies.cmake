@@ -52,7 +52,7 @@ foreach(package IN ITEMS fmt nlohmann_json)
 endforeach()
 # What a build can do without: a file no_*.cpp then stands for those that need the library (busbar_room_needs).
 option(BUSBAR_OPTIONAL_LIBRARIES
-       "Use yaml-cpp, Boost.Math, hwloc, RE2, libarchive, OpenSSL, SQLite and Chart.js where they are found" ON)
+       "Use yaml-cpp, Boost.Math, hwloc, RE2, libarchive, OpenSSL and SQLite where they are found" ON)
 set(left_out "")
 if(BUSBAR_OPTIONAL_LIBRARIES)
   find_package(PkgConfig QUIET)
@@ -73,11 +73,6 @@ if(BUSBAR_OPTIONAL_LIBRARIES)
   endif()
   find_package(OpenSSL QUIET)
   find_package(SQLite3 QUIET)
-  # The report's charts: from the distribution's package, embedded at build time. A tarball of `make dist` brings it.
-  find_file(BUSBAR_CHART_JS NAMES chart.min.js PATHS "${PROJECT_SOURCE_DIR}/packaging" /usr/share/javascript/chart.js
-            /usr/share/nodejs/chart.js/dist DOC "Chart.js 3, one minified file")
-else()
-  set(BUSBAR_CHART_JS "")
 endif()
 foreach(optional IN ITEMS "yaml-cpp::yaml-cpp=yaml-cpp (--config, accept, doctor)"
                           "busbar_boost_math=Boost.Math (our own code takes its place)" "PkgConfig::hwloc=hwloc (--topology)" "PkgConfig::re2=RE2 (diagnose)"
@@ -88,15 +83,6 @@ foreach(optional IN ITEMS "yaml-cpp::yaml-cpp=yaml-cpp (--config, accept, doctor
     list(APPEND left_out "${CMAKE_MATCH_2}")
   endif()
 endforeach()
-if(NOT BUSBAR_CHART_JS)
-  set(BUSBAR_CHART_JS "")
-  list(APPEND left_out "Chart.js (charts of reports, else -DBUSBAR_CHART_JS=FILE)")
-else()
-  file(READ "${BUSBAR_CHART_JS}" chart_head LIMIT 300)
-  if(NOT chart_head MATCHES "Chart\\.js v[34]\\.")  # 2 has other names for nearly everything
-    list(APPEND missing "Chart.js 3 or 4 (${BUSBAR_CHART_JS} is none; -DBUSBAR_CHART_JS=FILE)")
-  endif()
-endif()
 
 # Not needed: without it there is no libbusbar_gloo.so, and --backend gloo says so.
 option(BUSBAR_GLOO "Build libbusbar_gloo.so, for --backend gloo, where Gloo is found" ON)

@@ -1,5 +1,5 @@
 # Files as constants in the executables, so that one binary is enough on a cluster's nodes: the shipped plans,
-# platforms and rules, the report's charting library.
+# platforms and rules, the parts of the report's page.
 #
 #   busbar_embed(TARGET NAME FILE...)
 #

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build pkg-config python3 catch2 libyaml-cpp-dev nlohmann-json3-dev libfmt-dev libre2-dev
-          libarchive-dev libboost-math-dev libbenchmark-dev libhwloc-dev libsqlite3-dev libssl-dev libjs-chart.js)
+          libarchive-dev libboost-math-dev libbenchmark-dev libhwloc-dev libsqlite3-dev libssl-dev)
 if [[ -z "${MPI_HOME:-}" ]]; then
   case ${MPI:-} in
     mpich) packages+=(libmpich-dev mpich) ;;

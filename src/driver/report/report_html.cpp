@@ -152,19 +152,12 @@ std::string fill(std::string_view name, const Args&... args) {
   return fmt::vformat(embedded_text(embedded_report(), name), fmt::make_format_args(args...));
 }
 
-/// The charting library, whatever its file was called, then our own scripts in the order of their names.
+/// In the order of their names.
 std::string script_text() {
-  std::map<std::string_view, std::string_view> ours;
   std::string text;
   for (const EmbeddedFile& file : embedded_report()) {
-    if (!file.name.ends_with(".js")) continue;
-    if (file.name.starts_with("report"))
-      ours[file.name] = file.text;
-    else
-      text += fmt::format("<script>{}</script>\n", file.text);
+    if (file.name.ends_with(".js")) text += fmt::format("<script>\n{}</script>\n", file.text);
   }
-  if (text.empty()) return "<footer>Without charts: this busbar was built without Chart.js.</footer>\n";
-  for (const auto& [name, script] : ours) text += fmt::format("<script>\n{}</script>\n", script);
   return text;
 }
 

@@ -1,82 +1,36 @@
 // Every rank's lateness and own time in one cell; another cell by the list.
 "use strict";
-(() => {
-  const setUp = (section) => {
-    const skews = busbar.data.skews, canvas = section.querySelector("canvas"), select = section.querySelector("select");
-    const readout = section.querySelector(".readout"), plot = section.querySelector(".plot"), tip = busbar.tip(plot);
-    skews.forEach((s, i) => select.append(busbar.element("option", s.title, { value: i })));
-    let skew = skews[0], current = null;
-
-    // A rank of the data: [rank, index of its host, own time in us, lateness in us or null, share of being last or null].
-    const datasets = () => {
-      const late = skew.ranks.some((r) => r[3] !== null), few = skew.ranks.length <= 128;
-      const own = {
-        label: "own time", data: skew.ranks.map((r, i) => ({ x: i, y: r[2] })), type: "line", showLine: false,
-        borderColor: busbar.colour("line-0"), backgroundColor: busbar.colour("line-0"), pointRadius: few ? 4 : 1.5, pointStyle: "circle",
-      };
-      const lateness = {
-        label: "late", data: skew.ranks.map((r, i) => ({ x: i, y: r[3] })), type: few ? "bar" : "line", showLine: false, barPercentage: 0.8, maxBarThickness: 36,
-        borderColor: busbar.colour("line-1"), backgroundColor: busbar.colour("line-1"), pointRadius: few ? 4 : 1.5, pointStyle: "rect",
-      };
-      return late ? [own, lateness] : [own];
-    };
-    const axis = (text, extra) => ({
-      type: "linear", grid: { color: busbar.colour("grid"), borderColor: busbar.colour("rule") },
-      title: { display: true, text, color: busbar.colour("faint"), font: { size: busbar.fontSize() } }, ...extra,
-      ticks: { color: busbar.colour("faint"), font: { size: busbar.fontSize() }, ...(extra.ticks || {}) },
-    });
-    const options = () => ({
-      responsive: true, maintainAspectRatio: false, animation: false, events: [], parsing: false,
-      devicePixelRatio: busbar.printing ? 3 : Math.max(window.devicePixelRatio || 1, 2),
-      plugins: { legend: { display: false }, tooltip: { enabled: false } },
-      scales: {
-        x: axis("rank", { min: -0.6, max: skew.ranks.length - 0.4, offset: false, grid: { display: false },
-          ticks: { precision: 0, stepSize: Math.max(1, Math.ceil(skew.ranks.length / 16)), callback: (v) => (skew.ranks[v] ? skew.ranks[v][0] : "") },
-          afterBuildTicks: (a) => {
-            const step = Math.max(1, Math.ceil(skew.ranks.length / 16));
-            a.ticks = skew.ranks.map((_, i) => ({ value: i })).filter((t) => t.value % step === 0);
-          } }),
-        y: axis("time", { beginAtZero: true, ticks: { callback: (v) => busbar.timeTick(v) } }),
-      },
-    });
-    const chart = new Chart(canvas, { type: "bar", data: { datasets: datasets() }, options: options() });
-    const redraw = () => {
-      chart.data.datasets = datasets();
-      chart.options = options();
-      chart.update("none");
-    };
-    const words = (r) => {
-      const text = [`own time ${busbar.time(r[2])}`];
-      if (r[3] !== null) text.push(`late by ${busbar.time(r[3])}`);
-      if (r[4] !== null) text.push(`last in ${Math.round(100 * r[4])} % of the samples`);
-      if (r[0] === skew.straggler) text.push("the straggler");
-      return [`rank ${r[0]} on ${skew.hosts[r[1]]}`, text];
-    };
-    const hide = () => { current = null; tip.hide(); };
-    const show = (at, y, speak) => {
-      current = at;
-      const [title, lines] = words(skew.ranks[at]);
-      tip.show(chart.scales.x.getPixelForValue(at), y, title, lines.map((value) => ({ value })));
-      if (speak) readout.textContent = title + ": " + lines.join(", ");
-    };
-    canvas.addEventListener("mousemove", (event) => {
-      const box = canvas.getBoundingClientRect();
-      const at = Math.round(chart.scales.x.getValueForPixel(event.clientX - box.left));
-      if (skew.ranks[at]) show(at, event.clientY - box.top, false);
-      else hide();
-    });
-    canvas.addEventListener("mouseleave", hide);
-    canvas.addEventListener("blur", hide);
-    canvas.addEventListener("keydown", (event) => {
-      if (event.key === "Escape") { hide(); return; }
-      const last = skew.ranks.length - 1, at = current === null ? -1 : current;
-      const next = { ArrowLeft: Math.max(0, at - 1), ArrowRight: Math.min(at + 1, last), Home: 0, End: last }[event.key];
-      if (next === undefined) return;
-      event.preventDefault();
-      show(next, 60, true);
-    });
-    select.addEventListener("change", () => { skew = skews[Number(select.value)]; hide(); redraw(); });
-    busbar.redraws.push(redraw);
+document.querySelectorAll("section[data-skew]").forEach((section) => {
+  const skews = busbar.data.skews, svg = section.querySelector("svg"), select = section.querySelector("select");
+  skews.forEach((s, i) => select.append(busbar.element("option", s.title, { value: i })));
+  // A rank of the data: [rank, index of its host, own time in us, lateness in us or null, share of being last or null].
+  let skew, of, places, pointer;
+  const draw = () => {
+    skew = skews[Number(select.value)];
+    const ranks = skew.ranks, max = 1.05 * Math.max(1e-3, ...ranks.map((r) => Math.max(r[2], r[3] ?? 0)));
+    places = ranks.map((_, i) => i);
+    const every = Math.max(1, Math.ceil(ranks.length / 16)), fourth = Number((max / 4).toPrecision(1));
+    of = busbar.axes(svg, { min: -0.6, max: ranks.length - 0.4, linear: true,
+      ticks: places.filter((i) => i % every === 0).map((i) => [i, ranks[i][0]]) },
+    { min: 0, max, linear: true, ticks: [0, 1, 2, 3, 4].map((k) => k * fourth).filter((v) => v <= max).map((v) => [v, busbar.timeTick(v)]) },
+    "rank");
+    const wide = Math.max(1, Math.min(36, 0.8 * (of.x(1) - of.x(0)))), mark = ranks.length > 128 ? "h1v1h-1z" : busbar.marks[0];
+    const bar = (r, i) => r[3] === null ? "" : `M${of.x(i) - wide / 2} ${of.y(0)}V${of.y(Math.max(0, r[3]))}h${wide}V${of.y(0)}z`;
+    pointer = busbar.svg("path", { class: "pointer" });
+    svg.append(pointer,
+      busbar.svg("g", { style: "color:var(--line-1)" }, busbar.svg("path", { class: "mark", d: ranks.map(bar).join("") })),
+      busbar.svg("g", { style: "color:var(--line-0)" },
+        busbar.svg("path", { class: "mark", d: ranks.map((r, i) => `M${of.x(i)} ${of.y(r[2])}${mark}`).join("") })));
   };
-  document.querySelectorAll("section[data-skew]").forEach(setUp);
-})();
+  const rows = (r) => [`own time ${busbar.time(r[2])}`, r[3] === null ? "" : `late by ${busbar.time(r[3])}`,
+    r[4] === null ? "" : `last in ${Math.round(100 * r[4])} % of the samples`, r[0] === skew.straggler ? "the straggler" : ""];
+  draw();
+  const hide = busbar.explore(svg, section.querySelector(".readout"), {
+    under: (x) => places[Math.round(of.x.value(x))] ?? null,
+    step: (key, current) => busbar.along(places, key, current),
+    mark: (place) => pointer.setAttribute("d", place === null ? "" : `M${of.x(place)} ${of.top}V${of.bottom}`),
+    words: (place) => ({ x: of.x(place), y: 60, rows: rows(skew.ranks[place]).filter((text) => text).map((value) => ({ value })),
+      title: `rank ${skew.ranks[place][0]} on ${skew.hosts[skew.ranks[place][1]]}` }),
+  });
+  select.addEventListener("change", () => { hide(); draw(); });
+});
