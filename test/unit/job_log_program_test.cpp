@@ -448,3 +448,49 @@ TEST_CASE("A word of failure after which work goes on is no failure", "[job_log]
   for (const char* grave : {"WARNING: worker 3 is broken", "the link of that host is broken", "ValueError: no"})
     CHECK_FALSE(is_ok(3, grave, 9));
 }
+
+TEST_CASE("Whom the lines of a failure name is found, whatever program wrote them", "[job_log][program][diagnose]") {
+  struct Case {
+    std::vector<std::string> lines;
+    std::vector<int> ranks;
+    std::vector<std::string> hosts;
+    Verdict verdict;
+  };
+  using enum Verdict;
+  const std::string dashes(74, '-'), trace = "Traceback (most recent call last):";
+  for (const Case& one : std::vector<Case>{
+           {{"worker-2: " + trace, "worker-2: torch.OutOfMemoryError: CUDA out of memory."}, {}, {"worker-2"}, resource},
+           {{"-- Process 2 terminated with the following error:", trace, "EOFError: no"}, {2}, {}, process_dead},
+           {{"RayTaskError(EOFError): ray::Trainer.run() (pid=51, ip=10.1.0.31, actor_id=8)"}, {}, {"10.1.0.31"}, unknown},
+           {{"RuntimeError: Rank 9: a NaN in the loss, node: n02"}, {9}, {"n02"}, process_dead},
+           {{"[pair.cc:211] gloo connect [10.1.0.9]:12977: No route to host"}, {}, {"10.1.0.9"}, host_unreachable},
+           {{"libfabric:8:tcp:x():91<warn> 10.1.0.7:3701 connection failed: Connection refused"}, {}, {"10.1.0.7"},
+            host_unreachable},
+           // Its place is named below it, or above it.
+           {{dashes, "memlock limits are set too low, it failed", "  Local host:    wn12", dashes}, {}, {"wn12"}, resource},
+           {{"Name:    trainer-worker-6", "      Exit Code:    139"}, {}, {"trainer-worker-6"}, process_dead},
+           {{"Rank 3 scheduler is dead. Check its log.", "Exit code: -9"}, {3}, {}, process_dead},
+           // Who reports another, or has a count, is not named.
+           {{"RuntimeError: Rank 0 has 12 params, while rank 1 has 7"}, {}, {}, process_dead},
+           {{"[rank1] gloo: Connection closed by peer [10.1.0.9]:41822"}, {}, {"10.1.0.9"}, unknown}}) {
+    INFO(one.lines.back());
+    const Diagnosis said = of_lines(one.lines);
+    CHECK(said.verdict == one.verdict);
+    CHECK(said.ranks == one.ranks);
+    CHECK(said.hosts == one.hosts);
+  }
+}
+
+TEST_CASE("What a process raised outweighs the exit code that follows from it", "[job_log][program][diagnose]") {
+  const std::string end = "failed (exitcode: 1) local_rank: 0 (pid: 31) of binary: /usr/bin/python";
+  CHECK(of_lines({"ModuleNotFoundError: No module named 'arrow'", end}).verdict == Verdict::config);
+  CHECK(of_lines({"KeyError: 'arrow'", end}).verdict == Verdict::process_dead);
+  CHECK(of_lines({"ModuleNotFoundError: No module named 'arrow'", "python: Segmentation fault"}).verdict ==
+        Verdict::process_dead);
+}
+
+TEST_CASE("A link that is down is a device and no function of the kernel", "[job_log]") {
+  CHECK(of_lines({"[ 306.38] bond0: (slave ens1f0): link status definitely down"}).devices ==
+        std::vector<std::string>{"ens1f0"});
+  CHECK(of_lines({"[ 306.38] handle_linkdown_irq: PCIe link is down for RC1"}).devices.empty());
+}

@@ -166,6 +166,11 @@ bool read_link_down(std::string_view text, KernelEvent& event) {
   if (colon != kNotFound) before = before.substr(0, colon);
   before = trimmed(before);
   event.device = before.substr(before.rfind(' ') == kNotFound ? 0 : before.rfind(' ') + 1);
+  // "bond0: (slave ens1f0np0): link status definitely down"; "handle_linkdown_irq: PCIe link is down" is a function.
+  constexpr std::string_view kSlave = "(slave ";
+  if (const std::size_t slave = text.find(kSlave); slave < at)
+    event.device = text.substr(slave + kSlave.size(), text.find(')', slave) - slave - kSlave.size());
+  if (event.device.find_first_of("0123456789") == kNotFound) event.device = {};
   event.text = text;
   return true;
 }

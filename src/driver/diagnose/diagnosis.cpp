@@ -248,10 +248,7 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
 /// A failure whose line names no rank is that of the one rank that ended by itself, or else raised an exception.
 void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& diagnosis) {
   const bool of_rank = diagnosis.verdict == Verdict::resource || diagnosis.verdict == Verdict::config;
-  const auto nobodys = [&](const LineRule& rule) {
-    return rule.blame == RuleBlame::nobody && contains(diagnosis.rules, rule.id);
-  };
-  if (!of_rank || !diagnosis.ranks.empty() || std::ranges::any_of(builtin_line_rules().all(), nobodys)) return;
+  if (!of_rank || !diagnosis.ranks.empty()) return;
   std::vector<int> ended, raised;
   std::vector<std::string> hosts;
   for (const LogFinding& finding : findings) {
@@ -267,6 +264,27 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
   diagnosis.ranks = ended;
   if (diagnosis.hosts.empty() && hosts.size() == 1) diagnosis.hosts = hosts;
   diagnosis.evidence.push_back(fmt::format("only rank {} ended by itself", ended.front()));
+}
+
+/// Whether a name or address is no host's but that of each.
+bool is_local(const std::string& host) { return builtin_line_rules().has("local-addresses", host); }
+
+/// Whom the lines that decide name, where their rules know nobody: the first line that does.
+void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis) {
+  std::vector<std::string> lines;
+  for (const LogFinding& one : findings) {
+    if (one.verdict == diagnosis.verdict) add_new(lines, one.evidence, kMostEvidence);
+  }
+  for (const std::string& line : lines) {
+    if (!diagnosis.ranks.empty() || !diagnosis.hosts.empty() || !diagnosis.devices.empty()) return;
+    if (diagnosis.verdict == Verdict::host_unreachable) diagnosis.hosts = addresses_in(line);
+    std::erase_if(diagnosis.hosts, is_local);
+    if (!diagnosis.hosts.empty()) return;
+    LineFacts whom = builtin_line_rules().facts_in("whom", line);
+    if (const auto rank = number_of<int>(whom["rank"])) diagnosis.ranks = {*rank};
+    add_once(diagnosis.hosts, whom["host"]);
+    if (diagnosis.verdict == Verdict::hw_fault) add_once(diagnosis.devices, whom["device"]);
+  }
 }
 
 }  // namespace
@@ -303,9 +321,12 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   find_in_init(view, findings);
   find_in_calls(view, findings);
   find_in_torch(view, findings);
-  if (std::ranges::all_of(findings, [](const Finding& one) { return one.verdict == Verdict::unknown; })) {
-    find_other_failures(view, findings);
-  }
+  // Exit codes follow from what an earlier line may say.
+  const auto may_follow = [](const LogFinding& one) {
+    return one.verdict == Verdict::unknown ||
+           (one.verdict == Verdict::process_dead && one.weighs_after == Verdict::stuck_inside);
+  };
+  if (std::ranges::all_of(findings, may_follow)) find_other_failures(view, findings);
   find_in_stacks(view, findings);
   find_doubts_of_ras(view, findings);
   const bool ras_answered = std::ranges::any_of(ras, [](const RasEvidence& one) { return one.answered; });
@@ -336,7 +357,16 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
     add_new(diagnosis.devices, finding.devices, kMostBlamed);
     add_new(diagnosis.rules, finding.rules, kMostBlamed);
   }
-  name_who_ended(view, findings, diagnosis);
+  const auto blames_nobody = [&](const LineRule& rule) {
+    const bool by_words = rule.where == RuleWhere::unexplained && rule.kind == RuleKind::config;
+    return (by_words || rule.blame == RuleBlame::nobody || rule.kind == RuleKind::victim) &&
+           contains(diagnosis.rules, rule.id);
+  };
+  if (std::ranges::none_of(builtin_line_rules().all(), blames_nobody)) {
+    name_who_ended(view, findings, diagnosis);
+    name_whom_lines_name(findings, diagnosis);
+  }
+  std::erase_if(diagnosis.hosts, is_local);
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);
   fill_facts(view, diagnosis);

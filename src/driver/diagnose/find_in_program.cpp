@@ -308,7 +308,7 @@ Ends ends_in_order(const LogView& view) {
   std::ranges::stable_sort(ends.notes, {}, [&](const ProgramNote* note) {
     const ProgramEvent& event = note->event;
     return std::tuple(event.name != kRootCause, ends.several_killed && is_killed(note), event.ranks.empty(),
-                      event.host.empty(), event.time.empty(), std::string_view(event.time));
+                      event.ranks.empty() && event.host.empty(), event.time.empty(), std::string_view(event.time));
   });
   return ends;
 }
@@ -354,9 +354,11 @@ std::int64_t steps_after(const LogView& view, const ProgramNote& note) {
 constexpr Verdict kOfKind[] = {Verdict::hw_fault, Verdict::host_unreachable, Verdict::resource, Verdict::config};
 
 /// The first exception, else line, that no rule explains but whose words say what kind of failure it is; along with
-/// other findings, which complain of a peer, only an exception before them.
+/// findings that complain of a peer, only an exception before them; with one that a process ended, only an exception
+/// that says more than that.
 std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& view,
-                                                              std::span<const ProgramNote* const> notes, bool alone) {
+                                                              std::span<const ProgramNote* const> notes, bool alone,
+                                                              bool ended) {
   std::pair<const ProgramNote*, const LineRule*> first{};
   const auto place = [](const ProgramNote& one) {
     return std::tuple(one.event.what != What::exception, one.file, one.line);
@@ -365,15 +367,17 @@ std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& vie
     const auto complains = [&](const WarningRecord& one) {
       return one.rule->kind == RuleKind::victim && one.file == note->file && one.line > note->line;
     };
+    const bool raised = note->event.what == What::exception;
     const bool counts =
-        alone || (note->event.what == What::exception && std::ranges::any_of(view.book.warnings.records(), complains));
+        alone || (raised && (ended || std::ranges::any_of(view.book.warnings.records(), complains)));
     const bool explained = note->event.rule != nullptr && !note->event.rule->means.empty();
     const bool later = first.first != nullptr && place(*note) >= place(*first.first);
     if (!counts || explained || later || steps_after(view, *note) > 3) continue;
-    const bool follows =
-        note->event.what == What::exception && builtin_line_rules().has("consequences", note->event.text);
+    const bool follows = raised && builtin_line_rules().has("consequences", note->event.text);
+    if (follows && ended) continue;
     for (const LineRule* rule : builtin_line_rules().matches(note->event.text, RuleWhere::unexplained)) {
-      if (follows && rule->kind == RuleKind::ended) continue;
+      if ((follows || ended) && rule->kind == RuleKind::ended) continue;
+      if (ended && rule->priority < 0) continue;
       first = {note, rule};
       break;
     }
@@ -390,6 +394,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
                       note->event.what == What::stopped || note->event.what == What::traceback);
   };
   const bool alone = findings.empty();
+  const bool ended = std::ranges::any_of(findings, [](const Finding& one) { return one.verdict != Verdict::unknown; });
   for (const ProgramNote& note : view.book.program) {
     const What what = note.event.what;
     if (what != What::exception && what != What::error && what != What::traceback && what != What::stopped) continue;
@@ -409,12 +414,19 @@ void find_other_errors(const LogView& view, Findings& findings) {
   }
   finding.sentence = fmt::format("the log reports a failure{}, but not its cause: {}",
                                  ranks.empty() ? "" : " on " + list_ranks(ranks), finding.evidence.front());
-  const ProgramEvent& first = notes.front()->event;
-  const auto [shown, rule] = first_by_words(view, notes, alone);
+  // A word of failure is explained by a line some lines below it.
+  const auto explains = [&](const ProgramNote* note) {
+    return note->event.rule != nullptr && !note->event.rule->means.empty() && note->file == notes.front()->file &&
+           note->line - notes.front()->line <= kReachOfRule;
+  };
+  const auto explained_by = std::ranges::find_if(notes, explains);
+  const ProgramEvent& first = (explained_by == notes.end() ? notes.front() : *explained_by)->event;
+  const auto [shown, rule] = first_by_words(view, notes, alone, ended);
+  if (ended && rule == nullptr) return;
   const bool raised = rule != nullptr && shown->event.what == What::exception;
   if (!raised && first.rule != nullptr && !first.rule->means.empty()) {
     finding.sentence = explained(first, "");
-    if (first.rule->blame == RuleBlame::named) add_named(first, finding);
+    if (first.rule->blame == RuleBlame::named || first.rule->blame == RuleBlame::writer) add_named(first, finding);
     finding.rules = {first.rule->id};
     finding.next.push_back(remedy_of(first, "first-error"));
   } else if (rule != nullptr) {
@@ -422,8 +434,10 @@ void find_other_errors(const LogView& view, Findings& findings) {
     const auto kind = static_cast<std::size_t>(rule->kind);
     finding.verdict = kind < std::size(kOfKind) ? kOfKind[kind] : Verdict::process_dead;
     finding.sentence = fmt::format("{}: {}", rule->means, quoted(*shown));
-    if (shown->event.ranks.size() == 1 && ranks.size() == 1) finding.ranks = ranks;
+    // What is set wrong mostly is so everywhere.
+    if (rule->kind != RuleKind::config && ranks.size() == 1) finding.ranks = shown->event.ranks;
     add_once(finding.hosts, named["host"]);
+    if (rule->kind == RuleKind::ended || rule->kind == RuleKind::hardware) add_once(finding.hosts, shown->event.host);
     add_once(finding.devices, named["device"]);
     finding.rules = {rule->id};
     finding.next.push_back(rule->remedy);
@@ -437,6 +451,20 @@ void find_other_errors(const LogView& view, Findings& findings) {
   finding.missing.emplace_back("the lines before the first error, of all ranks; NCCL_DEBUG=INFO in all of them");
   finding.next.push_back(remedy("first-error"));
   findings.emplace_back(std::move(finding));
+}
+
+/// The first warning that no rule knows but whose words say what kind of failure it is.
+void find_warned_by_words(const LogView& view, Findings& findings) {
+  for (const WarningRecord* record : causes_first(view.book.warnings)) {
+    if (!record->rule->id.empty()) continue;
+    for (const LineRule* rule : builtin_line_rules().matches(record->example, RuleWhere::unexplained)) {
+      if (rule->kind > RuleKind::config) continue;
+      const std::string said = fmt::format("{}: {}: \"{}\"", writer_of(view, *record), rule->means, record->example);
+      findings.emplace_back(make_finding(kOfKind[static_cast<std::size_t>(rule->kind)], said, {}, {rule->remedy}));
+      findings.back().rules = {rule->id};
+      return;
+    }
+  }
 }
 
 /// Unwinding and aborts of NCCL whose warning is not in the log.
@@ -483,6 +511,7 @@ bool is_survived(const LogView& view, const ProgramNote& note) {
 
 void find_other_failures(const LogView& view, Findings& findings) {
   find_other_errors(view, findings);
+  find_warned_by_words(view, findings);
   find_unwinding(view, findings);
 }
 

@@ -182,6 +182,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   const char first = begin.empty() ? '\0' : begin.front();
   // By the first letter: most lines have another, and there are very many.
   if (first == 'h' || first == 'r' || first == 'R' || first == '=' || begin.starts_with("time ")) note_failed(begin);
+  if (nameless_.line > 0) note_place(begin, file, number);
   if (first == '#' || (table_file_ == file && is_digit(first))) {
     for (const auto& [key, value] : builtin_line_rules().facts_in("benchmarks", begin)) {
       if (key == "table") table_file_ = file;
@@ -193,6 +194,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   if (mentions(begin.substr(0, 48), "@") || begin.starts_with("Name: ")) {
     LineFacts prompt = builtin_line_rules().facts_in("prompts", begin);
     if (!prompt.empty()) prompted_[file] = prompt["host"];
+    if (begin.starts_with("Name: ") && !prompt.empty()) described_.insert(file);
   }
   // Steps come again and again: late in a long log, a part of the lines is enough.
   const bool searched = number < kSearchedWhole || number % kSearchedLater == 0;

@@ -269,6 +269,8 @@ struct JobBook {
   std::size_t error_file_ = 0;
   std::size_t table_file_ = ~std::size_t{0};     ///< has a benchmark's table
   std::map<std::size_t, std::string> prompted_;  ///< by file: the host whose kernel or GPUs the next lines are about
+  std::set<std::size_t> described_;              ///< of those files whose last is a pod that kubectl describes
+  Place nameless_;                               ///< of the last failure that names nobody: its host may follow
   /// A help text of Open MPI, between lines of dashes: its lines count as a whole.
   struct Help {
     std::uint64_t lines = 0;  ///< 0: none is open
@@ -286,6 +288,7 @@ struct JobBook {
   void note_peers(RuleKind kind, std::string_view text);
   void note_absent_network(std::string_view text, std::uint32_t process);
   void note_failed(std::string_view text);
+  void note_place(std::string_view text, std::size_t file, std::uint64_t number);
   void note_help(std::string_view line, std::size_t file, std::uint64_t number);
   void end_help();
   void note_program(std::string_view text, std::size_t file, std::uint64_t number, bool help = false);

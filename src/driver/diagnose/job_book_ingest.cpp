@@ -321,6 +321,22 @@ void JobBook::note_failed(std::string_view text) {
   if (const auto pid = number_of<std::int64_t>(found["pid"])) elastic_.pid = *pid;
 }
 
+constexpr std::uint64_t kReachOfPlace = 12;
+
+/// "  Local host: node7", some lines after a failure that names nobody.
+void JobBook::note_place(std::string_view text, std::size_t file, std::uint64_t number) {
+  if (file != nameless_.file || number - nameless_.line > kReachOfPlace) return;
+  const std::string host = builtin_line_rules().facts_in("places", text)["host"];
+  if (host.empty()) return;
+  warnings.place(file, nameless_.line, host);
+  for (std::vector<ProgramNote>* notes : {&program, &help_.held}) {
+    for (ProgramNote& note : *notes) {
+      if (note.file == file && note.line == nameless_.line) note.event.host = host;
+    }
+  }
+  nameless_ = {};
+}
+
 void JobBook::note_help(std::string_view line, std::size_t file, std::uint64_t number) {
   constexpr std::size_t kDashes = 74, kMostLines = 40;
   const bool dashes = line.size() == kDashes && line.find_first_not_of('-') == kNotFound;
@@ -340,7 +356,9 @@ void JobBook::end_help() {
     note_program(help.text, help.file, help.line, true);
     return;
   }
-  for (ProgramNote& note : help.held) count(std::move(note));
+  if (help.held.empty()) return;
+  help.held.front().event.text = help.text.substr(0, 500);
+  count(std::move(help.held.front()));
 }
 
 void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_t number, bool help) {
@@ -380,6 +398,12 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       event.ranks = {traced_rank_};
     }
     event.time = builtin_line_rules().facts_in("times", text.substr(0, 200))["time"];
+    const bool blames_nobody = event.rule != nullptr && event.rule->blame == RuleBlame::nobody;
+    // A mere word of failure after a line that says more is of the same.
+    const bool says_more = event.rule != nullptr && !event.rule->means.empty();
+    if (event.ranks.empty() && event.host.empty() && !blames_nobody &&
+        (says_more || file != nameless_.file || number - nameless_.line > kReachOfPlace))
+      nameless_ = {kNoIndex, kNoIndex, file, number};
     if (event.rule != nullptr) heads_[event.rule->id] = {kNoIndex, kNoIndex, file, number};
     const bool of_host = event.rule != nullptr && event.rule->blame != RuleBlame::nobody &&
                          (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
@@ -391,9 +415,16 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       continue;
     }
     help_.decided = help_.decided || event.rule != nullptr;
-    if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
+    const bool ended = event.what == ProgramEvent::What::ended;
+    if (ended && event.number == 0 && event.ranks.size() == 1) {  // its code may be in the next line
+      elastic_ = event;
+      elastic_.number = static_cast<std::int64_t>(number);
+    }
+    if (elastic_.number > 0 && elastic_.number + 3 < static_cast<std::int64_t>(number)) elastic_ = {};
+    if (ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
+      if (described_.contains(file)) event.host = prompted_[file];
       event.ranks = elastic_.ranks;
-      event.host = elastic_.host;
+      if (!elastic_.host.empty()) event.host = elastic_.host;
       event.name = elastic_.name;
       if (event.time.empty()) event.time = elastic_.time;
       if (event.pid < 0) event.pid = elastic_.pid;

@@ -114,6 +114,13 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
     text = without_blanks(text.substr(colon + 2));
     return true;
   }
+  // DeepSpeed's pdsh: "worker-2: Traceback (most recent call last):".
+  if (writer.host.empty() && colon < kLongestHost && is_host(text.substr(0, colon)) &&
+      builtin_line_rules().has("labelled", text.substr(colon + 2, 80))) {
+    writer.host = text.substr(0, colon);
+    text = without_blanks(text.substr(colon + 2));
+    return true;
+  }
   // Kubernetes: "2026-11-21T00:00:00.000000000Z stderr F ".
   const std::string_view time = is_digit(open) ? find_iso_timestamp(text.substr(0, 48)) : std::string_view();
   if (!time.empty() && time.data() == text.data()) {
@@ -386,6 +393,12 @@ void WarningBook::add(const LineRule& rule, const Warning& warning, std::string_
   const auto place = std::ranges::lower_bound(record->sources, writer.source);
   const bool known = place != record->sources.end() && *place == writer.source;
   if (!known && record->sources.size() < kSources) record->sources.insert(place, writer.source);
+}
+
+void WarningBook::place(std::size_t file, std::uint64_t line, std::string_view host) {
+  for (WarningRecord& record : records_) {
+    if (record.file == file && record.line == line) record.hosts.emplace(host);
+  }
 }
 
 std::vector<const WarningRecord*> causes_first(const WarningBook& book) {

@@ -121,6 +121,9 @@ class WarningBook {
   void add(const LineRule& rule, const Warning& warning, std::string_view timestamp, const WarningWriter& writer,
            std::size_t file, std::uint64_t line);
 
+  /// Names the host of the warning that a line was, if nobody is.
+  void place(std::size_t file, std::uint64_t line, std::string_view host);
+
   const std::vector<WarningRecord>& records() const { return records_; }
   std::uint64_t not_kept() const { return not_kept_; }
 

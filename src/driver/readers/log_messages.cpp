@@ -115,7 +115,8 @@ std::vector<std::string> addresses_in(std::string_view text) {
       if (std::ranges::count(address, ':') == 1 || mentions(rest, "::") || std::ranges::count(rest, ':') == 7)
         address = rest;
     }
-    if (!address.empty() && address.size() <= 256) addresses.emplace_back(address);
+    const bool port = at + 1 < text.size() && is_digit(text[at + 1]);
+    if (port && !address.empty() && address.size() <= 256) addresses.emplace_back(address);
   }
   if (addresses.empty()) {
     for (const auto& [key, address] : builtin_line_rules().facts_in("peers", text)) addresses.push_back(address);
