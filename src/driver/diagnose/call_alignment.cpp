@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace busbar {
@@ -208,7 +209,8 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
     alignment = align_around_holes(comm, rule.unknown);
     if (alignment.how != CallAlignment::How::none) return alignment;
   }
-  bool whole = true, consecutive = true, same_start = true;
+  bool whole = true, consecutive = true;
+  std::set<std::uint32_t> begins;  // opCounts of first calls
   std::uint64_t most = 0;
   for (const CommMember& member : comm.members) most = std::max(most, member.instance->calls.size());
   for (const CommMember& member : comm.members) {
@@ -224,19 +226,12 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
     const bool counts = rule.reliable || (rule.unknown && instance.calls.increasing());
     whole = whole && (instance.announced || (counts && instance.calls.first_op_count() == 0));
     consecutive = consecutive && instance.calls.consecutive();
+    begins.insert(instance.calls.first_op_count());
   }
   std::erase_if(alignment.streams, [&](const PlacedCalls& placed) { return placed.calls->size() == 0 && !whole; });
-  const bool any_calls =
-      std::ranges::any_of(alignment.streams, [](const PlacedCalls& placed) { return placed.calls->size() > 0; });
-  if (alignment.streams.size() < 2 || !any_calls) return {};
-  std::optional<std::uint32_t> first;
-  for (const PlacedCalls& placed : alignment.streams) {
-    if (placed.calls->size() == 0) continue;
-    same_start = same_start && (!first || *first == placed.calls->first_op_count());
-    first = placed.calls->first_op_count();
-  }
+  if (alignment.streams.size() < 2 || begins.empty()) return {};
   const bool by_op_count = consecutive && (rule.reliable || rule.unknown);
-  if (whole && (same_start || !by_op_count)) {
+  if (whole && (begins.size() == 1 || !by_op_count)) {
     alignment.how = CallAlignment::How::ordinals;
     return alignment;
   }
