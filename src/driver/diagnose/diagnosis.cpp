@@ -232,9 +232,9 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
   for (const LogFile& file : view.files) {
     if (!file.trouble.empty()) diagnosis.missing.push_back(file.path.filename().string() + ": " + file.trouble);
   }
-  if (view.book.warnings.not_kept() > 0) {
+  if (view.book.warnings_not_kept > 0) {
     diagnosis.missing.push_back(
-        fmt::format("{} warnings of further shapes were not kept", view.book.warnings.not_kept()));
+        fmt::format("{} warnings of further shapes were not kept", view.book.warnings_not_kept));
   }
 }
 

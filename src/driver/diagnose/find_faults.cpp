@@ -127,7 +127,7 @@ bool only_root_is_missing(const LogView& view, const WarningRecord& record) {
 /// The ranks that gave up on a peer that refused although all had met: it has gone since.
 std::vector<std::uint32_t> refused_after_init(const LogView& view) {
   std::vector<std::uint32_t> refused;
-  for (const WarningRecord& record : view.book.warnings.records()) {
+  for (const WarningRecord& record : view.book.warnings) {
     if (record.rule->kind != RuleKind::refused) continue;
     for (const std::uint32_t source : record.sources) {
       const LogSource& one = view.book.sources[source];
@@ -231,7 +231,7 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
 /// The hosts that report it, in whatever shape.
 std::set<std::string> hosts_of(const LogView& view, const LineRule* rule) {
   std::set<std::string> hosts;
-  for (const WarningRecord& record : view.book.warnings.records()) {
+  for (const WarningRecord& record : view.book.warnings) {
     if (record.rule != rule) continue;
     hosts.insert(record.hosts.begin(), record.hosts.end());
     for (const std::uint32_t source : record.sources) hosts.insert(host_of(view.book, source));
@@ -357,7 +357,7 @@ bool cause_is_told(const LogView& view) {
     return record.rule->kind != RuleKind::victim && record.rule->kind != RuleKind::harmless &&
            record.rule->kind != RuleKind::other && record.rule->kind != RuleKind::refused;
   };
-  return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings.records(), tells);
+  return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings, tells);
 }
 
 /// The rank that went away is not in the logs. `what` the victims report, `peers` as they name them.
@@ -408,7 +408,7 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
            std::ranges::any_of(builtin_line_rules().matches(one.example, RuleWhere::unexplained), of_end) &&
            std::ranges::none_of(view.book.program, tells_more);
   };
-  const bool ended = std::ranges::any_of(view.book.warnings.records(), tells_end);
+  const bool ended = std::ranges::any_of(view.book.warnings, tells_end);
   if (ended) finding.verdict = Verdict::process_dead;
   findings.emplace_back(std::move(finding), ended ? std::optional(Verdict::stuck_inside) : std::nullopt);
 }

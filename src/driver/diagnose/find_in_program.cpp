@@ -167,7 +167,7 @@ std::optional<Verdict> after_resources(const LogView& view) {
   const auto tells = [](const WarningRecord& one) {
     return one.rule->kind == RuleKind::resource || one.rule->kind == RuleKind::config;
   };
-  const bool reported = std::ranges::any_of(view.book.warnings.records(), tells) || !view.book.kernel.empty();
+  const bool reported = std::ranges::any_of(view.book.warnings, tells) || !view.book.kernel.empty();
   return reported ? std::optional(Verdict::config) : std::nullopt;
 }
 
@@ -271,7 +271,7 @@ void find_gone(const LogView& view, What what, Findings& findings) {
 bool follows_failure(const LogView& view, const ProgramNote& end) {
   const auto is_before = [&](const auto& one, int by = 0) { return one.file == end.file && one.line < end.line + by; };
   return std::ranges::any_of(
-             view.book.warnings.records(),
+             view.book.warnings,
              [&](const WarningRecord& one) { return one.rule->kind != RuleKind::harmless && is_before(one, 2); }) ||
          std::ranges::any_of(view.book.program, [&](const ProgramNote& one) {
            return (one.event.what == What::error || one.event.what == What::exception) && is_before(one);
@@ -369,7 +369,7 @@ std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& vie
     };
     const bool raised = note->event.what == What::exception;
     const bool counts =
-        alone || (raised && (ended || std::ranges::any_of(view.book.warnings.records(), complains)));
+        alone || (raised && (ended || std::ranges::any_of(view.book.warnings, complains)));
     const bool explained = note->event.rule != nullptr && !note->event.rule->means.empty();
     const bool later = first.first != nullptr && place(*note) >= place(*first.first);
     if (!counts || explained || later || steps_after(view, *note) > 3) continue;

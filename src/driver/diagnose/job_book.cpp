@@ -1,6 +1,7 @@
 #include "driver/diagnose/job_book.h"
 
 #include "common/base/log_scan.h"
+#include "common/base/sequences.h"
 #include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
@@ -62,6 +63,42 @@ void JobBook::count(KernelGroup&& group) {
     known->pid = group.pid;
     ++known->times;
   }
+}
+
+void JobBook::count(WarningRecord&& one) {
+  constexpr std::size_t kMost = 4096;
+  // "error 5" and "error 12" have one shape, and are not one thing.
+  const auto key = [](const WarningRecord& record) { return std::tie(record.rule, record.shape); };
+  one.shape = warning_shape(one.example);
+  const auto record = std::ranges::find(warnings, key(one), key);
+  if (record == warnings.end() && warnings.size() == kMaxWarnings) {
+    ++warnings_not_kept;
+    return;
+  }
+  if (record == warnings.end()) {
+    if (one.source != kNoIndex) one.sources = {one.source};
+    one.times = 1;
+    warnings.push_back(std::move(one));
+    return;
+  }
+  ++record->times;
+  if (!one.timestamp.empty() && one.timestamp < record->timestamp)
+    std::tie(record->timestamp, record->example, record->source) = std::tie(one.timestamp, one.example, one.source);
+  if (record->ranks.size() < kMost) record->ranks.merge(one.ranks);
+  if (record->hosts.size() < kMost) record->hosts.merge(one.hosts);
+  if (record->devices.size() < kMost) record->devices.merge(one.devices);
+  std::vector<std::uint32_t>& its = record->sources;
+  const auto place = std::ranges::lower_bound(its, one.source);
+  const bool known = one.source == kNoIndex || (place != its.end() && *place == one.source);
+  if (!known && its.size() < kMaxFacts) its.insert(place, one.source);
+}
+
+std::vector<const WarningRecord*> causes_first(const std::vector<WarningRecord>& warnings) {
+  std::vector<const WarningRecord*> order = mapped(warnings, [](const WarningRecord& record) { return &record; });
+  std::ranges::stable_sort(order, {}, [](const WarningRecord* one) {
+    return std::tuple(one->rule->kind, one->timestamp.empty(), std::string_view(one->timestamp));
+  });
+  return order;
 }
 
 void JobBook::count(ProgramNote&& note) {
@@ -208,7 +245,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   const auto trouble = first == 'G' || (!text.empty() && text.front() == ' ') ? smi_.read(text) : std::nullopt;
   if (trouble) {
     ++understood;
-    warnings.add(classify_warning({}, *trouble), {.file = {}, .function = {}, .text = *trouble}, {}, {}, file, number);
+    count(WarningRecord{.rule = &classify_warning({}, *trouble), .example = *trouble, .file = file, .line = number});
     return;
   }
   if (first == '{') {
@@ -338,7 +375,7 @@ void JobBook::flush() {
   if (held_.lines == 0) return;
   const Held held = std::exchange(held_, {});
   if (!held.torch) {
-    count_warning({.file = held.file, .function = held.function, .text = held.text}, held.timestamp, held.from);
+    count_warning(held);
     return;
   }
   const LogLine line = parse_log_line(held.text);

@@ -187,6 +187,23 @@ struct KernelGroup {
   const LineRule* rule = nullptr;  ///< that decides the line, before its number; null: none does
 };
 
+/// Warnings of one shape: of NCCL, and messages that programs pass on.
+struct WarningRecord {
+  const LineRule* rule = nullptr;
+  std::string shape{}, example{}, where{}, timestamp{};  ///< of the first
+  std::uint32_t source = kNoIndex;                       ///< the first that logged it
+  std::set<int> ranks{};                                 ///< that logged it without a source
+  std::set<std::string> hosts{}, devices{};              ///< the same
+  std::vector<std::uint32_t> sources{};                  ///< the first kMaxFacts that logged it
+  std::uint64_t times = 0;
+  std::size_t file = 0;
+  std::uint64_t line = 0;
+};
+
+/// Causes before what follows from them; within a kind the earliest first, those without a time last and as they were
+/// read.
+std::vector<const WarningRecord*> causes_first(const std::vector<WarningRecord>& warnings);
+
 /// What a program or launcher reported of a failure, and where first.
 struct ProgramNote {
   ProgramEvent event;
@@ -209,6 +226,7 @@ struct JobBook {
   static constexpr std::size_t kMaxSourcesOfProcess = 1024;
   static constexpr std::size_t kMaxFacts = 8192;
   static constexpr std::size_t kMaxKernelGroups = 512;
+  static constexpr std::size_t kMaxWarnings = 512;
   static constexpr std::size_t kMaxProgramNotes = 1024;
   static constexpr std::size_t kMaxConnections = 4096;  ///< of a source
   static constexpr std::size_t kMaxSettings = 512;      ///< of a process
@@ -219,7 +237,8 @@ struct JobBook {
   std::vector<CommInstance> instances;
   std::unordered_map<std::string, std::uint32_t> process_of;  ///< by key
   std::unordered_map<std::uint64_t, std::uint32_t> last_with_pointer;
-  WarningBook warnings;
+  std::vector<WarningRecord> warnings;
+  std::uint64_t warnings_not_kept = 0;  ///< of further shapes
   TorchBook torch;
   std::vector<KernelGroup> kernel;
   std::vector<ProgramNote> program;
@@ -292,11 +311,12 @@ struct JobBook {
   void note_help(std::string_view line, std::size_t file, std::uint64_t number);
   void end_help();
   void note_program(std::string_view text, std::size_t file, std::uint64_t number, bool help = false);
-  void count_warning(const Warning& warning, std::string_view timestamp, const Place& from);
+  void count_warning(const Held& held);
   /// After the last line: finishes a warning that may have continued.
   void flush();
   /// Adds up groups of the same text; further ones than the bounds allow are left out.
   void count(KernelGroup&& group);
+  void count(WarningRecord&& one);
   void count(ProgramNote&& note);
   void remember_torn(std::string_view prefix, std::size_t file, std::uint64_t number);
   bool add_rest_of_torn(std::string_view text, std::size_t file, std::uint64_t number);

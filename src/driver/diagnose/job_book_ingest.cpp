@@ -274,15 +274,20 @@ void JobBook::ingest(const InitTimings& timings, const Place& from) {
   if (timings.total > source.timings.total) source.timings = timings;
 }
 
-void JobBook::count_warning(const Warning& warning, std::string_view timestamp, const Place& from) {
-  note_absent_network(warning.text, from.process);
-  const WarningWriter writer{.source = from.source, .ranks = {}, .host = {}, .device = {}};
-  const LineRule& rule = classify_warning(warning.file, warning.text);
-  warnings.add(rule, warning, timestamp, writer, from.file, from.line);
+void JobBook::count_warning(const Held& held) {
+  note_absent_network(held.text, held.from.process);
+  const LineRule& rule = classify_warning(held.file, held.text);
+  count(WarningRecord{.rule = &rule,
+                      .example = held.text.substr(0, 500),
+                      .where = held.file + (held.function.empty() ? "" : " (" + held.function + ")"),
+                      .timestamp = held.timestamp,
+                      .source = held.from.source,
+                      .file = held.from.file,
+                      .line = held.from.line});
   if (rule.kind == RuleKind::harmless) return;
-  ++sources[from.source].warnings;
-  if (rule.kind == RuleKind::victim) ++sources[from.source].victim_warnings;
-  note_peers(rule.kind, warning.text);
+  ++sources[held.from.source].warnings;
+  if (rule.kind == RuleKind::victim) ++sources[held.from.source].victim_warnings;
+  note_peers(rule.kind, held.text);
 }
 
 // A missing network or plugin: no fault unless it was requested.
@@ -328,7 +333,9 @@ void JobBook::note_place(std::string_view text, std::size_t file, std::uint64_t 
   if (file != nameless_.file || number - nameless_.line > kReachOfPlace) return;
   const std::string host = builtin_line_rules().facts_in("places", text)["host"];
   if (host.empty()) return;
-  warnings.place(file, nameless_.line, host);
+  for (WarningRecord& record : warnings) {
+    if (record.file == file && record.line == nameless_.line) record.hosts.emplace(host);
+  }
   for (std::vector<ProgramNote>* notes : {&program, &help_.held}) {
     for (ProgramNote& note : *notes) {
       if (note.file == file && note.line == nameless_.line) note.event.host = host;
@@ -430,9 +437,12 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       if (event.pid < 0) event.pid = elastic_.pid;
     }
     if (event.what == ProgramEvent::What::message) {
-      const Warning warning{.file = {}, .function = {}, .text = event.text};
-      const WarningWriter by{.source = kNoIndex, .ranks = event.ranks, .host = event.host, .device = event.device};
-      warnings.add(*event.rule, warning, find_iso_timestamp(text.substr(0, 120)), by, file, number);
+      WarningRecord record{.rule = event.rule, .example = event.text, .file = file, .line = number};
+      record.timestamp = find_iso_timestamp(text.substr(0, 120)).substr(0, 64);
+      record.ranks = {event.ranks.begin(), event.ranks.end()};
+      if (!event.host.empty()) record.hosts = {event.host};
+      if (!event.device.empty()) record.devices = {event.device};
+      count(std::move(record));
       note_peers(event.rule->kind, event.text);
       continue;
     }
