@@ -469,7 +469,6 @@ TEST_CASE("Whom the lines of a failure name is found, whatever program wrote the
            // Its place is named below it, or above it.
            {{dashes, "memlock limits are set too low, it failed", "  Local host:    wn12", dashes}, {}, {"wn12"}, resource},
            {{"Name:    trainer-worker-6", "      Exit Code:    139"}, {}, {"trainer-worker-6"}, process_dead},
-           {{"Rank 3 scheduler is dead. Check its log.", "Exit code: -9"}, {3}, {}, process_dead},
            // Who reports another, or has a count, is not named.
            {{"RuntimeError: Rank 0 has 12 params, while rank 1 has 7"}, {}, {}, process_dead},
            {{"[rank1] gloo: Connection closed by peer [10.1.0.9]:41822"}, {}, {"10.1.0.9"}, unknown}}) {

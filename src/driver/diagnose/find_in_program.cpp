@@ -426,7 +426,8 @@ void find_other_errors(const LogView& view, Findings& findings) {
   const bool raised = rule != nullptr && shown->event.what == What::exception;
   if (!raised && first.rule != nullptr && !first.rule->means.empty()) {
     finding.sentence = explained(first, "");
-    if (first.rule->blame == RuleBlame::named || first.rule->blame == RuleBlame::writer) add_named(first, finding);
+    const bool writer = alone && first.rule->blame == RuleBlame::writer;  // else it may only report
+    if (writer || first.rule->blame == RuleBlame::named) add_named(first, finding);
     finding.rules = {first.rule->id};
     finding.next.push_back(remedy_of(first, "first-error"));
   } else if (rule != nullptr) {

@@ -422,13 +422,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       continue;
     }
     help_.decided = help_.decided || event.rule != nullptr;
-    const bool ended = event.what == ProgramEvent::What::ended;
-    if (ended && event.number == 0 && event.ranks.size() == 1) {  // its code may be in the next line
-      elastic_ = event;
-      elastic_.number = static_cast<std::int64_t>(number);
-    }
-    if (elastic_.number > 0 && elastic_.number + 3 < static_cast<std::int64_t>(number)) elastic_ = {};
-    if (ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
+    if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
       if (described_.contains(file)) event.host = prompted_[file];
       event.ranks = elastic_.ranks;
       if (!elastic_.host.empty()) event.host = elastic_.host;
