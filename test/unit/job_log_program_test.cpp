@@ -459,15 +459,26 @@ TEST_CASE("Whom the lines of a failure name is found, whatever program wrote the
   using enum Verdict;
   const std::string dashes(74, '-'), trace = "Traceback (most recent call last):";
   for (const Case& one : std::vector<Case>{
-           {{"worker-2: " + trace, "worker-2: torch.OutOfMemoryError: CUDA out of memory."}, {}, {"worker-2"}, resource},
+           {{"worker-2: " + trace, "worker-2: torch.OutOfMemoryError: CUDA out of memory."},
+            {},
+            {"worker-2"},
+            resource},
            {{"-- Process 2 terminated with the following error:", trace, "EOFError: no"}, {2}, {}, process_dead},
-           {{"RayTaskError(EOFError): ray::Trainer.run() (pid=51, ip=10.1.0.31, actor_id=8)"}, {}, {"10.1.0.31"}, unknown},
+           {{"RayTaskError(EOFError): ray::Trainer.run() (pid=51, ip=10.1.0.31, actor_id=8)"},
+            {},
+            {"10.1.0.31"},
+            unknown},
            {{"RuntimeError: Rank 9: a NaN in the loss, node: n02"}, {9}, {"n02"}, process_dead},
            {{"[pair.cc:211] gloo connect [10.1.0.9]:12977: No route to host"}, {}, {"10.1.0.9"}, host_unreachable},
-           {{"libfabric:8:tcp:x():91<warn> 10.1.0.7:3701 connection failed: Connection refused"}, {}, {"10.1.0.7"},
+           {{"libfabric:8:tcp:x():91<warn> 10.1.0.7:3701 connection failed: Connection refused"},
+            {},
+            {"10.1.0.7"},
             host_unreachable},
            // Its place is named below it, or above it.
-           {{dashes, "memlock limits are set too low, it failed", "  Local host:    wn12", dashes}, {}, {"wn12"}, resource},
+           {{dashes, "memlock limits are set too low, it failed", "  Local host:    wn12", dashes},
+            {},
+            {"wn12"},
+            resource},
            {{"Name:    trainer-worker-6", "      Exit Code:    139"}, {}, {"trainer-worker-6"}, process_dead},
            // Who reports another, or has a count, is not named.
            {{"RuntimeError: Rank 0 has 12 params, while rank 1 has 7"}, {}, {}, process_dead},

@@ -368,8 +368,7 @@ std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& vie
       return one.rule->kind == RuleKind::victim && one.file == note->file && one.line > note->line;
     };
     const bool raised = note->event.what == What::exception;
-    const bool counts =
-        alone || (raised && (ended || std::ranges::any_of(view.book.warnings, complains)));
+    const bool counts = alone || (raised && (ended || std::ranges::any_of(view.book.warnings, complains)));
     const bool explained = note->event.rule != nullptr && !note->event.rule->means.empty();
     const bool later = first.first != nullptr && place(*note) >= place(*first.first);
     if (!counts || explained || later || steps_after(view, *note) > 3) continue;

@@ -412,10 +412,11 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
         (says_more || file != nameless_.file || number - nameless_.line > kReachOfPlace))
       nameless_ = {kNoIndex, kNoIndex, file, number};
     if (event.rule != nullptr) heads_[event.rule->id] = {kNoIndex, kNoIndex, file, number};
-    const bool of_host = event.rule != nullptr && event.rule->blame != RuleBlame::nobody &&
-                         (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
-                          event.rule->program == "kubernetes");
-    if (of_host && event.host.empty()) event.host = prompted_[file];
+    const bool of_host =
+        event.rule != nullptr && event.rule->blame != RuleBlame::nobody &&
+        (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
+         event.rule->program == "kubernetes" || (event.what == ProgramEvent::What::ended && described_.contains(file)));
+    if (of_host && event.host.empty() && event.ranks.empty()) event.host = prompted_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (help_.lines > 0 && event.rule != nullptr && event.rule->id == "error") {
       help_.held.push_back({std::move(event), file, number, 1});
@@ -423,9 +424,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     }
     help_.decided = help_.decided || event.rule != nullptr;
     if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
-      if (described_.contains(file)) event.host = prompted_[file];
       event.ranks = elastic_.ranks;
-      if (!elastic_.host.empty()) event.host = elastic_.host;
+      event.host = elastic_.host;
       event.name = elastic_.name;
       if (event.time.empty()) event.time = elastic_.time;
       if (event.pid < 0) event.pid = elastic_.pid;

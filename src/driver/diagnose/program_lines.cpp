@@ -104,19 +104,14 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
     text = without_blanks(text.substr(colon + 2));
     return true;
   }
-  // PALS's "x4310c3s2b0n0.hsn 7: ".
-  const std::size_t space = colon < kLongestHost ? text.substr(0, colon).rfind(' ') : kNotFound;
-  if (space != kNotFound && is_host(text.substr(0, space)) &&
-      whole_number(text.substr(space + 1, colon - space - 1), srun)) {
-    writer.host = text.substr(0, space);
-    writer.label = writer.rank = srun;
-    text = without_blanks(text.substr(colon + 2));
-    return true;
-  }
-  // DeepSpeed's pdsh: "worker-2: Traceback (most recent call last):".
-  if (writer.host.empty() && colon < kLongestHost && is_host(text.substr(0, colon)) &&
-      builtin_line_rules().has("labelled", text.substr(colon + 2, 80))) {
-    writer.host = text.substr(0, colon);
+  // PALS's "x4310c3s2b0n0.hsn 7: "; DeepSpeed's pdsh: "worker-2: Traceback (most recent call last):".
+  const std::size_t end = colon < kLongestHost ? text.substr(0, colon).rfind(' ') : 0;
+  const std::string_view host = text.substr(0, std::min(end, colon));
+  const bool pals = end < colon && whole_number(text.substr(end + 1, colon - end - 1), srun);
+  if (is_host(host) &&
+      (pals || (end == kNotFound && builtin_line_rules().has("labelled", text.substr(colon + 2, 80))))) {
+    writer.host = host;
+    if (pals) writer.label = writer.rank = srun;
     text = without_blanks(text.substr(colon + 2));
     return true;
   }
