@@ -38,7 +38,7 @@ const KernelMeaning& meaning_of(KernelEvent::What what) {
   return kMeanings[static_cast<std::size_t>(what)];
 }
 
-Finding finding_of(const LogView& view, const KernelGroup& group) {
+Finding kernel_finding(const LogView& view, const KernelGroup& group) {
   using enum KernelEvent::What;
   const std::string host = group.host.empty() ? "a host" : group.host;
   const bool is_xid = group.what == xid, is_kill = group.what == out_of_memory;
@@ -131,7 +131,7 @@ std::string doing(const ActivityFinder::Found& found, const std::vector<std::str
 void find_in_kernel(const LogView& view, Findings& findings) {
   for (const KernelGroup& group : view.book.kernel) {
     const bool harmless = group.rule != nullptr && group.rule->kind == RuleKind::harmless;
-    if (!harmless) findings.push_back(finding_of(view, group));
+    if (!harmless) findings.push_back(kernel_finding(view, group));
   }
 }
 
