@@ -1,8 +1,0 @@
-// `busbar triage` in a build without RE2 or libarchive.
-#include "driver/command/subcommand.h"
-
-namespace busbar {
-
-int run_triage(int /*argc*/, char** /*argv*/) { return refuse_without_archives("triage"); }
-
-}  // namespace busbar
