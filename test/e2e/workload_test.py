@@ -51,7 +51,9 @@ class Workload(suite.Case):
 
     def test_each_kind_of_trace(self):
         for name, rank, calls in (("kineto_old.json", 3, {"alltoallv": 3}),
+                                  ("kineto_old.json.gz", 3, {"alltoallv": 3}),
                                   ("dump_rank_0.json", 0, {"all_reduce": 4, "reduce_scatter": 4, "alltoallv": 4, "send": 4}),
+                                  ("dump_rank_1.pickle", 1, {"all_reduce": 4, "reduce_scatter": 4, "alltoallv": 4, "recv": 4}),
                                   ("inspector_rank2.log", 2, {"all_reduce": 4, "reduce_scatter": 4})):
             _, job = self.imported(os.path.join(TRACES, name))
             counted = {}
@@ -59,10 +61,34 @@ class Workload(suite.Case):
                 counted[o["call"]] = counted.get(o["call"], 0) + o["calls"]
             self.assertEqual(counted, calls, name)
             self.assertEqual([s["rank"] for s in job["sources"]], [rank], name)
-        result, job = self.imported(os.path.join(TRACES, "two_ranks.log"))
-        self.assertEqual([s["rank"] for s in job["sources"]], [0, 1])
-        self.assertIn("2 calls repeated 3 times", result.out)
-        self.assertIn("24 x sends and receives (counted as alltoall)", result.out)
+        for name in ("two_ranks.log", "two_ranks.log.zst"):
+            result, job = self.imported(os.path.join(TRACES, name))
+            self.assertEqual([s["rank"] for s in job["sources"]], [0, 1])
+            self.assertIn("2 calls repeated 3 times", result.out)
+            self.assertIn("24 x sends and receives (counted as alltoall)", result.out)
+
+    def test_what_a_source_dropped_is_said_and_kept(self):
+        with open(os.path.join(TRACES, "dump_rank_0.json"), encoding="utf-8") as file:
+            dump = json.load(file)
+        for i, entry in enumerate(dump["entries"]):
+            entry["record_id"] = 90 + i
+        result, job = self.imported(self.write("dump_rank_0.json", json.dumps(dump)))
+        self.assertIn("90 x calls that the dump no longer has", result.out)
+        self.assertEqual(job["left_out"][0]["count"], 90)
+        with open(TWO[0], encoding="utf-8") as file:
+            trace = json.load(file)
+        trace["traceEvents"] = [e for e in trace["traceEvents"] if e["name"] != "ProfilerStep#5"]
+        result, job = self.imported(self.write("kineto.json", json.dumps(trace)))
+        self.assertRegex(result.out, r"\d+ calls? \([0-9.]+ % of all\) are outside the steps and in no figure per step")
+        self.assertGreater(sum(o["left_out"] for o in job["operations"]), 0)
+
+    def test_a_trace_without_a_rank_gets_a_number_that_is_left(self):
+        with open(TWO[0], encoding="utf-8") as file:
+            trace = json.load(file)
+        del trace["distributedInfo"]
+        result, job = self.imported(self.write("a.json", json.dumps(trace)), TWO[0])
+        self.assertIn("rank 1: the trace does not say its rank", result.out)
+        self.assertEqual([s.get("rank") for s in job["sources"]], [0, None])
 
     def test_the_file_is_shown_as_it_was_imported(self):
         job, page = self.path("job.yaml"), self.path("job.html")

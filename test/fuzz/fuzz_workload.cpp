@@ -8,9 +8,6 @@
 #include "fuzz_main.h"
 #include "seed_files.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cmath>
 #include <utility>
 
@@ -20,36 +17,13 @@ const long kFuzzRounds = 3000;
 
 std::vector<std::string> fuzz_seeds() {
   std::vector<std::string> seeds;
-  for (const char* ending : {".json", ".log", ".yaml"}) {
+  for (const char* ending : {".json", ".log", ".yaml", ".pickle", ".gz", ".zst"}) {
     for (std::string& text : seed_files("workload", ending)) seeds.push_back(std::move(text));
   }
   return seeds;
 }
 
 namespace {
-
-/// A file in memory with this content.
-InputFile file_of(std::string_view input) {
-  static const int fd = ::memfd_create("fuzz_workload", 0);
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, input.data(), input.size(), 0) < 0) return {};
-  const std::string path = "/proc/self/fd/" + std::to_string(fd);
-  return {path, path, {}, {}};
-}
-
-std::vector<TraceRank> ranks_of(std::string_view input) {
-  switch (recognize_trace(input.substr(0, kHead)).kind) {
-    case TraceKind::log:
-      return read_call_log(file_of(input));
-    case TraceKind::flight_dump:
-      return read_flight_dump(file_of(input));
-    default:
-      break;
-  }
-  bool begun = false;
-  std::vector<TraceRank> ranks;
-  ranks.push_back(read_kineto([&] { return std::exchange(begun, true) ? std::string_view() : input; }, "input"));
-  return ranks;
-}
 
 std::string wrong_in(const Workload& job) {
   for (const WorkloadStep& s : job.steps) {
@@ -85,7 +59,7 @@ std::string fuzz_one(std::string_view input) {
   }
   try {
     JoinRanks join;
-    std::vector<TraceRank> ranks = ranks_of(input);
+    std::vector<TraceRank> ranks = read_trace(input_in_memory("input", input));
     for (TraceRank& rank : ranks) {
       TraceRank other = rank;
       other.rank = rank.rank + 1;

@@ -89,10 +89,23 @@ TEST_CASE("what bounds a job, by hand", "[workload]") {
   CHECK(judge_workload(job, {true, true, false}).bound_by == BoundBy::communication);
   CHECK(judge_workload(job, {true, true, false}).missing.size() == 2);  // input, late ranks
   job.late = {{3, 5, 10, 0.1, 0.5}};
-  WorkloadVerdict verdict = judge_workload(job, {true, true, false});
+  WorkloadVerdict verdict = judge_workload(job, {true, true, false, 0.5});
   CHECK(verdict.bound_by == BoundBy::late_rank);
   CHECK(verdict.share == Approx(0.5));
-  CHECK_THAT(verdict.sentence, Contains("a late rank (3), 50 % of a step"));
+  CHECK_THAT(verdict.sentence, Contains("Bound by late ranks (3), 50 % of a step"));
+  // Which rank comes late changes: what is exposed is still more than what computes.
+  job.late = {{3, 5, 10, 0.1, 0.2}, {1, 4, 10, 0.1, 0.1}, {0, 1, 10, 0.1, 0.1}};
+  verdict = judge_workload(job, {true, true, false, 0.4});
+  CHECK(verdict.bound_by == BoundBy::late_rank);
+  CHECK_THAT(verdict.sentence, Contains("Bound by late ranks (mostly 3), 40 % of a step. Computing 30 %, exposed "
+                                        "communication 60 % (40 % of the step waits for late ranks: mostly 3)"));
+  job.late[0].per_step_s = 0.15;
+  CHECK_THAT(judge_workload(job, {true, true, false, 0.35}).sentence,
+             Contains("Bound by late ranks (mostly 3, 1), 35 %"));
+  // Less than half of what is exposed is waiting.
+  verdict = judge_workload(job, {true, true, false, 0.25});
+  CHECK(verdict.bound_by == BoundBy::communication);
+  CHECK(verdict.share == Approx(0.6));
   job.late.clear();
   job.steps = {step(0.3, 0.1, 0.6, 0.5)};
   CHECK(judge_workload(job, {true, true, true}).bound_by == BoundBy::input);

@@ -2,6 +2,7 @@
 // digits, a step's call in its neighbor, and a trace that ends the program instead of a sentence.
 
 #include "common/base/error.h"
+#include "common/base/text.h"
 #include "workload_fixture.h"
 
 #include <catch2/catch.hpp>
@@ -14,8 +15,9 @@ TEST_CASE("a call is counted once, with its kernel's time and step", "[workload]
   const std::string events = kineto_call("allreduce", 7, 11, 256, 256) + "," +
                              kineto_event("cpu_op", "c10d::allreduce_", 10.5, 8, R"("External id": 6)") + "," +
                              kineto_event("user_annotation", "nccl:all_reduce", 11.5, 4, R"("External id": 8)") + "," +
-                             kineto_call("wait", 9, 12, 256, 256) + "," + kineto_step(3, 10, 10) + "," +
-                             kineto_step(4, 20, 20) + "," + kineto_kernel("sgemm", 1, 12, 4) + "," +
+                             kineto_call("wait", 9, 12, 256, 256) + "," + kineto_call("barrier", 9, 12, 1, 1) + "," +
+                             kineto_event("user_annotation", "nccl:barrier", 12, 4, "") + "," + kineto_step(3, 10, 10) +
+                             "," + kineto_step(4, 20, 20) + "," + kineto_kernel("sgemm", 1, 12, 4) + "," +
                              kineto_kernel("ncclDevKernel_AllReduce_Sum_f32", 7, 14, 6) + "," +
                              kineto_event("gpu_user_annotation", "nccl:all_reduce", 14, 6, R"("External id": 8)");
   const TraceRank rank = kineto_rank(kineto_trace(1, events));
@@ -30,6 +32,7 @@ TEST_CASE("a call is counted once, with its kernel's time and step", "[workload]
   CHECK(rank.operations[0].dtype == "float");
   CHECK(rank.groups[0].ranks == std::vector<int>{0, 1});
   CHECK(rank.left_out.at("wait") == 1);
+  CHECK(rank.left_out.at("barrier") == 1);  // also an annotation
   REQUIRE(rank.steps.size() == 2);
   CHECK(rank.steps[0].computing_s == Approx(4e-6));
   CHECK(rank.steps[0].overlapped_s == Approx(2e-6));
@@ -79,6 +82,55 @@ TEST_CASE("steps of several numberings: the outer ones count, and one number may
   CHECK(step_names(kineto_step(105, 10, 5) + "," + kineto_step(5, 10, 10) + ",") == "ProfilerStep#5 10 us; ");
   CHECK(step_names(kineto_step(0, 10, 10) + "," + kineto_step(0, 40, 10) + ",") ==
         "ProfilerStep#0 10 us; ProfilerStep#0 10 us; ");
+}
+
+TEST_CASE("a long trace has the same steps, in whatever order it was written", "[workload][kineto]") {
+  // 20 steps of 100 us: computing 0 to 40, communication 30 to 60; a picture of one.
+  std::vector<std::string> markers, calls, kernels, by_time;
+  for (int i = 0; i < 20; ++i) {
+    const double at = 1000 + 100 * i;
+    markers.push_back(kineto_step(i, at, 100) + ",");
+    calls.push_back(kineto_call("allreduce", 100 + i, at + 5, 256, 256) + ",");
+    kernels.push_back(kineto_kernel("sgemm", 1, at, 40) + "," + kineto_kernel("ncclKernel", 100 + i, at + 30, 30) +
+                      ",");
+    by_time.insert(by_time.end(), {markers.back(), calls.back(), kernels.back()});
+  }
+  const auto rank_of = [](const std::vector<std::string>& events, std::size_t most_spans) {
+    return kineto_rank(kineto_trace(0, joined_words(events, "") + kineto_event("cpu_op", "aten::mm", 1, 1, "")), "t",
+                       most_spans);
+  };
+  std::vector<std::string> cpu_first = markers;
+  cpu_first.insert(cpu_first.end(), calls.begin(), calls.end());
+  cpu_first.insert(cpu_first.end(), kernels.begin(), kernels.end());
+  for (const std::vector<std::string>& events : {cpu_first, by_time}) {
+    for (const std::size_t most_spans : {std::size_t{8}, kMostSpans}) {
+      const TraceRank rank = rank_of(events, most_spans);
+      REQUIRE(rank.steps.size() == 20);
+      for (const WorkloadStep& step : rank.steps) {
+        CHECK(step.calls == 1);
+        CHECK(step.computing_s == Approx(40e-6));
+        CHECK(step.overlapped_s == Approx(10e-6));
+        CHECK(step.exposed_s == Approx(20e-6));
+        CHECK(step.idle_s == Approx(40e-6));
+      }
+      CHECK(rank.calls[7].exposed_ns == 20000);
+      CHECK(rank.remarks.empty());
+      CHECK(rank.lanes.time_s == Approx(100e-6));
+      REQUIRE(rank.lanes.exposed.size() == 1);
+      CHECK(rank.lanes.exposed[0].low == Approx(40e-6));
+      CHECK(rank.lanes.exposed[0].high == Approx(60e-6));
+    }
+  }
+  // Markers after the kernels of their steps come too late for a long trace.
+  std::vector<std::string> kernels_first = kernels;
+  kernels_first.insert(kernels_first.end(), calls.begin(), calls.end());
+  kernels_first.insert(kernels_first.end(), markers.begin(), markers.begin() + 15);
+  const TraceRank late = rank_of(kernels_first, 8);
+  REQUIRE(late.steps.size() == 1);
+  CHECK(late.steps[0].name == "whole trace");
+  CHECK(late.steps[0].computing_s == Approx(20 * 40e-6));
+  CHECK(late.lanes.time_s == 0);
+  CHECK_THAT(joined_words(late.remarks), Contains("15 intervals came long after others of their time"));
 }
 
 TEST_CASE("a trace of MTIA has other categories and names", "[workload][kineto]") {

@@ -40,6 +40,14 @@ std::string call(std::string_view op, int count, int dtype, int root = 0, int nu
       op, number, count, dtype, root);
 }
 
+std::string inspected(int rank, std::string_view op, int number) {
+  return fmt::format(
+             R"({{"header": {{"id": "0x9e", "rank": {}, "n_ranks": 32, "nnodes": 4}}, "metadata": {{"hostname": "h", "pid": {}}}, )"
+             R"("coll_perf": {{"coll": "{}", "coll_sn": {}, "coll_msg_size_bytes": 65536, "coll_exec_time_us": 110}}}})",
+             rank, 100 + rank, op, number) +
+         "\n";
+}
+
 }  // namespace
 
 TEST_CASE("lines of calls, by hand", "[workload]") {
@@ -91,15 +99,10 @@ TEST_CASE("types that a version of NCCL does not write", "[workload]") {
 }
 
 TEST_CASE("lines of the Inspector, by hand", "[workload]") {
-  const auto line = [](int rank, std::string_view op, int number) {
-    return fmt::format(
-               R"({{"header": {{"id": "0x9e", "rank": {}, "n_ranks": 32, "nnodes": 4}}, "metadata": {{"hostname": "h", "pid": {}}}, )"
-               R"("coll_perf": {{"coll": "{}", "coll_sn": {}, "coll_msg_size_bytes": 65536, "coll_exec_time_us": 110}}}})",
-               rank, 100 + rank, op, number) +
-           "\n";
-  };
-  const auto ranks = read_log(line(31, "ReduceScatter", 129) + line(31, "AllReduce", 7));
+  const auto ranks = read_log(inspected(31, "ReduceScatter", 129) + inspected(31, "AllReduce", 7) +
+                              "{\"header\": {\"rank\": 31}, \"p2p_perf\": {\"p2p\": \"Send\", \"p2p_sn\": 3}}\n");
   REQUIRE(ranks.size() == 1);
+  CHECK(ranks[0].left_out.at("sends and receives of NCCL's Inspector, which are not read") == 1);
   CHECK(ranks[0].rank == 31);
   CHECK(ranks[0].operations.at(0).in_bytes == 65536 * 32);  // of which the Inspector's own example gives 19.07 GB/s
   CHECK(ranks[0].operations.at(0).out_bytes == 65536);
@@ -107,25 +110,51 @@ TEST_CASE("lines of the Inspector, by hand", "[workload]") {
   CHECK(ranks[0].operations.at(1).in_bytes == 65536);
 }
 
+TEST_CASE("a dump without its first records, and of sizes that are none", "[workload]") {
+  const auto entry = [](std::int64_t id, std::string_view sizes) {
+    return fmt::format(
+        R"({{"record_id": {}, "process_group": ["0", "tp"], "collective_seq_id": 1, "state": "completed", )"
+        R"("profiling_name": "nccl:send 0->3", "is_p2p": true, "input_sizes": {}, "input_dtypes": ["Half"]}})",
+        id, sizes);
+  };
+  const std::string text = fmt::format(
+      R"({{"pg_config": {{"0": {{"desc": "tp", "ranks": "[0, 1, 2, 3]"}}}}, "entries": [{}, {}, {}], "rank": 0}})",
+      entry(40, "[[3, 5]]"), entry(41, "[[4294967296, 4294967296]]"), entry(43, "[[1152921504606846976], [8]]"));
+  const auto ranks = read_trace(input_in_memory("trace", text));
+  REQUIRE(ranks.at(0).operations.size() == 2);
+  CHECK(ranks[0].operations[0].peer == 3);
+  CHECK(ranks[0].operations[0].in_bytes == 30);
+  CHECK(ranks[0].operations[1].in_bytes == std::nullopt);  // more elements than a size holds
+  REQUIRE(ranks[0].left_out.size() == 1);
+  CHECK(ranks[0].left_out.begin()->second == 41);  // 44 were made
+}
+
 TEST_CASE("the beginning of a trace shows its kind", "[workload]") {
   using namespace std::string_literals;
-  const auto kind = [](std::string_view head) { return recognize_trace(head).kind; };
+  const auto kind = [](std::string_view head) {
+    return read_trace(input_in_memory("trace", head)).front().source.kind;
+  };
   CHECK(kind(R"({"schemaVersion": 1, "distributedInfo": {"pg_config": [{"ranks": [0]}]}, "traceEvents": []})") ==
-        TraceKind::kineto);
+        "Kineto trace");
   CHECK(kind(R"({"pg_config": {"0": {"desc": "default_pg", "ranks": "[0, 1]"}}, "entries": []})") ==
-        TraceKind::flight_dump);
-  CHECK(kind("h1:1:1 [0] NCCL INFO AllReduce: opCount 0") == TraceKind::log);
-  CHECK(kind(R"({"header": {}, "coll_perf": {}})") == TraceKind::log);
-  CHECK(kind("{}") == TraceKind::kineto);  // its reader tells
-  const auto why = [](std::string_view head) { return recognize_trace(head).why; };
-  CHECK_THAT(why(R"({"schema": "1.1.0-chakra.0.0.4", "pid": 1, "nodes": []})"),
-             Contains("it is an execution trace of PyTorch, which workload import does not read; give the traces of"));
-  CHECK_THAT(why("\x07\n\x05"
-                 "0.0.4H\x12\x14"s),
-             Contains("it is a Chakra trace"));
-  CHECK_THAT(why(R"([{"comms": "wait", "req": 1}])"), Contains("it is a basic communication trace of PARAM"));
-  CHECK_THAT(why("schema: 1\noperations: []\n"), Contains("`busbar workload show` reads it"));
-  CHECK_THAT(why("[{}]"), Contains("it is JSON of another kind"));
-  CHECK_THAT(why("hello"), Contains("it is none of these: a trace of PyTorch's profiler"));
-  CHECK(why("") == "it is empty");
+        "Flight Recorder dump");
+  CHECK(kind(call("AllReduce", 1, 7)) == "NCCL log");
+  CHECK(kind(inspected(31, "AllReduce", 7)) == "Inspector log");
+  CHECK(kind("\xef\xbb\xbf{\"traceEvents\": []}") == "Kineto trace");
+  const auto fails = [](std::string_view head, const std::string& with) {
+    CHECK_THROWS_WITH(read_trace(input_in_memory("trace", head)), Contains("trace: " + with));
+  };
+  fails("{}", "no trace of PyTorch's profiler");
+  fails(R"({"schema": "1.1.0-chakra.0.0.4", "pid": 1, "nodes": []})",
+        "it is an execution trace of PyTorch, which workload import does not read; give the traces of");
+  fails(
+      "\x07\n\x05"
+      "0.0.4H\x12\x14"s,
+      "it is a Chakra trace");
+  fails(R"([{"comms": "wait", "req": 1}])", "it is a basic communication trace of PARAM");
+  fails("schema: 1\noperations: []\n", "it is a file of `busbar workload import`");
+  fails("[{}]", "it is JSON of another kind");
+  fails("hello", "it is none of these: a trace of PyTorch's profiler");
+  fails(" \n", "it is empty");
+  fails("", "it is empty");
 }

@@ -10,7 +10,8 @@
 namespace busbar {
 
 /// The rank of a Kineto trace in a text.
-inline TraceRank kineto_rank(std::string_view text, const std::string& name = "trace.json") {
+inline TraceRank kineto_rank(std::string_view text, const std::string& name = "trace.json",
+                             std::size_t most_spans = kMostSpans) {
   std::string_view rest = text;
   TraceRank rank = read_kineto(
       [&] {
@@ -18,7 +19,7 @@ inline TraceRank kineto_rank(std::string_view text, const std::string& name = "t
         rest.remove_prefix(block.size());
         return block;
       },
-      name);
+      name, most_spans);
   rank.source.file = name;
   return rank;
 }

@@ -57,16 +57,19 @@ std::vector<int> group_ranks(const Json& json) {
   return ranks;
 }
 
-/// Elements of all tensors of a list of shapes.
+/// Elements of all tensors of a list of shapes, 2^60 at most.
 std::uint64_t elements(const Json& shapes) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 60;
   std::uint64_t all = 0;
   if (!shapes.is_array()) return 0;
   for (const Json& shape : shapes) {
     std::uint64_t product = 1;
     if (!shape.is_array()) continue;
-    for (const Json& extent : shape)
-      product *= static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(extent).value_or(0)));
-    all += product;
+    for (const Json& extent : shape) {
+      const auto n = static_cast<std::uint64_t>(std::max<std::int64_t>(0, whole(extent).value_or(0)));
+      product = n > 0 && product > kMost / n ? kMost : product * n;
+    }
+    all = std::min(kMost, all + product);
   }
   return all;
 }
@@ -117,6 +120,8 @@ class DumpReader {
     const Json& entries = member_of(json_, "entries");
     if (entries.is_array()) {
       for (const Json& entry : entries) read_entry(entry);
+      const auto last = entries.empty() ? std::nullopt : whole(member_of(entries.back(), "record_id"));
+      if (last && *last >= std::ssize(entries)) dump_.lost = *last + 1 - entries.size();
     }
     read_status();
     return std::move(dump_);
@@ -178,6 +183,7 @@ class DumpReader {
     record.group = group;
     record.op = text_in(member_of(entry, "profiling_name"));
     record.op.erase(0, record.op.find(':') + 1);  // nothing if there is none
+    if (const auto transfer = transfer_of(record.op, true)) record.peer = transfer->there;
     record.in_elements = elements(member_of(entry, "input_sizes"));
     record.out_elements = elements(member_of(entry, "output_sizes"));
     record.in_dtype = first_text("input_dtypes");

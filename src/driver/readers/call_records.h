@@ -42,6 +42,7 @@ struct TorchDump {
     std::uint64_t in_elements = 0, out_elements = 0;
     std::string in_dtype, out_dtype;
     bool ended = false;
+    int peer = -1;          ///< of a send or a receive
     std::int64_t seq = -1;  ///< as a Call's, of collectives
     double time_s = -1;     ///< below 0: not recorded
   };
@@ -49,6 +50,7 @@ struct TorchDump {
   std::string nccl_version;
   std::vector<Group> groups;
   std::vector<Entry> entries;  ///< all records, sends and receives too, in their order
+  std::uint64_t lost = 0;      ///< records that were made and are not there
 };
 
 /// Ranks of a text such as "[0, 1, 2]"; `cut` if it says that it is not all of them.

@@ -22,12 +22,6 @@ bool is_symmetric(CommKind kind) {
          kind == CommKind::alltoall;
 }
 
-std::string call_words(const WorkloadOperation& operation) {
-  const auto nbytes = operation.size();
-  return fmt::format("{} {} {}", name(operation.call), nbytes ? fmt::format("{} B", *nbytes) : "of unknown size",
-                     operation.dtype);
-}
-
 bool alike(const CallShape& a, const CallShape& b) {
   if (a.call != b.call || a.dtype != b.dtype || a.root != b.root || a.op != b.op) return false;
   return a.call == CommKind::alltoallv || a.varies || b.varies ||
@@ -35,6 +29,12 @@ bool alike(const CallShape& a, const CallShape& b) {
 }
 
 }  // namespace
+
+std::string call_words(const WorkloadOperation& operation) {
+  const auto nbytes = operation.size();
+  return fmt::format("{} {} {}", name(operation.call), nbytes ? fmt::format("{} B", *nbytes) : "of unknown size",
+                     operation.dtype);
+}
 
 void JoinRanks::check(const TraceRank& rank) const {
   if (job_.sources.empty()) return;
@@ -82,6 +82,7 @@ void JoinRanks::add(TraceRank rank) {
     else
       ++left_out_["steps beyond the first 131072 of all ranks"];
   }
+  rank.lanes.rank = rank.rank;
   if ((rank.has_communication || rank.has_compute) && rank.lanes.time_s > 0 && lanes_.size() < kMostLanes)
     lanes_.push_back(std::move(rank.lanes));
 }
@@ -93,11 +94,10 @@ std::uint32_t JoinRanks::group_of(const TraceGroup& group) {
   WorkloadGroup added{group.name, group.description, {}, compress_ranks(group.ranks)};
   if (group.size > 0) added.size = group.size;
   if (group.name.empty() && group.size > 0) added.name = fmt::format("unnamed, of {}", counted(group.size, "rank"));
-  const auto is_taken = [&] { return contains(mapped(job_.groups, &WorkloadGroup::name), added.name); };
-  if (!added.name.empty() && is_taken()) {
+  if (!added.name.empty() && !names_.insert(added.name).second) {
     const std::string number = std::to_string(groups_.size());
     added.name += fmt::format(" ({})", added.ranks.empty() ? number : added.ranks);
-    while (is_taken()) added.name += " #" + number;  // of another size
+    while (!names_.insert(added.name).second) added.name += " #" + number;  // of another size
   }
   job_.groups.push_back(std::move(added));
   return place;
@@ -122,13 +122,10 @@ void JoinRanks::add_calls(const TraceRank& rank, const std::vector<std::uint32_t
     const std::uint32_t index = operations[call.operation];
     WorkloadOperation& operation = job_.operations[index];
     Counts& counted = counts_[index];
-    if (counted.ranks.empty() || counted.ranks.back() != rank.rank) {
-      counted.ranks.push_back(rank.rank);
-      counted.steps += rank.steps.size();
-    }
+    if (counted.ranks.insert(rank.rank).second) counted.steps += rank.steps.size();
     ++operation.calls;
     operation.nbytes += call.nbytes;
-    if (!rank.steps.empty() && call.step < 0) ++operation.left_out;
+    if (!rank.source.steps.empty() && call.step < 0) ++operation.left_out;
     if (call.time_ns >= 0) {
       const double time_s = seconds_of(call.time_ns);
       if (!operation.times) operation.times = {.least_s = time_s, .exposed_s = 0};
@@ -145,10 +142,8 @@ void JoinRanks::add_calls(const TraceRank& rank, const std::vector<std::uint32_t
     group.members.insert(rank.rank);
     const bool placed = rank.steps.empty() || call.step >= 0 || call.seq >= 0;
     if (!group.reconciled || is_message(operation.call) || !placed || lost.contains(group_index)) continue;
-    std::uint64_t part = 0;
-    if (call.seq >= 0)
-      part = static_cast<std::uint64_t>(call.seq) & 0xffffffffU;
-    else if (!rank.steps.empty())
+    std::uint64_t part = call.seq >= 0 ? static_cast<std::uint64_t>(call.seq) & 0xffffffffU : 0;
+    if (call.seq < 0 && call.step >= 0)
       part = step_numbers_.try_emplace(rank.steps[static_cast<std::size_t>(call.step)].name, step_numbers_.size())
                  .first->second;
     const std::uint64_t place = part << 24U | (counts[{group_index, part}]++ & 0xffffffU);
@@ -164,13 +159,9 @@ bool JoinRanks::meet(const TraceRank& rank, const TraceCall& call, std::uint32_t
     meeting.operation = operation;
     meeting.first_rank = rank.rank;
   } else if (!alike(job_.operations[meeting.operation], job_.operations[operation])) {
-    constexpr std::size_t kMostTold = 5;
-    ++disagreed_;
-    if (disagreements_.size() < kMostTold) {
-      disagreements_.push_back(fmt::format(
-          "group {}: where rank {} calls {}, rank {} calls {}", job_.operations[operation].group, meeting.first_rank,
-          call_words(job_.operations[meeting.operation]), rank.rank, call_words(job_.operations[operation])));
-    }
+    disagreements_.push_back(fmt::format(
+        "group {}: where rank {} calls {}, rank {} calls {}", job_.operations[operation].group, meeting.first_rank,
+        call_words(job_.operations[meeting.operation]), rank.rank, call_words(job_.operations[operation])));
     return false;
   }
   ++meeting.ranks;
@@ -186,7 +177,7 @@ bool JoinRanks::meet(const TraceRank& rank, const TraceCall& call, std::uint32_t
 }
 
 void JoinRanks::add_per_step(const TraceRank& rank, const std::vector<std::uint32_t>& operations) {
-  if (rank.steps.empty() || rank.is_tail) return;
+  if (rank.source.steps.empty()) return;
   std::map<std::uint32_t, std::map<std::int32_t, std::uint64_t>> counts;
   for (const TraceCall& call : rank.calls) {
     auto& of_operation = counts[operations[call.operation]];
@@ -219,8 +210,10 @@ void JoinRanks::finish_meetings() {
       }
       if (!is_symmetric(job_.operations[meeting.operation].call)) continue;
       // What the others waited longer than the last one, each. Less than a twentieth is no lateness.
-      const double wait_s = seconds_of(meeting.all_ns - meeting.timed * meeting.least_ns) / (meeting.timed - 1);
+      const double waited_s = seconds_of(meeting.all_ns - meeting.timed * meeting.least_ns);
+      const double wait_s = waited_s / (meeting.timed - 1);
       if (wait_s < 0.05 * seconds_of(meeting.least_ns)) continue;
+      facts_.waited_s += waited_s;
       ++late[meeting.last_rank].last;
       late[meeting.last_rank].wait_s += wait_s;
     }
@@ -229,29 +222,26 @@ void JoinRanks::finish_meetings() {
   }
   for (auto& [rank, one] : late) {
     one.rank = rank;
+    if (steps[rank] > 0) one.per_step_s = one.wait_s / static_cast<double>(steps[rank]);
+    if (one.last > 0) one.wait_s /= static_cast<double>(one.last);
     job_.late.push_back(one);
   }
-  std::ranges::stable_sort(job_.late, std::greater(), &LateRank::wait_s);
-  for (LateRank& one : job_.late) {
-    if (steps[one.rank] > 0) one.per_step_s = one.wait_s / static_cast<double>(steps[one.rank]);
-    if (one.last > 0) one.wait_s /= static_cast<double>(one.last);
-  }
+  const auto all_wait_s = [](const LateRank& one) { return one.wait_s * static_cast<double>(one.last); };
+  std::ranges::stable_sort(job_.late, std::greater(), all_wait_s);
   if (partial > 0) {
     job_.remarks.push_back(fmt::format("{} recorded by some ranks of the group only, of those that left traces",
                                        counted(partial, "collective call")));
   }
-  for (const std::string& text : disagreements_) job_.remarks.push_back("ranks disagree: " + text);
-  if (disagreed_ > disagreements_.size())
-    job_.remarks.push_back(fmt::format("ranks disagree in {} more groups", disagreed_ - disagreements_.size()));
+  add_first(job_.remarks, "ranks disagree: ", disagreements_, 5);
 }
 
 void JoinRanks::finish_operations() {
-  std::uint64_t unknown = 0, all = 0;
+  std::uint64_t unknown = 0, outside = 0, all = 0;
   for (WorkloadOperation& operation : job_.operations) {
     Counts& counts = counts_[operation.id];
-    std::ranges::sort(counts.ranks);
-    operation.ranks = compress_ranks(counts.ranks);
+    operation.ranks = compress_ranks(RankList(counts.ranks));
     all += operation.calls;
+    outside += operation.left_out;
     const auto nbytes = operation.size();
     if (!operation.varies && !nbytes) unknown += operation.calls;
     if (!operation.times) continue;
@@ -269,16 +259,17 @@ void JoinRanks::finish_operations() {
     if (collective == nullptr || group == job_.groups.end() || !group->size || *group->size < 2) continue;
     times.busbw = *times.algbw * collective->bus_factor(*group->size);
   }
-  if (unknown > 0) {
-    job_.remarks.push_back(fmt::format("{} ({:.1f} % of all) have no known size and are in no total of bytes",
-                                       counted(unknown, "call"),
-                                       100.0 * static_cast<double>(unknown) / static_cast<double>(all)));
-  }
+  const auto say = [&](std::uint64_t calls, std::string_view what) {
+    const double percent = 100 * static_cast<double>(calls) / static_cast<double>(all);
+    if (calls > 0)
+      job_.remarks.push_back(fmt::format("{} ({:.1f} % of all) {}", counted(calls, "call"), percent, what));
+  };
+  say(unknown, "have no known size and are in no total of bytes");
+  say(outside, "are outside the steps and in no figure per step");
 }
 
 void JoinRanks::tell_ranks() {
-  std::vector<int> ranks;
-  for (const auto& [rank, file] : files_) ranks.push_back(rank);
+  const std::vector<int> ranks = mapped(files_, [](const auto& one) { return one.first; });
   if (job_.nranks && std::ssize(ranks) < *job_.nranks) {
     job_.remarks.push_back(
         fmt::format("traces of {} of {} ranks: {}", ranks.size(), *job_.nranks, compress_ranks(ranks)));
@@ -288,13 +279,12 @@ void JoinRanks::tell_ranks() {
         ranks.size() == 1 ? remark
                           : fmt::format("{} {}: {}", of.size() == 1 ? "rank" : "ranks", compress_ranks(of), remark));
   }
-  if (contains(mapped(job_.groups, &WorkloadGroup::name), ""))
+  if (std::ranges::any_of(job_.groups, &std::string::empty, &WorkloadGroup::name))
     job_.remarks.push_back("the group of some calls is not recorded: these calls were not matched over ranks");
 }
 
 Workload JoinRanks::finish() {
-  const auto has_calls = [](const WorkloadSource& source) { return source.calls > 0; };
-  if (std::ranges::none_of(job_.sources, has_calls)) {
+  if (std::ranges::all_of(job_.sources, [](const WorkloadSource& source) { return source.calls == 0; })) {
     throw_bad_config(job_.sources.empty()
                          ? "no trace was read"
                          : fmt::format("{} holds no communication call; was the job profiled with several ranks?",

@@ -9,9 +9,10 @@
 
 namespace busbar {
 
-/// Whether any trace has such events.
+/// Whether any trace has such events, and how long all ranks waited for late ones in all steps.
 struct VerdictFacts {
   bool has_communication = false, has_compute = false, has_input = false;
+  double waited_s = 0;
 };
 
 /// Ranks of one job become one workload. The same collective of several ranks is matched by its group and its place in
@@ -30,7 +31,7 @@ class JoinRanks {
  private:
   /// What is counted of an operation. Its times are sums until it is finished.
   struct Counts {
-    std::vector<int> ranks;
+    std::set<int> ranks;
     std::uint64_t steps = 0, from_last = 0;
   };
   /// One collective of several ranks.
@@ -69,9 +70,12 @@ class JoinRanks {
   std::map<int, std::string> files_;              ///< by rank
   std::map<std::string, std::vector<int>> said_;  ///< remarks and the ranks of which they are
   std::vector<std::string> disagreements_;
-  std::uint64_t disagreed_ = 0;
+  std::set<std::string> names_;  ///< of groups
   VerdictFacts facts_;
 };
+
+/// "all_reduce 1048576 B float"
+std::string call_words(const WorkloadOperation& operation);
 
 /// What limits the job, as text too. `late`: of the job, the worst first.
 WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts);

@@ -2,6 +2,7 @@
 #include "driver/workload/join_ranks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,46 +12,41 @@
 namespace busbar {
 namespace {
 
-/// Sums over all steps that have GPU times; `calls`: how many steps.
-WorkloadStep total_of(const std::vector<WorkloadStep>& steps) {
-  WorkloadStep total;
-  total.input_s = 0;
-  for (const WorkloadStep& step : steps) {
-    if (!step.on_gpu || step.time_s <= 0) continue;
-    ++total.calls;
-    total.time_s += step.time_s;
-    total.computing_s += step.computing_s;
-    total.exposed_s += step.exposed_s;
-    total.idle_s += step.idle_s;
-    *total.input_s += step.input_s.value_or(0);
-  }
-  return total;
-}
-
 std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
-/// The operation whose exposed time is the longest, which is the first, as words.
+/// The operation whose exposed time is the longest, which is the first.
 std::string most_exposed(const Workload& job) {
-  if (job.operations.empty()) return {};
-  const WorkloadOperation& worst = job.operations.front();
-  if (!worst.times || worst.times->exposed_s.value_or(0) <= 0) return {};
-  const auto nbytes = worst.size();
-  return fmt::format("{} of {}{}", name(worst.call), nbytes ? fmt::format("{} B", *nbytes) : "unknown size",
-                     worst.group.empty() ? "" : fmt::format(" in group {}", worst.group));
+  const WorkloadOperation worst = job.operations.empty() ? WorkloadOperation() : job.operations.front();
+  if (!worst.times || worst.times->exposed_s.value_or(0) <= 0) return "communication";
+  return call_words(worst) + (worst.group.empty() ? "" : " in group " + worst.group);
 }
 
-/// What may bound a job, with its share of a step.
-struct Bound {
-  BoundBy by = BoundBy::unknown;
-  double share = 0;
-  std::string who, next;
-};
+/// Those for which the others wait most, up to half of all waiting: "mostly 3, 1".
+std::string late_ranks(const std::vector<LateRank>& late) {
+  double all_s = 0, named_s = 0;
+  for (const LateRank& rank : late) all_s += rank.per_step_s;
+  std::vector<int> named;
+  for (auto rank = late.begin(); rank != late.end() && named_s < all_s / 2 && named.size() < 4; ++rank) {
+    named.push_back(rank->rank);
+    named_s += rank->per_step_s;
+  }
+  return fmt::format("{}{}{}", named_s < all_s ? "mostly " : "", fmt::join(named, ", "),
+                     named_s < all_s / 2 ? " and others" : "");
+}
 
 }  // namespace
 
 WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
   WorkloadVerdict verdict;
-  const WorkloadStep total = total_of(job.steps);
+  std::vector<const WorkloadStep*> steps;
+  for (const WorkloadStep& step : job.steps) {
+    if (step.on_gpu && step.time_s > 0) steps.push_back(&step);
+  }
+  const auto total = [&](auto WorkloadStep::*part) {
+    double sum_s = 0;
+    for (const WorkloadStep* step : steps) sum_s += std::optional<double>(step->*part).value_or(0);
+    return sum_s;
+  };
   const auto miss = [&](std::string text) { verdict.missing.push_back(std::move(text)); };
   if (!facts.has_communication && !facts.has_compute) {
     miss("computing and exposed communication: the traces have no GPU kernels (profile with CUDA activities)");
@@ -62,40 +58,40 @@ WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
   }
   if (!facts.has_input) miss("input: the traces have no events of the data loader");
   if (job.late.size() < 2) miss("late ranks: that needs GPU times of two ranks of a group, with equal calls");
-  if (!facts.has_compute || total.calls == 0) {
+  if (!facts.has_compute || steps.empty()) {
     verdict.sentence = "What bounds the job cannot be said from these traces; the calls and their sizes are known.";
     verdict.next = "profile some steps on all ranks with CPU and CUDA activities, record_shapes=True";
     return verdict;
   }
-  const auto share = [&](double part_s) { return part_s / total.time_s; };
-  const double exposed = share(total.exposed_s), input = share(*total.input_s), idle = share(total.idle_s);
-  const LateRank last = job.late.empty() ? LateRank{.rank = -1} : job.late.front();
-  const double late = std::min(exposed, last.per_step_s / (total.time_s / static_cast<double>(total.calls)));
-  const Bound bounds[] = {
-      {BoundBy::computing, share(total.computing_s), "computing",
-       "make the kernels faster; faster communication can save the exposed share at most"},
-      {BoundBy::communication, exposed - late, "exposed communication",
-       fmt::format(
-           "overlap or speed up {}; compare its busbw with that of the same size in the suite's benchmark on the "
-           "same nodes",
-           most_exposed(job))},
-      {BoundBy::late_rank, late, fmt::format("a late rank ({})", last.rank),
-       fmt::format("find out why rank {} comes late: `busbar locate` and `busbar doctor` on its node, its share of the "
-                   "data",
-                   last.rank)},
-      {BoundBy::input, input, "input", "give the data loader more workers, or prefetch"},
-      {BoundBy::idle, idle - input,
-       facts.has_input ? "the host: the GPUs are idle" : "the host or input: the GPUs are idle",
-       "look at what the CPU does while the GPU is idle: launches, synchronization, input"}};
-  const Bound& most = *std::ranges::max_element(bounds, {}, &Bound::share);
-  verdict.bound_by = most.by;
-  verdict.share = most.share;
-  verdict.next = most.next;
+  const double time_s = total(&WorkloadStep::time_s);
+  const double computing = total(&WorkloadStep::computing_s) / time_s, idle = total(&WorkloadStep::idle_s) / time_s,
+               exposed = total(&WorkloadStep::exposed_s) / time_s, input = total(&WorkloadStep::input_s) / time_s;
+  const std::string ranks = late_ranks(job.late);
+  const double late = std::min(exposed, facts.waited_s / time_s);
+  const auto consider = [&](BoundBy by, double share, const std::string& who, const std::string& next) {
+    if (verdict.bound_by == BoundBy::unknown || share > verdict.share)
+      verdict = {by, share, who, verdict.missing, next};
+  };
+  consider(BoundBy::computing, computing, "computing",
+           "make the kernels faster; faster communication can save the exposed share at most");
+  consider(BoundBy::communication, exposed, "exposed communication",
+           fmt::format("overlap or speed up {}; compare its busbw with that of the same size in the suite's benchmark "
+                       "on the same nodes",
+                       most_exposed(job)));
+  consider(BoundBy::input, input, "input", "give the data loader more workers, or prefetch");
+  consider(BoundBy::idle, idle - input,
+           facts.has_input ? "the host: the GPUs are idle" : "the host or input: the GPUs are idle",
+           "look at what the CPU does while the GPU is idle: launches, synchronization, input");
+  if (verdict.bound_by == BoundBy::communication && late > exposed / 2) {
+    verdict.share = 0;
+    consider(BoundBy::late_rank, late, fmt::format("late ranks ({})", ranks),
+             "find out why they come late: their share of the data, or their nodes (`busbar locate`, `busbar doctor`)");
+  }
   verdict.sentence = fmt::format(
-      "Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", most.who, percent(most.share),
-      percent(share(total.computing_s)), facts.has_communication ? percent(exposed) : "unknown",
-      late >= 0.005 ? fmt::format(" ({} of the step waits for rank {})", percent(late), last.rank) : "", percent(idle),
-      facts.has_input ? fmt::format(" ({} of the step waits for input)", percent(input)) : "");
+      "Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", verdict.sentence,
+      percent(verdict.share), percent(computing), facts.has_communication ? percent(exposed) : "unknown",
+      late >= 0.005 ? fmt::format(" ({} of the step waits for late ranks: {})", percent(late), ranks) : "",
+      percent(idle), facts.has_input ? fmt::format(" ({} of the step waits for input)", percent(input)) : "");
   return verdict;
 }
 

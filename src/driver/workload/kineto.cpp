@@ -4,7 +4,6 @@
 #include "driver/readers/call_records.h"
 #include "driver/rules/line_rules.h"
 #include "driver/workload/kineto_event.h"
-#include "driver/workload/timeline.h"
 #include "driver/workload/trace_rank.h"
 
 #include <fmt/format.h>
@@ -22,10 +21,9 @@ namespace {
 constexpr std::string_view kProfilerStep = "ProfilerStep#";
 constexpr std::string_view kVllmStep = "execute_context_";
 constexpr std::int64_t kMostTimeNs = 1'000'000'000'000'000;  // 11 days: sums of thousands fit
-constexpr std::int64_t kNoEnd = INT64_MAX / 2;               // later than all times
 constexpr std::string_view kLoader = "enumerate(DataLoader)";
 
-/// The annotation of a call in an old trace, or the operation around it, which has the call's output.
+/// The annotation of a call in an old trace.
 struct OldCall {
   CallShape shape;
   std::int64_t tid = -1, begin_ns = 0, end_ns = 0, id = -1;
@@ -33,7 +31,7 @@ struct OldCall {
 
 class KinetoReader {
  public:
-  explicit KinetoReader(const std::string& name) : name_(name) {}
+  KinetoReader(const std::string& name, std::size_t most_spans) : name_(name), timeline_(most_spans) {}
 
   TraceRank read(const NextBytes& next) {
     KinetoTrace trace = read_kineto_events(next, [this](KinetoEvent& event) { take(event); });
@@ -59,30 +57,17 @@ class KinetoReader {
   void take(KinetoEvent& event) {
     if (!event.complete || event.begin_ns == kNoTime) return;
     if (event.time_ns == kNoTime) event.time_ns = 0;
-    if (event.time_ns < 0 || event.time_ns > kMostTimeNs) {
-      ++backwards_;
-      return;
-    }
-    switch (event.category) {
-      case KinetoCategory::op:
-        return take_op(event);
-      case KinetoCategory::annotation:
-        return take_annotation(event);
-      case KinetoCategory::kernel:
-        return take_kernel(event);
-      case KinetoCategory::copy:
-        return add_interval(SpanKind::copying, event);
-      default:
-        return;
-    }
+    if (event.time_ns < 0 || event.time_ns > kMostTimeNs) return void(++backwards_);
+    if (event.category == KinetoCategory::op) take_op(event);
+    if (event.category == KinetoCategory::annotation) take_annotation(event);
+    if (event.category == KinetoCategory::kernel) take_kernel(event);
+    if (event.category == KinetoCategory::copy) add_interval(SpanKind::copying, event);
   }
 
   void add_interval(SpanKind activity, const KinetoEvent& event) {
     timeline_.add(activity, event.begin_ns, event.time_ns, event.external_id);
     if (!timeline_.is_full()) return;
-    // Markers come before kernels, because Kineto writes the CPU's events first. Without any, all is one window.
-    if (windows_.empty()) set_windows();
-    if (windows_.empty()) windows_.push_back({timeline_.extent().begin_ns, kNoEnd, {}});
+    set_windows();  // whose markers came before their kernels: Kineto writes the CPU's events first
     timeline_.fold(windows_);
   }
 
@@ -90,17 +75,15 @@ class KinetoReader {
     constexpr std::size_t kMostNames = 1 << 16;
     if (kernels_.size() == kMostNames) kernels_.clear();
     const auto [known, is_new] = kernels_.try_emplace(event.name);
-    if (is_new) known->second = kind_of_kernel(event.name);
-    const SpanKind kind = known->second;
+    SpanKind& kind = known->second;
+    if (is_new && builtin_line_rules().has("communication-kernels", event.name))
+      kind = SpanKind::communicating;
+    else if (is_new && builtin_line_rules().has("copying-kernels", event.name))
+      kind = SpanKind::copying;
     rank_.has_communication |= kind == SpanKind::communicating;
     rank_.has_compute |= kind == SpanKind::computing;
     if (event.device >= 0 && devices_.size() < 64) devices_.insert(event.device);
     add_interval(kind, event);
-  }
-
-  static SpanKind kind_of_kernel(const std::string& name) {
-    if (builtin_line_rules().has("communication-kernels", name)) return SpanKind::communicating;
-    return builtin_line_rules().has("copying-kernels", name) ? SpanKind::copying : SpanKind::computing;
   }
 
   void take_op(KinetoEvent& event) {
@@ -174,9 +157,8 @@ class KinetoReader {
   void take_annotation(KinetoEvent& event) {
     const std::string_view name = event.name;
     if (name.starts_with(kProfilerStep) || name.starts_with(kVllmStep)) {
-      constexpr std::size_t kMostMarkers = 1 << 20;
       std::vector<StepWindow>& markers = name.starts_with(kProfilerStep) ? markers_ : context_markers_;
-      if (markers.size() < kMostMarkers)
+      if (!timeline_.is_too_late(event.begin_ns))
         markers.push_back({event.begin_ns, event.begin_ns + event.time_ns, printable(name)});
     } else if (name.starts_with(kLoader)) {
       take_input(event);
@@ -190,9 +172,10 @@ class KinetoReader {
   void take_named(const KinetoEvent& event) {
     CommKind kind = kind_of(annotated_call(event.name));
     if (kind == CommKind::alltoall) kind = CommKind::alltoallv;
-    if (kind == CommKind::barrier) ++rank_.left_out["barrier"];
-    if (kind == CommKind::unknown) ++rank_.left_out[fmt::format("of an unknown kind ({})", printable(event.name))];
-    if (has_records_ || kind == CommKind::barrier || kind == CommKind::unknown) return;
+    if (kind == CommKind::barrier) return void(++old_left_out_["barrier"]);
+    if (kind == CommKind::unknown)
+      return void(++old_left_out_[fmt::format("of an unknown kind ({})", printable(event.name))]);
+    if (has_records_) return;
     std::int64_t elements = -1;
     for (const std::int64_t tensor : event.elements) {
       if (tensor >= 0) elements = (elements < 0 ? 0 : elements) + std::min(tensor, std::int64_t{1} << 50);
@@ -207,18 +190,18 @@ class KinetoReader {
   /// c10d::alltoall_base_ and the like: inputs are [out], [in], ...
   void take_enclosing(const KinetoEvent& event) {
     if (has_records_ || event.elements.empty() || event.elements.front() < 0) return;
-    const auto out_bytes = bytes_of(event.elements.front(), type_of_first(event).size);
-    around_[{event.tid, event.begin_ns}] = {
-        {.out_bytes = out_bytes}, event.tid, event.begin_ns, event.begin_ns + event.time_ns};
+    around_[{event.tid, event.begin_ns}] = {event.begin_ns + event.time_ns,
+                                            bytes_of(event.elements.front(), type_of_first(event).size)};
   }
 
   /// Calls of an old trace, with the output that the operation around each has: a file has them in either order.
   void add_named() {
+    rank_.left_out.merge(old_left_out_);
     for (OldCall& call : named_) {
       auto around = around_.upper_bound({call.tid, call.begin_ns});
-      if (!call.shape.out_bytes && around != around_.begin() && (--around)->second.tid == call.tid &&
-          call.end_ns <= around->second.end_ns) {
-        call.shape.out_bytes = around->second.shape.out_bytes;
+      if (!call.shape.out_bytes && around != around_.begin() && (--around)->first.first == call.tid &&
+          call.end_ns <= around->second.first) {
+        call.shape.out_bytes = around->second.second;
         around_.erase(around);
       }
       add(call.shape, {.size = group_size(call.shape)}, call.begin_ns, call.id);
@@ -237,34 +220,36 @@ class KinetoReader {
     rank_.rank = number(trace.job["rank"]);
     rank_.nranks = number(trace.job["world_size"]);
     rank_.source.version = printable(trace.job["nccl_version"]);
+    std::map<std::string, KinetoTrace::Facts*> listed;
+    for (KinetoTrace::Facts& facts : trace.groups) listed[printable(facts["pg_name"])] = &facts;
     for (TraceGroup& group : rank_.groups) {
-      for (KinetoTrace::Facts& listed : trace.groups) {
-        if (group.name.empty() || printable(listed["pg_name"]) != group.name) continue;
-        bool cut = false;
-        std::vector<int> ranks = ranks_in(listed["ranks"], cut);
-        if (group.ranks.empty() && !cut && std::ssize(ranks) == group.size) group.ranks = std::move(ranks);
-        if (group.description.empty()) group.description = printable(listed["pg_desc"]);
-      }
+      const auto found = listed.find(group.name);
+      if (group.name.empty() || found == listed.end()) continue;
+      bool cut = false;
+      std::vector<int> ranks = ranks_in((*found->second)["ranks"], cut);
+      if (group.ranks.empty() && !cut && std::ssize(ranks) == group.size) group.ranks = std::move(ranks);
+      if (group.description.empty()) group.description = printable((*found->second)["pg_desc"]);
     }
   }
 
   /// Markers in order, without overlaps. Of several numberings, one within the other, the outer counts.
   void set_windows() {
-    windows_ = markers_.empty() ? context_markers_ : markers_;
+    if (counted_->empty()) counted_ = markers_.empty() ? &context_markers_ : &markers_;
+    windows_ = *counted_;
     std::ranges::sort(windows_, {}, [](const StepWindow& w) { return std::pair(w.begin_ns, -w.end_ns); });
     std::int64_t until_ns = INT64_MIN;
     const auto nested = std::erase_if(windows_, [&](const StepWindow& w) {
       return w.end_ns <= std::exchange(until_ns, std::max(until_ns, w.end_ns));
     });
-    if (nested > 0) rank_.left_out["markers of a step within another"] += nested;
+    if (nested > 0) rank_.left_out["markers of a step within another"] = nested;
     for (std::size_t i = 0; i + 1 < windows_.size(); ++i)
       windows_[i].end_ns = std::min(windows_[i].end_ns, windows_[i + 1].begin_ns);
   }
 
   void find_windows() {
-    if (markers_.empty() && context_markers_.empty()) return find_windows_by_repetition();
-    rank_.source.steps = markers_.empty() ? "annotations execute_context_*" : "annotations ProfilerStep#N";
-    if (!timeline_.folded()) set_windows();
+    set_windows();
+    if (windows_.empty()) return find_windows_by_repetition();
+    rank_.source.steps = counted_ == &markers_ ? "annotations ProfilerStep#N" : "annotations execute_context_*";
     for (const StepWindow& window : windows_) rank_.steps.emplace_back().name = window.name;
     for (TraceCall& call : rank_.calls) {
       const auto next = std::ranges::upper_bound(windows_, call.begin_ns, {}, &StepWindow::begin_ns);
@@ -276,26 +261,24 @@ class KinetoReader {
   /// Without markers a step begins with the first call of a repetition.
   void find_windows_by_repetition() {
     const StepWindow all = timeline_.extent();
-    if (timeline_.folded()) {
+    if (timeline_.folded())
       remark("no step is marked, and the trace is too long to look for steps in it: times are of the whole trace");
-      windows_ = {all};
-    } else if (!rank_.calls.empty()) {
+    else if (!rank_.calls.empty())
       find_steps(rank_);
-    }
     for (const TraceCall& call : rank_.calls) {
       if (call.step < std::ssize(windows_)) continue;
       if (!windows_.empty()) windows_.back().end_ns = call.begin_ns;
-      windows_.push_back({call.begin_ns, call.begin_ns, {}});
+      windows_.push_back({call.begin_ns, call.begin_ns, rank_.steps[windows_.size()].name});
     }
     if (rank_.steps.size() > 1) {
       const StepWindow& before = windows_[windows_.size() - 2];
       windows_.back().end_ns += before.end_ns - before.begin_ns;
     } else if (all.begin_ns < all.end_ns) {
-      windows_ = {all};
-      rank_.is_tail = true;
-      rank_.steps.emplace_back().name = "whole trace";
-      rank_.steps.back().calls = rank_.calls.size();
-      for (const TraceCall& call : rank_.calls) rank_.steps.back().nbytes += call.nbytes;
+      windows_ = {{all.begin_ns, all.end_ns, "whole trace"}};
+      WorkloadStep& step = rank_.steps.emplace_back();
+      step.name = windows_[0].name;
+      step.calls = rank_.calls.size();
+      for (const TraceCall& call : rank_.calls) step.nbytes += call.nbytes;
     }
   }
 
@@ -330,7 +313,7 @@ class KinetoReader {
   void fill_steps() {
     for (std::size_t i = 0; i < rank_.steps.size() && i < windows_.size(); ++i) {
       WorkloadStep& step = rank_.steps[i];
-      const StateTimes& state = timeline_.states()[i];
+      const StateTimes& state = rank_.source.steps.empty() ? timeline_.whole() : timeline_.states()[i];
       const std::int64_t time_ns = windows_[i].end_ns - windows_[i].begin_ns;
       step.time_s = seconds_of(time_ns);
       step.communicating_s = seconds_of(state.overlapped + state.exposed);
@@ -340,15 +323,10 @@ class KinetoReader {
       step.overlapped_s = seconds_of(state.overlapped);
       step.exposed_s = seconds_of(state.exposed);
       step.copying_s = seconds_of(state.copying);
-      step.idle_s = seconds_of(time_ns - state.busy);
-      if (rank_.has_input) step.input_s = seconds_of(state.input_idle);
+      step.idle_s = seconds_of(time_ns - state.busy());
+      if (rank_.has_input) step.input_s = seconds_of(std::min(state.input_idle, time_ns - state.busy()));
     }
-    rank_.lanes = std::move(timeline_.lanes());
-    rank_.lanes.rank = rank_.rank;
-    const std::size_t picture = Timeline::picture_of(windows_);
-    if (picture >= rank_.steps.size()) return;
-    rank_.lanes.step = rank_.steps[picture].name;
-    rank_.lanes.time_s = rank_.steps[picture].time_s;
+    if (!rank_.source.steps.empty() || !timeline_.folded()) rank_.lanes = timeline_.lanes();
   }
 
   void tell() {
@@ -368,8 +346,11 @@ class KinetoReader {
   const std::string& name_;
   TraceRank rank_;
   std::vector<OldCall> named_;
-  std::map<std::pair<std::int64_t, std::int64_t>, OldCall> around_;  ///< by thread and beginning
+  std::map<std::string, std::uint64_t> old_left_out_;  ///< of such calls
+  /// The end and the output of operations around such calls, by thread and beginning.
+  std::map<std::pair<std::int64_t, std::int64_t>, std::pair<std::int64_t, std::optional<std::uint64_t>>> around_;
   std::vector<StepWindow> markers_, context_markers_, windows_;
+  const std::vector<StepWindow>* counted_ = &markers_;  ///< or context_markers_
   Timeline timeline_;
   std::unordered_map<std::string, SpanKind> kernels_;  ///< by name
   std::set<std::int64_t> devices_;
@@ -379,6 +360,8 @@ class KinetoReader {
 
 }  // namespace
 
-TraceRank read_kineto(const NextBytes& next, const std::string& name) { return KinetoReader(name).read(next); }
+TraceRank read_kineto(const NextBytes& next, const std::string& name, std::size_t most_spans) {
+  return KinetoReader(name, most_spans).read(next);
+}
 
 }  // namespace busbar

@@ -126,13 +126,12 @@ class KinetoEvents final : public nlohmann::json_sax<Json> {
   bool start_object(std::size_t) override {
     ++depth_;
     if (skipped_ != 0 || depth_ == 1) return true;
-    constexpr std::size_t kMostGroups = 1 << 16;
     if (depth_ == 3 && part_ == Part::events) {
       event_ = {};
     } else if (depth_ == 4 && part_ == Part::events && field_ != nullptr && field_->shape == Shape::args &&
                args_matter()) {
       field_ = nullptr;
-    } else if (depth_ == 4 && part_ == Part::info && trace_.groups.size() < kMostGroups) {
+    } else if (depth_ == 4 && part_ == Part::info) {
       trace_.groups.emplace_back();
     } else if (depth_ != 2 || part_ != Part::info) {
       skipped_ = depth_;

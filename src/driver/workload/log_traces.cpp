@@ -45,17 +45,16 @@ class CallLog {
       rank.source.calls = rank.calls.size();
       if (rank.rank < 0) rank.rank = file_name_rank(file_.path.filename().string());
       if (!rank.calls.empty()) find_steps(rank);
-      if (captured_ && &rank == &ranks_.front()) {
-        rank.remarks.push_back(
-            "calls were captured into CUDA graphs: their replays write no lines and are not counted");
-      }
-      if (by_inspector_ && &rank == &ranks_.front()) {
-        rank.remarks.push_back(
-            "NCCL's Inspector omits calls below 8 KiB, sends, receives and alltoall by default, and records no type");
-      }
       add_once(rank.remarks, read.trouble);
     }
     std::erase_if(ranks_, [](const TraceRank& rank) { return rank.calls.empty(); });
+    if (captured_ && !ranks_.empty())
+      ranks_[0].remarks.push_back("calls were captured into CUDA graphs: replays write no lines and are not counted");
+    if (messages_ > 0 && !ranks_.empty())
+      ranks_[0].left_out["sends and receives of NCCL's Inspector, which are not read"] = messages_;
+    if (by_inspector_)
+      ranks_.at(0).remarks.push_back(
+          "NCCL's Inspector omits calls below 8 KiB, sends, receives and alltoall by default, and records no type");
     return std::move(ranks_);
   }
 
@@ -71,11 +70,12 @@ class CallLog {
       captured_ = captured_ || mentions(other->text, "is being captured");
     else if (const auto inspected = read_inspector_line(other->text))
       take_inspected(*inspected);
+    else if (mentions(other->text, "\"p2p_perf\""))
+      ++messages_;
   }
 
   std::string process_of(const LogOrigin& origin) const {
-    if (origin.pid >= 0) return fmt::format("{}:{}", origin.host, origin.pid);
-    return decoration_label(origin.decoration);
+    return origin.pid < 0 ? decoration_label(origin.decoration) : fmt::format("{}:{}", origin.host, origin.pid);
   }
 
   std::size_t rank_index(const std::string& key) {
@@ -89,47 +89,38 @@ class CallLog {
     const int its_rank = init.number("rank"), nranks = init.number("nranks");
     if (pointer == 0 || nranks <= 0) return;
     const std::string process = process_of(origin);
-    const std::pair key(process, pointer);
-    const auto known = comms_.find(key);
-    if (known != comms_.end() && known->second.nranks == nranks && known->second.rank == its_rank) return;
-    if (known != comms_.end()) {  // the pointer of one that was destroyed
-      end_run(known->second);
-      comms_.erase(known);
-    }
-    // A process with several GPUs has a handle for each rank of one communicator.
-    const std::size_t handle = id == 0 ? 0 : handles_[{process, id}]++;
-    LogComm& comm = comms_[key];
-    comm.rank_index = rank_index(fmt::format("{}#{}", process, handle));
+    LogComm& comm = comms_[{process, pointer}];
+    if (comm.nranks == nranks && comm.rank == its_rank) return;
+    end_run(comm);  // of one that was destroyed
     comm.rank = its_rank;
+    // A process with several GPUs has a handle for each rank of one communicator.
+    begin(comm, process, id == 0 ? 0 : handles_[{process, id}]++, id, nranks);
+  }
+
+  void begin(LogComm& comm, const std::string& process, std::size_t handle, std::uint64_t id, int nranks) {
+    comm.rank_index = rank_index(fmt::format("{}#{}", process, handle));
     comm.nranks = nranks;
     TraceRank& rank = ranks_[comm.rank_index];
-    if (nranks > rank.nranks) {
+    if (comm.rank >= 0 && nranks > rank.nranks) {
       rank.nranks = nranks;
-      rank.rank = its_rank;
+      rank.rank = comm.rank;
     }
     comm.group = rank.group({id != 0 ? fmt::format("{:#x}", id) : unnamed(rank, nranks), "", nranks, {}, id == 0});
   }
 
   /// By size and order of creation.
-  static std::string unnamed(TraceRank& rank, int nranks) {
-    const auto alike = std::ranges::count(rank.groups, nranks, &TraceGroup::size);
+  std::string unnamed(TraceRank& rank, int nranks) {
     add_once(rank.remarks,
              "the log does not name communicators (no lines of INIT, or NCCL before 2.16): their calls were not "
              "matched over ranks");
-    return fmt::format("of {} ranks, {}", nranks, alike + 1);
+    return fmt::format("of {} ranks, {}", nranks, ++unnamed_[{&rank - ranks_.data(), nranks}]);
   }
 
   LogComm& comm_of(const LogOrigin& origin, const CollCall& call) {
     const std::string process = process_of(origin);
     const auto [place, is_new] = comms_.try_emplace({process, call.comm});
-    LogComm& comm = place->second;
-    if (is_new) {
-      comm.rank_index = rank_index(process + "#0");
-      comm.nranks = call.nranks;
-      TraceRank& rank = ranks_[comm.rank_index];
-      comm.group = rank.group({unnamed(rank, call.nranks), "", call.nranks, {}, true});
-    }
-    return comm;
+    if (is_new) begin(place->second, process, 0, 0, call.nranks);
+    return place->second;
   }
 
   void take_call(const LogOrigin& origin, const CollCall& call) {
@@ -173,8 +164,9 @@ class CallLog {
   /// A run of sends and receives is an alltoall if the rank exchanges data with itself too, as libraries do then, or
   /// with all others of more than two. A peer that is missing got nothing.
   void end_run(LogComm& comm) {
+    if (comm.run.empty()) return;
     TraceRank& rank = ranks_[comm.rank_index];
-    std::vector<CallShape> run = std::exchange(comm.run, {});
+    const std::vector<CallShape> run = std::exchange(comm.run, {});
     std::set<int> to, from;
     std::uint64_t in = 0, out = 0;
     std::set<std::optional<std::uint64_t>> sizes;
@@ -186,7 +178,7 @@ class CallLog {
     }
     const auto all_others = static_cast<std::size_t>(std::max(comm.nranks - 1, 2));
     const bool with_itself = comm.rank >= 0 && to.contains(comm.rank) && from.contains(comm.rank) && comm.nranks > 1;
-    if (run.empty() || (!with_itself && (to.size() < all_others || from.size() < all_others))) {
+    if (!with_itself && (to.size() < all_others || from.size() < all_others)) {
       for (const CallShape& message : run) rank.add_call(message, comm.group);
       return;
     }
@@ -240,7 +232,9 @@ class CallLog {
   std::map<std::string, std::size_t> rank_places_;
   std::map<std::pair<std::string, std::uint64_t>, LogComm> comms_;        // by process and pointer
   std::map<std::pair<std::string, std::uint64_t>, std::size_t> handles_;  // by process and communicator
+  std::map<std::pair<std::ptrdiff_t, int>, int> unnamed_;                 // communicators by rank and size
   std::string version_;
+  std::uint64_t messages_ = 0;  // of the Inspector
   bool captured_ = false, by_inspector_ = false;
 };
 
@@ -252,9 +246,6 @@ int rank_of_name(const InputFile& file) {
   const int rank = file_name_rank(name);
   return rank >= 0 ? rank : number_of<int>(builtin_line_rules().facts_in("dump-names", name)["rank"]).value_or(-1);
 }
-
-/// "send 0->3", "recv 0<-3": the peer is the second, a rank in the group.
-std::optional<int> peer_in(std::string_view op) { return number_of<int>(op.substr(op.find_last_of("<->") + 1)); }
 
 TraceGroup group_in(const TorchDump::Group& group) {
   return {group.name, group.description, group.ranks.empty() ? -1 : static_cast<int>(group.ranks.size()), group.ranks};
@@ -270,6 +261,7 @@ TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
     if (contains(group.ranks, rank.rank)) rank.group(group_in(group));
     if (group.description == "default_pg" && !group.ranks.empty()) rank.nranks = group_in(group).size;
   }
+  if (dump.lost > 0) rank.left_out["calls that the dump no longer has (of its buffer, or that had ended)"] = dump.lost;
   for (const TorchDump::Entry& entry : dump.entries) {
     if (entry.op == "coalesced") {  // its members are recorded too
       ++rank.left_out["coalesced (a wrapper of calls that are counted)"];
@@ -286,7 +278,7 @@ TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
     shape.dtype = in.name;
     shape.in_bytes = bytes_of(static_cast<std::int64_t>(entry.in_elements), in.size);
     shape.out_bytes = bytes_of(static_cast<std::int64_t>(entry.out_elements), out.size);
-    if (is_message(shape.call)) shape.peer = peer_in(entry.op);
+    if (is_message(shape.call) && entry.peer >= 0) shape.peer = entry.peer;
     TraceCall& call = rank.add_call(shape, rank.group(group_in(dump.groups[entry.group])));
     call.seq = entry.seq;
     if (entry.time_s >= 0 && entry.time_s < 1e6) call.time_ns = std::llround(1e9 * entry.time_s);
@@ -295,7 +287,6 @@ TraceRank rank_of(const TorchDump& dump, const InputFile& file) {
   if (any_ended) {
     find_steps(rank);
   } else {
-    rank.is_tail = true;
     rank.remarks.push_back("the dump holds only calls that had not ended: groups and sizes, but no step");
   }
   rank.source.calls = rank.calls.size();

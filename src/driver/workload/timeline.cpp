@@ -33,17 +33,21 @@ void Timeline::fold(const std::vector<StepWindow>& windows) {
 void Timeline::finish(const std::vector<StepWindow>& windows) {
   sweep(windows, INT64_MAX);
   for (CommKernel& kernel : kernels_) kernel.exposed_ns = std::min(kernel.exposed_ns, kernel.time_ns);
+  if (!drawn_) return;
+  lanes_.step = windows[*drawn_].name;
+  lanes_.time_s = seconds_of(windows[*drawn_].end_ns - windows[*drawn_].begin_ns);
 }
 
 void Timeline::sweep(const std::vector<StepWindow>& windows, std::int64_t until_ns) {
   states_.resize(windows.size());
+  if (!drawn_ && !windows.empty()) drawn_ = windows.size() / 2;
   std::ranges::sort(edges_, {}, [](const Edge& edge) { return std::pair(edge.at_ns, edge.begins); });
   const auto later = std::ranges::lower_bound(edges_, until_ns, {}, &Edge::at_ns);
   for (auto edge = edges_.begin(); edge != later; ++edge) {
     accrue(windows, std::exchange(swept_ns_, edge->at_ns), edge->at_ns);
     active_[static_cast<std::size_t>(edge->activity)] += edge->begins ? 1 : -1;
     if (edge->activity == SpanKind::communicating)
-      kernels_[edge->kernel].exposed_ns += edge->begins ? -exposed_ns_ : exposed_ns_;
+      kernels_[edge->kernel].exposed_ns += edge->begins ? -whole_.exposed : whole_.exposed;
   }
   edges_.erase(edges_.begin(), later);
   folded_until_ns_ = until_ns;
@@ -54,19 +58,19 @@ void Timeline::accrue(const std::vector<StepWindow>& windows, std::int64_t from_
   const bool computing = is(SpanKind::computing), communicating = is(SpanKind::communicating);
   const bool copying = is(SpanKind::copying), busy = computing || communicating || copying;
   if (!busy && !is(SpanKind::input)) return;
-  if (communicating && !computing) exposed_ns_ += to_ns - from_ns;
+  const auto add = [&](StateTimes& state, std::int64_t time) {
+    if (computing) state.computing += time;
+    if (communicating) (computing ? state.overlapped : state.exposed) += time;
+    if (copying && !computing && !communicating) state.copying += time;
+    if (!busy) state.input_idle += time;
+  };
+  add(whole_, to_ns - from_ns);
   while (window_ < windows.size() && windows[window_].end_ns <= from_ns) ++window_;
   for (std::size_t w = window_; w < windows.size() && windows[w].begin_ns < to_ns; ++w) {
     const std::int64_t from = std::max(from_ns, windows[w].begin_ns), to = std::min(to_ns, windows[w].end_ns);
     if (to <= from) continue;
-    StateTimes& state = states_[w];
-    const std::int64_t time = to - from;
-    if (computing) state.computing += time;
-    if (communicating) (computing ? state.overlapped : state.exposed) += time;
-    if (copying && !computing && !communicating) state.copying += time;
-    if (busy) state.busy += time;
-    if (!busy) state.input_idle += time;
-    if (w == picture_of(windows)) draw(windows[w], from, to);
+    add(states_[w], to - from);
+    if (w == drawn_) draw(windows[w], from, to);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,9 @@ struct StepWindow {
 struct StateTimes {
   std::int64_t computing = 0, overlapped = 0, exposed = 0;
   std::int64_t copying = 0;     ///< nothing but copies
-  std::int64_t busy = 0;        ///< all of the above, each moment once
-  std::int64_t input_idle = 0;  ///< not busy, while the program waits for its input
+  std::int64_t input_idle = 0;  ///< nothing, while the program waits for its input
+
+  std::int64_t busy() const { return computing + exposed + copying; }
 };
 
 /// A kernel that communicates.
@@ -35,32 +37,37 @@ struct CommKernel {
   std::int64_t exposed_ns = 0;  ///< while nothing computed
 };
 
+inline constexpr std::size_t kMostSpans = std::size_t{1} << 20;
+
 /// Adds up the states of one rank's GPU from intervals that come in any order. Times add up over parts of a step, so
 /// intervals are forgotten once everything after them has come: memory does not grow with the trace, but with its
 /// communication kernels.
 class Timeline {
  public:
   /// `most_spans`: to hold before the earliest are added up.
-  explicit Timeline(std::size_t most_spans = std::size_t{1} << 20) : most_spans_(most_spans) {}
+  explicit Timeline(std::size_t most_spans = kMostSpans) : most_spans_(most_spans) {}
 
   /// An interval; one that does not last is ignored. `id`: of communication.
   void add(SpanKind activity, std::int64_t begin_ns, std::int64_t time_ns, std::int64_t id = -1);
 
   /// Whether so many are held that fold() should be called.
   bool is_full() const { return edges_.size() / 2 >= most_spans_; }
-  /// Adds up what is earlier than all that came lately. Call it with the same windows every time, finish() included.
+  /// Adds up what is earlier than all that came lately. Windows may be added from call to call, finish() included, if
+  /// they begin in what is not added up yet.
   void fold(const std::vector<StepWindow>& windows);
-  /// Adds up all. `picture`: of which window to keep the lanes.
+  /// Adds up all.
   void finish(const std::vector<StepWindow>& windows);
 
-  /// The window whose lanes are kept: the middle one.
-  static std::size_t picture_of(const std::vector<StepWindow>& windows) { return windows.size() / 2; }
-
   const std::vector<StateTimes>& states() const { return states_; }
-  std::vector<CommKernel>& kernels() { return kernels_; }
-  ReportLanes& lanes() { return lanes_; }
+  /// Of all time, in windows or not.
+  const StateTimes& whole() const { return whole_; }
+  const std::vector<CommKernel>& kernels() const { return kernels_; }
+  /// Of the window in the middle.
+  const ReportLanes& lanes() const { return lanes_; }
   /// Whether anything was added up.
   bool folded() const { return folded_until_ns_ != kNever; }
+  /// Whether a window would begin too late, which is counted.
+  bool is_too_late(std::int64_t begin_ns) { return begin_ns < folded_until_ns_ && ++too_late_ > 0; }
   /// Intervals, or parts of them, that came after their time had been added up, and are in no sum.
   std::uint64_t too_late() const { return too_late_; }
   /// What all intervals span.
@@ -84,6 +91,8 @@ class Timeline {
   std::vector<Edge> edges_;  ///< that are not in the sums yet
   std::vector<CommKernel> kernels_;
   std::vector<StateTimes> states_;
+  StateTimes whole_;
+  std::optional<std::size_t> drawn_;  ///< the window of lanes_
   ReportLanes lanes_;
   StepWindow extent_{INT64_MAX, INT64_MIN};
   std::int64_t folded_until_ns_ = kNever;
@@ -91,7 +100,6 @@ class Timeline {
   // Up to the last edge that is in the sums.
   std::int64_t swept_ns_ = kNever;
   std::array<std::uint32_t, 4> active_{};
-  std::int64_t exposed_ns_ = 0;  ///< of all time
   std::size_t window_ = 0;
 };
 

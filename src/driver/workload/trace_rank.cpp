@@ -92,10 +92,7 @@ void find_steps(TraceRank& rank) {
   const RepeatedTail tail = repeated_tail(sequence);
   // A tail of alike calls may be chance.
   if (tail.period == 0 || 3 * tail.period * tail.repeats < sequence.size()) {
-    rank.is_tail = true;
-    rank.remarks.push_back(
-        "no step was found: no sequence of calls is repeated three times up to the end, so there are no figures per "
-        "step");
+    rank.remarks.push_back("no step was found: no sequence of calls is repeated three times up to the end");
     return;
   }
   const std::size_t first = sequence.size() - tail.period * tail.repeats;

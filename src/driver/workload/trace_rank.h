@@ -2,8 +2,7 @@
 
 #include "common/base/read_file.h"
 #include "driver/readers/input_file.h"
-#include "driver/report/report_data.h"
-#include "driver/workload/workload.h"
+#include "driver/workload/timeline.h"
 
 #include <cstdint>
 #include <map>
@@ -65,7 +64,6 @@ struct TraceRank : TraceTables {
   int nranks = -1;                                      ///< of the job
   bool has_communication = false, has_compute = false;  ///< kernels that do so
   bool has_input = false;
-  bool is_tail = false;  ///< a part without a whole step: numbers per step would be wrong
   std::vector<TraceCall> calls;
   std::vector<WorkloadStep> steps;
   ReportLanes lanes;
@@ -112,21 +110,12 @@ struct RepeatedTail {
 /// The smallest period that explains the tail. O(n).
 RepeatedTail repeated_tail(const std::vector<std::uint32_t>& sequence);
 
-/// What a file is, by its beginning.
-enum class TraceKind : unsigned char { kineto, flight_dump, log, refused };
-
-struct RecognizedTrace {
-  TraceKind kind = TraceKind::refused;
-  std::string why;  ///< it is refused: "it is an execution trace of PyTorch, which workload import does not read"
-};
-
-RecognizedTrace recognize_trace(std::string_view head);
-
 /// What one trace of PyTorch's profiler (Kineto, JSON) says, read once. Calls are counted where c10d recorded them
 /// (record_param_comms), in traces from before 2.2 by the annotations nccl:*; CPU libraries' by gloo:*. Steps are
 /// ProfilerStep#N, else execute_context*, else what the calls repeat. Throws Error(bad_config) that begins with `name`
 /// if it is no such trace, or cut before its first call.
-TraceRank read_kineto(const NextBytes& next, const std::string& name);
+/// `most_spans`: intervals to hold before the earliest are added up.
+TraceRank read_kineto(const NextBytes& next, const std::string& name, std::size_t most_spans = kMostSpans);
 
 /// Nanoseconds of a number of microseconds as it is written, exact to the nanosecond. INT64_MIN: no time.
 std::int64_t nanoseconds_of(const std::string& microseconds, double value);
@@ -137,5 +126,8 @@ std::vector<TraceRank> read_call_log(const InputFile& file);
 
 /// The ranks of a dump of PyTorch's Flight Recorder. Throws Error(bad_config) if it is none.
 std::vector<TraceRank> read_flight_dump(const InputFile& file);
+
+/// The ranks of one of these, compressed or not. Throws Error(bad_config) that names the file and says what else it is.
+std::vector<TraceRank> read_trace(const InputFile& file);
 
 }  // namespace busbar

@@ -1,4 +1,5 @@
 #include "collectives/op.h"
+#include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "driver/readers/call_records.h"
@@ -8,7 +9,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace busbar {
 
@@ -46,23 +49,31 @@ std::optional<std::uint64_t> bytes_of(std::int64_t count, std::uint64_t size) {
   return static_cast<std::uint64_t>(count) * size;
 }
 
-RecognizedTrace recognize_trace(std::string_view head) {
-  const std::string_view text = trimmed(head.substr(head.starts_with("\xef\xbb\xbf") ? 3 : 0));
+std::vector<TraceRank> read_trace(const InputFile& file) {
+  const std::string name = file.path.string();
+  std::string trouble = file.trouble;
+  std::string head(blocks_of(file, trouble)().substr(0, kHead));
+  if (head.starts_with(kUtf8Mark)) head.erase(0, kUtf8Mark.size());
   const LineRules& rules = builtin_line_rules();
-  if (rules.has("inspector-logs", text)) return {TraceKind::log, {}};
-  if (rules.has("profiles", text)) return {TraceKind::kineto, {}};
-  if (looks_like_torch_dump(head)) return {TraceKind::flight_dump, {}};
-  if (mentions(head, "NCCL INFO") || mentions(head, "NCCL WARN")) return {TraceKind::log, {}};
-  const std::string_view what = rules.shape_in("other-traces", head).key;
-  if (what.empty() && text.starts_with('{')) return {TraceKind::kineto, {}};
-  if (text.empty()) return {TraceKind::refused, "it is empty"};
-  if (what.empty())
-    return {TraceKind::refused,
-            "it is none of these: a trace of PyTorch's profiler, a dump of its Flight Recorder, a log of NCCL's COLL "
-            "lines or of its Inspector"};
-  const std::string instead = rules.facts_in("other-traces", head).at(std::string(what));
-  return {TraceKind::refused,
-          fmt::format("it is {}, which workload import does not read{}{}", what, instead.empty() ? "" : "; ", instead)};
+  const std::string what(rules.shape_in("traces", head).key);
+  std::vector<TraceRank> ranks;
+  if (what == "kineto") {
+    ranks.push_back(read_kineto(blocks_of(file, trouble), name));
+  } else if (what == "log" || what == "dump") {  // they are read as a whole
+    InputFile plain = unpacked(std::vector{file.opens}).front();
+    plain.path = file.path;
+    if (!plain.trouble.empty()) trouble = plain.trouble;
+    ranks = what == "log" ? read_call_log(plain_text(plain, true)) : read_flight_dump(plain);
+  } else {
+    throw_bad_config(fmt::format("{}: {}", name, trouble.empty() ? rules.facts_in("traces", head)[what] : trouble));
+  }
+  if (ranks.empty())
+    throw_bad_config(name + ": the log has no lines of calls; set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL");
+  for (TraceRank& rank : ranks) {
+    rank.source.file = name;
+    add_once(rank.remarks, trouble);
+  }
+  return ranks;
 }
 
 }  // namespace busbar

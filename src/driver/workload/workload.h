@@ -196,6 +196,13 @@ struct Workload {
 };
 BUSBAR_RECORD(Workload, nranks, sources, verdict, groups, operations, steps, late, left_out, remarks);
 
+/// Adds the first items of a list, each after `before`, and how many more there are.
+inline void add_first(std::vector<std::string>& texts, const std::string& before, const std::vector<std::string>& list,
+                      std::size_t most) {
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) texts.push_back(before + list[i]);
+  if (list.size() > most) texts.push_back(before + std::to_string(list.size() - most) + " more");
+}
+
 inline double seconds_of(std::int64_t time_ns) { return 1e-9 * static_cast<double>(time_ns); }
 
 }  // namespace busbar

@@ -39,31 +39,6 @@ std::vector<OwnOption> own_options(WorkloadOptions& o) {
   };
 }
 
-/// Its ranks. Throws Error(bad_config) that names it if it is none of the traces that are read.
-std::vector<TraceRank> read_trace(const InputFile& file) {
-  const std::string name = file.path.string();
-  std::string trouble = file.trouble;
-  const RecognizedTrace found = recognize_trace(blocks_of(file, trouble)().substr(0, kHead));
-  if (found.kind == TraceKind::refused)
-    throw_bad_config(fmt::format("{}: {}", name, trouble.empty() ? found.why : trouble));
-  std::vector<TraceRank> ranks;
-  if (found.kind == TraceKind::kineto) {
-    ranks.push_back(read_kineto(blocks_of(file, trouble), name));
-  } else {  // they are read as a whole
-    InputFile plain = unpacked(std::vector{file.opens}).front();
-    plain.path = file.path;
-    if (!plain.trouble.empty()) trouble = plain.trouble;
-    ranks = found.kind == TraceKind::log ? read_call_log(plain_text(plain, true)) : read_flight_dump(plain);
-  }
-  if (ranks.empty())
-    throw_bad_config(name + ": the log has no lines of calls; set NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,COLL");
-  for (TraceRank& rank : ranks) {
-    rank.source.file = name;
-    add_once(rank.remarks, trouble);
-  }
-  return ranks;
-}
-
 /// The files, with what is in archives in their place.
 std::vector<InputFile> inputs_of(const std::vector<std::string>& words) {
   std::vector<InputFile> inputs;
@@ -80,23 +55,24 @@ Workload import_traces(const std::vector<std::string>& words, std::vector<Report
   const std::vector<InputFile> inputs = inputs_of(words);
   JoinRanks join;
   std::vector<std::string> wrong;
+  std::vector<TraceRank> unnumbered;  // which get the numbers that the others leave
   for (const InputFile& file : inputs) {
     std::vector<TraceRank> ranks;
     try {
       ranks = read_trace(file);
     } catch (const Error& error) {
       wrong.push_back(error.what());
-      continue;
     }
-    for (TraceRank& rank : ranks) join.add(std::move(rank));
+    for (TraceRank& rank : ranks) rank.rank < 0 ? unnumbered.push_back(std::move(rank)) : join.add(std::move(rank));
   }
-  if (wrong.size() == 1 && inputs.size() == 1) throw_bad_config(wrong.front());
+  for (TraceRank& rank : unnumbered) join.add(std::move(rank));
   if (!wrong.empty() && wrong.size() == inputs.size())
-    throw_bad_config(fmt::format("{}; and {} more files are no traces that it reads", wrong.front(), wrong.size() - 1));
+    throw_bad_config(wrong.front() +
+                     (wrong.size() == 1
+                          ? ""
+                          : fmt::format("; and {} not read: {}", counted(wrong.size() - 1, "more file"), wrong[1])));
   Workload job = join.finish();
-  constexpr std::size_t kMostTold = 20;
-  for (std::size_t i = 0; i < std::min(wrong.size(), kMostTold); ++i) job.remarks.push_back("not read: " + wrong[i]);
-  if (wrong.size() > kMostTold) job.remarks.push_back(fmt::format("not read: {} more files", wrong.size() - kMostTold));
+  add_first(job.remarks, "not read: ", wrong, 20);
   lanes = join.lanes();
   return job;
 }

@@ -1,5 +1,6 @@
 #include "driver/workload/workload_file.h"
 
+#include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
@@ -13,6 +14,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+#include <functional>
 #include <list>
 #include <set>
 #include <type_traits>
@@ -25,7 +28,9 @@ std::string yaml_text(std::string_view text) {
   const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '/' || c == '.'; };
   const bool word =
       !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0 && std::ranges::all_of(text, is_plain);
-  if (word && text != "true" && text != "false" && text != "null") return std::string(text);
+  // Which other readers of YAML take for values.
+  constexpr std::array<std::string_view, 7> kValues{"true", "false", "null", "yes", "no", "on", "off"};
+  if (word && !contains(kValues, lower_case(text))) return std::string(text);
   return "'" + with_escapes(without_controls(text), {{'\'', "''"}}) + "'";
 }
 
@@ -46,37 +51,27 @@ std::string yaml_value(const Json& value) {
 template <class T>
 void read_yaml(const YamlValue& value, T& into);
 
-/// A field that may be absent: its default then. Others must be there.
-template <class T>
-constexpr bool may_be_absent() {
-  return std::is_same_v<T, bool> || std::is_same_v<T, std::string> || MaybeHeld<T>;
-}
-
 template <class T>
 void read_record(const YamlValue& value, T& into) {
   std::list<std::string> names;
   std::vector<YamlKey> keys;
   std::set<std::string> missing;
-  visit_fields(
-      [&](const char* key, auto& field) {
-        if (!may_be_absent<std::decay_t<decltype(field)>>()) missing.insert(key);
-        keys.push_back({names.emplace_back(canonical_key(key)), [&missing, &field, key](const YamlValue& own) {
-                          missing.erase(key);
-                          read_yaml(own, field);
-                        }});
-      },
-      into);
-  if constexpr (std::is_same_v<T, Workload>) {
-    missing.insert("schema");
-    keys.push_back({"schema", [&](const YamlValue& own) {
-                      missing.erase("schema");
-                      check_yaml_schema(own);
+  const auto add = [&](const char* key, bool may_be_absent, const std::function<void(const YamlValue&)>& read) {
+    if (!may_be_absent) missing.insert(key);
+    keys.push_back({names.emplace_back(canonical_key(key)), [&missing, key, read](const YamlValue& own) {
+                      missing.erase(key);
+                      read(own);
                     }});
-  }
+  };
+  const auto add_field = [&]<class Field>(const char* key, Field& field) {
+    constexpr bool kHasDefault = std::is_same_v<Field, bool> || std::is_same_v<Field, std::string> || MaybeHeld<Field>;
+    add(key, kHasDefault, [&field](const YamlValue& own) { read_yaml(own, field); });
+  };
+  visit_fields(add_field, into);
+  if constexpr (std::is_same_v<T, Workload>) add("schema", false, check_yaml_schema);
   for (const char* reserved : {"routing", "layout", "replay"}) {
-    keys.push_back({reserved, [](const YamlValue& own) {
-                      own.fail(fmt::format("{} belongs to a later version of this file", own.key));
-                    }});
+    add(reserved, true,
+        [](const YamlValue& own) { own.fail(fmt::format("{} belongs to a later version of this file", own.key)); });
   }
   value.read(keys);
   if (!missing.empty()) value.fail(fmt::format("{}: '{}' is missing", value.key, *missing.begin()));

@@ -137,14 +137,12 @@ std::string comment(std::string_view paragraph) {
 
 /// The table for a terminal: columns as wide as they need to be, those without any text left out.
 std::string table_text(const ReportTable& table, std::size_t most) {
-  constexpr std::size_t kWidest = 46;
   std::vector<std::vector<std::string>> rows{table.columns};
   std::vector<std::size_t> widths(table.columns.size(), 0);
   for (const ReportTable::Row& row : std::span(table.rows).first(std::min(most, table.rows.size()))) {
     std::vector<std::string>& cells = rows.emplace_back();
     for (std::size_t c = 0; c < widths.size(); ++c) {
-      std::string cell = printable(row.cells[c]);
-      if (cell.size() > kWidest) cell = cell.substr(0, kWidest - 1) + "~";
+      const std::string cell = printable(row.cells[c]);
       widths[c] = std::max({widths[c], cell.size(), cell.empty() ? 0 : table.columns[c].size()});
       cells.push_back(cell.empty() ? "-" : cell);
     }
@@ -163,15 +161,13 @@ std::string table_text(const ReportTable& table, std::size_t most) {
 }
 
 std::string sums_text(const Workload& job) {
-  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> by_via;
-  for (const WorkloadOperation& o : job.operations) {
-    by_via[o.via].first += o.calls;
-    by_via[o.via].second += o.nbytes;
-  }
   std::string text;
-  for (const auto& [via, sums] : by_via)
-    text += fmt::format("# by {}: {}, {} bytes, of all ranks in the traces\n", printable(via),
-                        counted(sums.first, "call"), sums.second);
+  for (const auto& [via, operations] : grouped(job.operations, &WorkloadOperation::via)) {
+    std::uint64_t calls = 0, nbytes = 0;
+    for (const WorkloadOperation* o : operations) calls += o->calls, nbytes += o->nbytes;
+    text += fmt::format("# by {}: {}, {} bytes, of all ranks in the traces\n", printable(via), counted(calls, "call"),
+                        nbytes);
+  }
   return text;
 }
 
