@@ -166,7 +166,7 @@ Finding nothing_wrong(const LogView& view) {
     }
   }
   for (const ProgramNote& note : view.book.program) {
-    if (is_survived(view, note)) finding.evidence.push_back(fmt::format("work went on after \"{}\"", note.event.text));
+    if (is_survived(view, note)) finding.evidence.push_back(fmt::format("work went on after \"{}\"", note.text));
   }
   note_slowness(view, finding);
   note_settings(view, finding);
@@ -257,7 +257,7 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
     add_new(hosts, finding.hosts, 2);
   }
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what == RuleKind::traceback) add_new(raised, note.event.ranks, 2);
+    if (note.what == RuleKind::traceback) add_new(raised, note.ranks, 2);
   }
   if (ended.empty()) ended = std::move(raised);
   if (ended.size() != 1 || diagnosis.hosts.size() > 1) return;

@@ -399,7 +399,7 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   // Their words may say that a process failed, if nothing before them says how, or that it hung.
   const auto tells_end = [&](const WarningRecord& one) {
     const auto tells_more = [&](const ProgramNote& note) {
-      const LineRule* rule = note.event.rule;
+      const LineRule* rule = note.rule;
       return note.file == one.file && note.line < one.line && rule != nullptr &&
              (rule->kind == RuleKind::exception || (rule->kind == RuleKind::error && !rule->means.empty()));
     };

@@ -19,14 +19,14 @@ namespace {
 using What = ProgramEvent::What;
 
 std::string quoted(const ProgramNote& note) {
-  return fmt::format("\"{}\"{}", note.event.text, note.times > 1 ? fmt::format(" ({} times)", note.times) : "");
+  return fmt::format("\"{}\"{}", note.text, note.times > 1 ? fmt::format(" ({} times)", note.times) : "");
 }
 
 /// What the notes of one kind say, in the order of the log, each once.
 std::vector<std::string> quotes(const LogView& view, What what, std::size_t most) {
   std::vector<std::string> lines;
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what == what && lines.size() < most) add_once(lines, quoted(note));
+    if (note.what == what && lines.size() < most) add_once(lines, quoted(note));
   }
   return lines;
 }
@@ -57,8 +57,8 @@ Waiting find_waiting(const LogView& view) {
 void find_fingerprints(const LogView& view, Findings& findings) {
   std::map<std::pair<std::int64_t, std::string>, std::set<int>> kinds;
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what != What::fingerprint) continue;
-    for (const int rank : note.event.ranks) kinds[{note.event.number, note.event.name}].insert(rank);
+    if (note.what != What::fingerprint) continue;
+    for (const int rank : note.ranks) kinds[{note.number, note.name}].insert(rank);
   }
   if (kinds.size() < 2) return;
   const std::int64_t least_seq = kinds.begin()->first.first, last_seq = kinds.rbegin()->first.first;
@@ -111,9 +111,8 @@ std::string explained(const ProgramEvent& event, std::string_view usual) {
   if (!event.device.empty()) who.push_back(event.device);
   if (event.pid >= 0) who.push_back(fmt::format("process {}", event.pid));
   if (!event.host.empty()) who.push_back(event.host);
-  const bool known = event.rule != nullptr && !event.rule->means.empty();
   return fmt::format("{}{}{}", joined_words(who, ", "), who.empty() ? "" : ": ",
-                     known ? event.rule->means : fmt::format("{}: {}", usual, event.text));
+                     event.is_explained() ? event.rule->means : fmt::format("{}: {}", usual, event.text));
 }
 
 /// `what`: absent or late.
@@ -121,33 +120,33 @@ void find_absent(const LogView& view, const Waiting& waiting, What what, Finding
   std::set<int> absent;
   const ProgramNote* first = nullptr;
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what != what) continue;
-    if (first == nullptr || (first->event.ranks.empty() && !note.event.ranks.empty())) first = &note;
+    if (note.what != what) continue;
+    if (first == nullptr || (first->ranks.empty() && !note.ranks.empty())) first = &note;
   }
   if (first == nullptr) return;
   std::vector<std::string> hosts;
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what != what || note.event.name != first->event.name) continue;
-    add_once(hosts, note.event.host);
-    for (const int rank : note.event.ranks) {
+    if (note.what != what || note.name != first->name) continue;
+    add_once(hosts, note.host);
+    for (const int rank : note.ranks) {
       if (!waiting.ranks.contains(rank)) absent.insert(rank);
     }
     for (const auto& [rank, source] : view.rank_map.source_of) {
-      if (!note.event.came.empty() && !contains(note.event.came, rank)) absent.insert(rank);
+      if (!note.came.empty() && !contains(note.came, rank)) absent.insert(rank);
     }
   }
   const std::string who = !absent.empty()  ? list_ranks(absent)
                           : !hosts.empty() ? joined_words(hosts, ", ")
                                            : std::string("some ranks");
   Finding finding = make_finding(what == What::late ? Verdict::rank_lagging : Verdict::init_not_joined,
-                                 fmt::format("{} did not come to {}", who, first->event.name), quotes(view, what, 3),
-                                 {remedy_of(first->event, "did-not-come")});
-  add_named(first->event, finding);
+                                 fmt::format("{} did not come to {}", who, first->name), quotes(view, what, 3),
+                                 {remedy_of(*first, "did-not-come")});
+  add_named(*first, finding);
   finding.ranks.assign(absent.begin(), absent.end());
   finding.hosts = std::move(hosts);
-  if (mentions(first->event.text, "onnection reset") || mentions(first->event.text, "roken pipe")) {
+  if (mentions(first->text, "onnection reset") || mentions(first->text, "roken pipe")) {
     finding.verdict = Verdict::process_dead;
-    finding.sentence = fmt::format("{} went away before {}", list_ranks(absent), first->event.name);
+    finding.sentence = fmt::format("{} went away before {}", list_ranks(absent), first->name);
   }
   findings.emplace_back(std::move(finding));
 }
@@ -177,24 +176,24 @@ void find_raised(const LogView& view, const Waiting& waiting, Findings& findings
   const ProgramNote* trace = nullptr;
   const ProgramNote* raised = nullptr;
   for (const ProgramNote& note : view.book.program) {
-    const bool follows = builtin_line_rules().has("consequences", note.event.text);  // from another's failure
-    if (note.event.what != What::traceback && (note.event.what != What::exception || follows)) continue;
+    const bool follows = builtin_line_rules().has("consequences", note.text);  // from another's failure
+    if (note.what != What::traceback && (note.what != What::exception || follows)) continue;
     if (note.file == waiting.file && note.line >= waiting.line) continue;
-    if (!note.event.ranks.empty() && waiting.ranks.contains(note.event.ranks.front())) continue;
-    const ProgramNote*& kept = note.event.what == What::traceback ? trace : raised;
+    if (!note.ranks.empty() && waiting.ranks.contains(note.ranks.front())) continue;
+    const ProgramNote*& kept = note.what == What::traceback ? trace : raised;
     // The last line of a traceback, because that is where it was.
-    if (kept == nullptr || note.event.what == What::traceback) kept = &note;
+    if (kept == nullptr || note.what == What::traceback) kept = &note;
   }
   const ProgramNote* shown = raised != nullptr ? raised : trace;
   if (shown == nullptr) return;
-  const int rank = rank_of(shown->event, waiting);
+  const int rank = rank_of(*shown, waiting);
   const std::string who = rank >= 0 ? fmt::format("rank {}", rank) : "a rank that the log does not name";
   Finding finding = make_finding(Verdict::process_dead,
                                  fmt::format("{} raised an exception of its own and left; {} timed out waiting for it",
                                              who, list_ranks(waiting.ranks)),
                                  {}, {remedy("raised")});
   if (rank >= 0) finding.ranks.push_back(rank);
-  if (rank >= 0 && shown->event.ranks.empty()) {
+  if (rank >= 0 && shown->ranks.empty()) {
     finding.evidence.emplace_back("the traceback carries no rank: it is " + who +
                                   "'s because all others of the group timed out");
   }
@@ -222,12 +221,11 @@ const ProgramEnd& ending_of(std::int64_t number) {
   return *(known != std::end(kEndings) ? known : std::prev(known));
 }
 
-Finding finding_of_end(const LogView& view, const ProgramNote& note) {
-  const ProgramEvent& event = note.event;
+Finding finding_of_end(const LogView& view, const ProgramNote& event) {
   const std::int64_t number = event.number;
   const ProgramEnd& ending = ending_of(number);
   const bool oom = event.rule != nullptr && is_out_of_memory(*event.rule);
-  Finding finding = make_finding(oom ? Verdict::resource : Verdict::process_dead, "", {quoted(note)},
+  Finding finding = make_finding(oom ? Verdict::resource : Verdict::process_dead, "", {quoted(event)},
                                  {remedy_of(event, oom ? "job-memory" : ending.remedy)});
   add_named(event, finding);
   const auto is_its = [&](std::uint32_t source) {
@@ -246,7 +244,7 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
   const std::string how = number < 0   ? std::string(ending.name)
                           : number > 0 ? fmt::format("exit code {}", number)
                                        : std::string("an error");
-  const bool unnumbered = number == 0 && event.rule != nullptr && !event.rule->means.empty();
+  const bool unnumbered = number == 0 && event.is_explained();
   finding.sentence = oom ? who + " was killed for lack of memory"
                      : unnumbered
                          ? explained(event, "")
@@ -257,12 +255,12 @@ Finding finding_of_end(const LogView& view, const ProgramNote& note) {
 /// `what`: host_lost or stalled.
 void find_gone(const LogView& view, What what, Findings& findings) {
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what != what) continue;
+    if (note.what != what) continue;
     const bool lost = what == What::host_lost;
     Finding finding = make_finding(lost ? Verdict::host_unreachable : Verdict::process_stopped,
-                                   explained(note.event, lost ? "the launcher lost a host" : "makes no progress"),
-                                   {quoted(note)}, {remedy_of(note.event, lost ? "host-lost" : "stopped-process")});
-    add_named(note.event, finding);
+                                   explained(note, lost ? "the launcher lost a host" : "makes no progress"),
+                                   {quoted(note)}, {remedy_of(note, lost ? "host-lost" : "stopped-process")});
+    add_named(note, finding);
     findings.emplace_back(std::move(finding));
   }
 }
@@ -270,12 +268,13 @@ void find_gone(const LogView& view, What what, Findings& findings) {
 /// Whether a line before an end, or what C++ threw on the next, says what failed: an abort only follows from it.
 bool follows_failure(const LogView& view, const ProgramNote& end) {
   const auto is_before = [&](const auto& one, int by = 0) { return one.file == end.file && one.line < end.line + by; };
-  return std::ranges::any_of(
-             view.book.warnings,
-             [&](const WarningRecord& one) { return one.rule->kind != RuleKind::harmless && is_before(one, 2); }) ||
-         std::ranges::any_of(view.book.program, [&](const ProgramNote& one) {
-           return (one.event.what == What::error || one.event.what == What::exception) && is_before(one);
-         });
+  const auto warns = [&](const WarningRecord& one) {
+    return one.rule->kind != RuleKind::harmless && is_before(one, 2);
+  };
+  const auto fails = [&](const ProgramNote& one) {
+    return (one.what == What::error || one.what == What::exception) && is_before(one);
+  };
+  return std::ranges::any_of(view.book.warnings, warns) || std::ranges::any_of(view.book.program, fails);
 }
 
 /// How processes ended.
@@ -288,25 +287,24 @@ struct Ends {
 
 /// Killed by an unknown sender.
 bool is_killed(const ProgramNote* note) {
-  const ProgramEvent& event = note->event;
-  return event.number == -SIGKILL && !(event.rule != nullptr && is_out_of_memory(*event.rule));
+  return note->number == -SIGKILL && !(note->rule != nullptr && is_out_of_memory(*note->rule));
 }
 
 Ends ends_in_order(const LogView& view) {
   Ends ends;
   for (const ProgramNote& note : view.book.program) {
-    if (note.event.what != What::ended) continue;
+    if (note.what != What::ended) continue;
     ends.notes.push_back(&note);
-    ends.first_is_known = ends.first_is_known || note.event.name == kRootCause;
+    ends.first_is_known = ends.first_is_known || note.name == kRootCause;
   }
   ends.several_killed = !ends.first_is_known && std::ranges::count_if(ends.notes, is_killed) > 1;
-  const auto as_first = [first = ends.notes.empty() ? nullptr : &ends.notes.front()->event](const ProgramNote* note) {
-    return first->ranks.size() > 1 && note->event.number == first->number && note->event.host != first->host;
+  const auto as_first = [first = ends.notes.empty() ? nullptr : ends.notes.front()](const ProgramNote* note) {
+    return first->ranks.size() > 1 && note->number == first->number && note->host != first->host;
   };
   ends.all_alike = !ends.first_is_known && std::ranges::any_of(ends.notes, as_first);
   // What torchrun takes for the first comes last in its list; and there is one torchrun per host.
   std::ranges::stable_sort(ends.notes, {}, [&](const ProgramNote* note) {
-    const ProgramEvent& event = note->event;
+    const ProgramEvent& event = *note;
     return std::tuple(event.name != kRootCause, ends.several_killed && is_killed(note), event.ranks.empty(),
                       event.ranks.empty() && event.host.empty(), event.time.empty(), std::string_view(event.time));
   });
@@ -316,11 +314,11 @@ Ends ends_in_order(const LogView& view) {
 void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) {
   const Ends ends = ends_in_order(view);
   for (const ProgramNote* note : ends.notes) {
-    const std::int64_t number = note->event.number;
+    const std::int64_t number = note->number;
     Finding finding = finding_of_end(view, *note);
     const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
     // The watchdog ends its process by SIGABRT, and so does the launcher's list of it.
-    const bool nameless = finding.ranks.empty() && finding.hosts.empty() && note->event.pid < 0;
+    const bool nameless = finding.ranks.empty() && finding.hosts.empty() && note->pid < 0;
     if (number == -6 && nameless && follows_failure(view, *note)) continue;
     const bool later = note->file == waiting.file && note->line > waiting.line;
     if (!waiting.ranks.empty() && (timed_out || (finding.ranks.empty() && (number == -6 || (number < 0 && later)))))
@@ -334,7 +332,7 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     std::optional<Verdict> after;
     if (finding.verdict != Verdict::resource) {
       // Other pods wait for one that crashes.
-      const bool is_pod = note->event.rule != nullptr && note->event.rule->program == "kubernetes";
+      const bool is_pod = note->rule != nullptr && note->rule->program == "kubernetes";
       const bool is_cause =
           ends.first_is_known ? note == ends.notes.front() : ending_of(number).by_itself || missed || is_pod;
       after = is_cause ? after_resources(view) : Verdict::stuck_inside;
@@ -360,21 +358,18 @@ std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& vie
                                                               std::span<const ProgramNote* const> notes, bool alone,
                                                               bool ended) {
   std::pair<const ProgramNote*, const LineRule*> first{};
-  const auto place = [](const ProgramNote& one) {
-    return std::tuple(one.event.what != What::exception, one.file, one.line);
-  };
+  const auto place = [](const ProgramNote& one) { return std::tuple(one.what != What::exception, one.file, one.line); };
   for (const ProgramNote* note : notes) {
     const auto complains = [&](const WarningRecord& one) {
       return one.rule->kind == RuleKind::victim && one.file == note->file && one.line > note->line;
     };
-    const bool raised = note->event.what == What::exception;
+    const bool raised = note->what == What::exception;
     const bool counts = alone || (raised && (ended || std::ranges::any_of(view.book.warnings, complains)));
-    const bool explained = note->event.rule != nullptr && !note->event.rule->means.empty();
     const bool later = first.first != nullptr && place(*note) >= place(*first.first);
-    if (!counts || explained || later || steps_after(view, *note) > 3) continue;
-    const bool follows = raised && builtin_line_rules().has("consequences", note->event.text);
+    if (!counts || note->is_explained() || later || steps_after(view, *note) > 3) continue;
+    const bool follows = raised && builtin_line_rules().has("consequences", note->text);
     if (follows && ended) continue;
-    for (const LineRule* rule : builtin_line_rules().matches(note->event.text, RuleWhere::unexplained)) {
+    for (const LineRule* rule : builtin_line_rules().matches(note->text, RuleWhere::unexplained)) {
       if ((follows || ended) && rule->kind == RuleKind::ended) continue;
       if (ended && rule->priority < 0) continue;
       first = {note, rule};
@@ -388,14 +383,14 @@ std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& vie
 void find_other_errors(const LogView& view, Findings& findings) {
   std::vector<const ProgramNote*> notes;
   const auto order = [](const ProgramNote* note) {
-    const bool after = builtin_line_rules().has("after-timeout", note->event.text);
-    return std::tuple(after, note->event.name != kLastError, note->event.what != What::exception,
-                      note->event.what == What::stopped || note->event.what == What::traceback);
+    const bool after = builtin_line_rules().has("after-timeout", note->text);
+    return std::tuple(after, note->name != kLastError, note->what != What::exception,
+                      note->what == What::stopped || note->what == What::traceback);
   };
   const bool alone = findings.empty();
   const bool ended = std::ranges::any_of(findings, [](const Finding& one) { return one.verdict != Verdict::unknown; });
   for (const ProgramNote& note : view.book.program) {
-    const What what = note.event.what;
+    const What what = note.what;
     if (what != What::exception && what != What::error && what != What::traceback && what != What::stopped) continue;
     if ((alone || !std::get<0>(order(&note))) && !is_survived(view, note)) notes.push_back(&note);
   }
@@ -406,16 +401,16 @@ void find_other_errors(const LogView& view, Findings& findings) {
   bool plugin = false;
   for (const ProgramNote* note : notes) {
     if (finding.evidence.size() < (alone ? 4U : 2U)) add_once(finding.evidence, quoted(*note));
-    plugin = plugin || mentions(lower_case(note->event.text), "netplugin");
-    for (const int rank : note->event.ranks) {
-      if (!contains(ranks, rank) && note->event.what != What::stopped) ranks.push_back(rank);
+    plugin = plugin || mentions(lower_case(note->text), "netplugin");
+    for (const int rank : note->ranks) {
+      if (!contains(ranks, rank) && note->what != What::stopped) ranks.push_back(rank);
     }
   }
   finding.sentence = fmt::format("the log reports a failure{}, but not its cause: {}",
                                  ranks.empty() ? "" : " on " + list_ranks(ranks), finding.evidence.front());
   // A word of failure is explained by a line some lines below it.
   const auto explains = [&](const ProgramNote* note) {
-    return note->event.rule != nullptr && !note->event.rule->means.empty() && note->file == notes.front()->file &&
+    return note->rule != nullptr && !note->rule->means.empty() && note->file == notes.front()->file &&
            note->line - notes.front()->line <= kReachOfRule;
   };
   const auto explained_by = std::ranges::find_if(notes, explains);
@@ -430,7 +425,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
     finding.rules = {first.rule->id};
     finding.next.push_back(remedy_of(first, "first-error"));
   } else if (rule != nullptr) {
-    LineFacts named = builtin_line_rules().captures(*rule, shown->event.text);
+    LineFacts named = builtin_line_rules().captures(*rule, shown->text);
     const auto kind = static_cast<std::size_t>(rule->kind);
     finding.verdict = kind < std::size(kOfKind) ? kOfKind[kind] : Verdict::process_dead;
     finding.sentence = fmt::format("{}: {}", rule->means, quoted(*shown));
@@ -499,14 +494,14 @@ void find_in_program(const LogView& view, Findings& findings) {
 
 bool is_survived(const LogView& view, const ProgramNote& note) {
   const LineRules& rules = builtin_line_rules();
-  const LineRule* rule = note.event.rule;
+  const LineRule* rule = note.rule;
   const auto steps = view.book.steps.find(note.file);
   if (rule == nullptr || rule->kind != RuleKind::error || !rule->program.empty() || steps == view.book.steps.end() ||
-      rules.has("grave", note.event.text))
+      rules.has("grave", note.text))
     return false;
   const std::int64_t after = steps_after(view, note);
   // In the middle of the work, ranks that do not know yet of a failure may report a few steps.
-  return after >= (rules.has("informing", note.event.text) ? 1 : note.line < steps->second.front() ? 2 : 4);
+  return after >= (rules.has("informing", note.text) ? 1 : note.line < steps->second.front() ? 2 : 4);
 }
 
 void find_other_failures(const LogView& view, Findings& findings) {

@@ -102,9 +102,7 @@ std::vector<const WarningRecord*> causes_first(const std::vector<WarningRecord>&
 }
 
 void JobBook::count(ProgramNote&& note) {
-  const auto key = [](const ProgramNote& one) {
-    return std::tie(one.event.what, one.event.ranks, one.event.host, one.event.number, one.event.text);
-  };
+  const auto key = [](const ProgramNote& one) { return std::tie(one.what, one.ranks, one.host, one.number, one.text); };
   const auto known = std::ranges::find(program, key(note), key);
   if (known != program.end()) {
     ++known->times;

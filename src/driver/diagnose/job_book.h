@@ -205,8 +205,7 @@ struct WarningRecord {
 std::vector<const WarningRecord*> causes_first(const std::vector<WarningRecord>& warnings);
 
 /// What a program or launcher reported of a failure, and where first.
-struct ProgramNote {
-  ProgramEvent event;
+struct ProgramNote : ProgramEvent {
   std::size_t file = 0;
   std::uint64_t line = 0;
   std::uint64_t times = 0;

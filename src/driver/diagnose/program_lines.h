@@ -45,6 +45,9 @@ struct ProgramEvent {
   std::string text;                ///< the line
   std::string time;                ///< when, of one form for all programs (rules' `times`); empty: unknown
   const LineRule* rule = nullptr;  ///< that the line matches; null: none decides it
+
+  /// Its rule says what it means.
+  bool is_explained() const { return rule != nullptr && !rule->means.empty(); }
 };
 
 /// What precedes a line.
