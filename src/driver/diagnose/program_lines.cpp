@@ -127,28 +127,23 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
   return false;
 }
 
-/// A line without its decorations, in lower case too, and the events found in it so far.
-struct ProgramLine {
-  const LineWriter& writer;
-  std::string low;
-  std::vector<ProgramEvent>& events;
+using Events = std::vector<ProgramEvent>;
 
-  ProgramEvent& add(What what) {
-    ProgramEvent event;
-    event.what = what;
-    event.text = std::string(writer.text.substr(0, 500));
-    if (writer.rank >= 0) event.ranks.push_back(writer.rank);
-    event.host = writer.host;
-    events.push_back(std::move(event));
-    return events.back();
-  }
-};
+/// Adds what the line reports, of its writer.
+ProgramEvent& add(Events& events, const LineWriter& writer, What what) {
+  ProgramEvent& event = events.emplace_back();
+  event.what = what;
+  event.text = std::string(writer.text.substr(0, 500));
+  if (writer.rank >= 0) event.ranks.push_back(writer.rank);
+  event.host = writer.host;
+  return event;
+}
 
 /// TORCH_DISTRIBUTED_DEBUG=DETAIL: "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=7,
 /// OpType=BARRIER), but Rank 1 is running collective: ...".
-bool read_fingerprints(ProgramLine& line) {
+bool read_fingerprints(const LineWriter& writer, Events& events) {
   constexpr std::string_view kRunning = " is running collective: ";
-  const std::string_view text = line.writer.text;
+  const std::string_view text = writer.text;
   for (std::size_t at = text.find(kRunning); at != kNotFound; at = text.find(kRunning, at + 1)) {
     const std::size_t word = text.substr(0, at).rfind(' ');
     int rank = -1;
@@ -157,7 +152,7 @@ bool read_fingerprints(ProgramLine& line) {
     of = of.substr(0, std::min(of.find("but Rank "), of.find(kRunning)));
     of = of.substr(0, of.find(").") == kNotFound ? of.size() : of.find(").") + 1);
     if (of.starts_with("CollectiveFingerPrint(")) of.remove_prefix(22);
-    ProgramEvent& event = line.add(What::fingerprint);
+    ProgramEvent& event = add(events, writer, What::fingerprint);
     event.ranks = {rank};
     event.number = number_of<std::int64_t>(builtin_line_rules().facts_in("endings", of)["sequence"]).value_or(-1);
     const std::size_t op = of.starts_with("SequenceNumber=") ? of.find(", ") : 0;
@@ -189,14 +184,14 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
 }
 
 /// Ranks that others wait for before anything else: barriers, stores.
-bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named) {
-  ProgramEvent& event = line.add(rule.kind);
+bool read_absent(const LineWriter& writer, Events& events, const LineRule& rule, const LineFacts& named) {
+  ProgramEvent& event = add(events, writer, rule.kind);
   if (rule.blame != RuleBlame::writer) event.ranks.clear();
   set_named(event, rule, named);
   const auto count = named.find("count");
   event.name = count == named.end() ? rule.means : fmt::format("{} ({})", rule.means, count->second);
   // Lists of those that came, one per tensor: the longest decides.
-  std::string_view rest = line.writer.text;
+  std::string_view rest = writer.text;
   for (std::size_t end = rest.find(']'); !event.came.empty() && end != kNotFound; end = rest.find(']')) {
     LineFacts more = builtin_line_rules().captures(rule, rest.substr(0, end + 1));
     std::vector<int> came = number_list(more["came"]);
@@ -216,22 +211,22 @@ bool read_absent(ProgramLine& line, const LineRule& rule, const LineFacts& named
 }
 
 /// False if it ended well.
-bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
+bool read_end(const LineWriter& writer, Events& events, const LineRule& rule, LineFacts named) {
   const std::optional<std::int64_t> said = number_of<std::int64_t>(named["code"]);
   std::int64_t code = said.value_or(0);
   if (said && code == 0) return false;
-  LineFacts facts = builtin_line_rules().facts_in("endings", line.writer.text);
+  LineFacts facts = builtin_line_rules().facts_in("endings", writer.text);
   // Ray lists what it may have been.
   if (!said && rule.program != "ray")
     code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
   if (code > 128 && code < 193) code = 128 - code;
-  ProgramEvent& event = line.add(code == -SIGTERM ? What::stopped : What::ended);
+  ProgramEvent& event = add(events, writer, code == -SIGTERM ? What::stopped : What::ended);
   event.number = code;
   event.pid = number_of<std::int64_t>(facts["pid"]).value_or(event.pid);
   if (event.ranks.empty()) event.ranks = number_list(facts["ranks"]);
   if (facts.contains("local")) {
     event.ranks.clear();  // what srun puts before torchrun's lines is the host's number
-    if (line.writer.label < 0) event.local_rank = number_of<int>(facts["local"]).value_or(-1);
+    if (writer.label < 0) event.local_rank = number_of<int>(facts["local"]).value_or(-1);
   }
   if (facts.contains("host")) event.host = facts["host"];
   set_named(event, rule, std::move(named));
@@ -239,25 +234,26 @@ bool read_end(ProgramLine& line, const LineRule& rule, LineFacts named) {
 }
 
 /// Whether general words of NCCL, CUDA, Gloo or a plugin mean that here, in a line of some program.
-bool is_meant(const ProgramLine& line, const LineRule& rule, bool in_error) {
+bool is_meant(std::string_view text, const LineRule& rule, bool in_error) {
   const LineRules& rules = builtin_line_rules();
-  const std::string_view text = line.writer.text;
   const bool of_peer =
       rule.kind == RuleKind::unreachable || rule.kind == RuleKind::refused || rule.kind == RuleKind::victim;
   if (rule.where == RuleWhere::nccl) return false;
   if (!rule.program.empty()) return true;  // a message of its own
   if (rule.kind == RuleKind::harmless) return false;
-  if (!in_error && (!rules.has("failing", text) || (rules.has("counters", text) && !mentions(line.low, "net/"))))
+  if (!in_error &&
+      (!rules.has("failing", text) || (rules.has("counters", text) && !mentions(lower_case(text), "net/"))))
     return false;
   return !of_peer || rules.has("networking", text);
 }
 
 /// A failure of NCCL, CUDA, Gloo or a plugin, passed on by a program; or a message of that program.
-bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& named, bool in_error) {
-  if (!is_meant(line, rule, in_error)) return false;
+bool read_message(const LineWriter& writer, Events& events, const LineRule& rule, const LineFacts& named,
+                  bool in_error) {
+  if (!is_meant(writer.text, rule, in_error)) return false;
   if (rule.kind == RuleKind::harmless) return true;
-  const std::string_view text = line.writer.text;
-  ProgramEvent& event = line.add(What::message);
+  const std::string_view text = writer.text;
+  ProgramEvent& event = add(events, writer, What::message);
   // nccl-tests: "node1: Test CUDA failure ...".
   const std::size_t test = text.find(": Test ");
   if (test != kNotFound && text.find(' ') == test + 1) event.host = std::string(text.substr(0, test));
@@ -266,13 +262,13 @@ bool read_message(ProgramLine& line, const LineRule& rule, const LineFacts& name
 }
 
 /// Whether the rule says all about a line.
-bool read_by_rule(ProgramLine& line, const LineRule& rule, bool in_error) {
+bool read_by_rule(const LineWriter& writer, Events& events, const LineRule& rule, bool in_error) {
   if (rule.kind == RuleKind::no_error) return true;
-  LineFacts named = builtin_line_rules().captures(rule, line.writer.text);
-  if (rule.kind == RuleKind::absent || rule.kind == RuleKind::late) return read_absent(line, rule, named);
-  if (rule.kind == RuleKind::ended) return read_end(line, rule, std::move(named));
-  if (rule.kind < RuleKind::traceback) return read_message(line, rule, named, in_error);
-  set_named(line.add(rule.kind), rule, std::move(named));
+  LineFacts named = builtin_line_rules().captures(rule, writer.text);
+  if (rule.kind == RuleKind::absent || rule.kind == RuleKind::late) return read_absent(writer, events, rule, named);
+  if (rule.kind == RuleKind::ended) return read_end(writer, events, rule, std::move(named));
+  if (rule.kind < RuleKind::traceback) return read_message(writer, events, rule, named, in_error);
+  set_named(add(events, writer, rule.kind), rule, std::move(named));
   return true;
 }
 
@@ -325,17 +321,16 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
 bool opens_error(std::string_view line) { return builtin_line_rules().has("error-heads", without_marks(line)); }
 
 std::vector<ProgramEvent> read_program_line(LineWriter writer, const LineContext& before) {
-  std::vector<ProgramEvent> events;
+  Events events;
   if (before.labels_lie && writer.own < 0 && writer.rank == writer.label) writer.rank = -1;
   if (writer.text.size() < 4) return events;
-  ProgramLine line{writer, lower_case(writer.text), events};
-  if (read_fingerprints(line)) return events;
+  if (read_fingerprints(writer, events)) return events;
   bool message = false;  // the first that fits is the only one that counts
   for (const LineRule* rule :
        builtin_line_rules().matches(writer.text, before.help ? RuleWhere::help : RuleWhere::everywhere)) {
     if (!rule->after.empty() && (!before.follows || !before.follows(rule->after))) continue;
     const bool is_message = rule->kind < RuleKind::traceback;
-    if ((!is_message || !message) && read_by_rule(line, *rule, before.in_error)) break;
+    if ((!is_message || !message) && read_by_rule(writer, events, *rule, before.in_error)) break;
     message = message || is_message;
   }
   return events;
