@@ -113,20 +113,6 @@ void look_here(HostEvidence& host, const RasHazards& hazards, std::vector<RasEvi
   answer.host = host.host;
 }
 
-HostEvidence host_of(std::string name, std::vector<FlightState> flights) {
-  HostEvidence host;
-  host.host = std::move(name);
-  host.reached = true;
-  const bool here = host.host == hostname();
-  for (FlightState& flight : flights) {
-    RankEvidence rank;
-    if (here) rank.process = process_state(flight);
-    rank.flight = std::move(flight);
-    host.ranks.push_back(std::move(rank));
-  }
-  return host;
-}
-
 /// What this host knows in addition to the records, which may be of several hosts.
 void look_at_this_host(HangEvidence& evidence) {
   for (HostEvidence& host : evidence.hosts) {
@@ -270,17 +256,21 @@ HangEvidence evidence_of_flights(std::vector<FlightState> flights) {
   evidence.occasion = HangEvidence::Occasion::files;
   evidence.reporter_host = hostname();
   evidence.reporter = "busbar diagnose on " + evidence.reporter_host;
-  std::map<std::string, std::vector<FlightState>> by_host;
+  std::map<std::string, HostEvidence> by_host;
   constexpr int kMost = 1 << 22;
   for (FlightState& f : flights) {
     evidence.jobid = f.jobid;
     evidence.nprocs = std::max(evidence.nprocs, std::min(f.nprocs, kMost));
     evidence.limit_s = std::max(evidence.limit_s, f.limit_s);
     evidence.idle_s = by_host.empty() ? f.idle_s : std::min(evidence.idle_s, f.idle_s);
-    std::string host = f.host;
-    by_host[std::move(host)].push_back(std::move(f));
+    HostEvidence& host = by_host[f.host];
+    host.host = f.host;
+    host.reached = true;
+    RankEvidence& rank = host.ranks.emplace_back();
+    if (f.host == evidence.reporter_host) rank.process = process_state(f);
+    rank.flight = std::move(f);
   }
-  for (auto& [name, of_host] : by_host) evidence.hosts.push_back(host_of(name, std::move(of_host)));
+  for (auto& [name, host] : by_host) evidence.hosts.push_back(std::move(host));
   look_at_this_host(evidence);
   // As people number them: by their lowest ranks.
   std::ranges::sort(evidence.hosts, [](const HostEvidence& a, const HostEvidence& b) {
