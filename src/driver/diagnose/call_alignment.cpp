@@ -198,15 +198,16 @@ const Call* PlacedCalls::find(std::int64_t key) const {
   return calls->at(low).op_count == key ? &calls->at(low) : nullptr;
 }
 
-CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, const OpCountRule& rule) {
+CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost,
+                          std::optional<bool> counts) {
   CallAlignment alignment;
   if (comm.ambiguous) return alignment;
   if (!comm.recorded_as.empty()) return align_recorded(comm);
   // Joined by size and order of creation, which missing lines change.
   if (comm.heuristic && lost.any()) return alignment;
   const auto lossy = [&](const CommMember& member) { return lost.of_source[member.source]; };
-  if (std::ranges::any_of(comm.members, lossy) && (rule.reliable || rule.unknown)) {
-    alignment = align_around_holes(comm, rule.unknown);
+  if (std::ranges::any_of(comm.members, lossy) && counts.value_or(true)) {
+    alignment = align_around_holes(comm, !counts);
     if (alignment.how != CallAlignment::How::none) return alignment;
   }
   bool whole = true, consecutive = true;
@@ -223,14 +224,14 @@ CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const Los
     alignment.streams.push_back({.member = &member, .calls = &instance.calls});
     if (instance.calls.size() == 0) continue;
     // A rank that counts nothing, as many from 2.27 on, has 0 in every call.
-    const bool counts = rule.reliable || (rule.unknown && instance.calls.increasing());
-    whole = whole && (instance.announced || (counts && instance.calls.first_op_count() == 0));
+    const bool numbered = counts.value_or(instance.calls.increasing());
+    whole = whole && (instance.announced || (numbered && instance.calls.first_op_count() == 0));
     consecutive = consecutive && instance.calls.consecutive();
     begins.insert(instance.calls.first_op_count());
   }
   std::erase_if(alignment.streams, [&](const PlacedCalls& placed) { return placed.calls->size() == 0 && !whole; });
   if (alignment.streams.size() < 2 || begins.empty()) return {};
-  const bool by_op_count = consecutive && (rule.reliable || rule.unknown);
+  const bool by_op_count = consecutive && counts.value_or(true);
   if (whole && (begins.size() == 1 || !by_op_count)) {
     alignment.how = CallAlignment::How::ordinals;
     return alignment;

@@ -110,14 +110,10 @@ struct CallAlignment {
   std::vector<PlacedCalls> streams;
 };
 
-/// Up to 2.26 NCCL's opCount is the number of the call.
-struct OpCountRule {
-  bool reliable = false;  ///< NCCL's version is known and at most that
-  bool unknown = true;    ///< it may be
-};
-
-/// Calls of ranks whose logs lack lines are compared by NCCL's count or not at all.
-CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost, const OpCountRule& rule);
+/// Calls of ranks whose logs lack lines are compared by NCCL's count or not at all. `counts`: NCCL's opCount is the
+/// number of the call, as up to 2.26; nullopt: its version is not known.
+CallAlignment align_calls(const JobBook& book, const JoinedComm& comm, const LostLines& lost,
+                          std::optional<bool> counts);
 
 /// A call's number for people: "#412", from 1 as the watchdog and PyTorch's SeqNum count; "SeqNum 412" if it was
 /// recorded with the call; "opCount 19b", hexadecimal as in the log, if calls are matched by opCount.

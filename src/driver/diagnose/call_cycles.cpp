@@ -172,8 +172,7 @@ void find_inversions(const JobBook& book, const RankMap& rank_map, const std::ve
       orders[interleaved(a, comm_a, *b->second, comm_b)].push_back(source);
     }
     if (orders.size() < 2 || cycles.size() >= kMaxCycles) continue;
-    const auto usual = std::ranges::max_element(
-        orders, [](const auto& x, const auto& y) { return x.second.size() < y.second.size(); });
+    const auto usual = std::ranges::max_element(orders, {}, [](const auto& one) { return one.second.size(); });
     for (const auto& [order, sources] : orders) {
       if (order == usual->first || !inverted_at_end(usual->first, order)) continue;
       const auto [first, second] = std::mismatch(usual->first.begin(), usual->first.end(), order.begin());

@@ -18,27 +18,25 @@
 namespace busbar {
 namespace {
 
-OpCountRule op_count_rule(const JobBook& book) {
-  OpCountRule rule{true, true};
+/// Whether NCCL's opCount is the number of the call, as up to 2.26; nullopt: its version is not known.
+std::optional<bool> counts_calls(const JobBook& book) {
+  std::optional<bool> counts;
   for (const Process& process : book.processes) {
     const int version = nccl_version_number(process.nccl);
-    if (version == 0) continue;
-    rule.unknown = false;
-    rule.reliable = rule.reliable && version < 22700;
+    if (version > 0) counts = counts.value_or(true) && version < 22700;
   }
-  rule.reliable = rule.reliable && !rule.unknown;
-  return rule;
+  return counts;
 }
 
 LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<const RasEvidence> ras) {
   LogView view{book, files, ras, map_ranks(book, files), {}, {}, {}};
   std::vector<JoinedComm> joined = join_communicators(book, view.rank_map);
   view.lost = find_lost_lines(book, view.rank_map, joined);
-  const OpCountRule rule = op_count_rule(book);
+  const std::optional<bool> counts = counts_calls(book);
   view.comms.reserve(joined.size());  // alignments point to their members
   for (JoinedComm& one : joined) {
     AlignedComm& comm = view.comms.emplace_back(AlignedComm{std::move(one), {}, {}, {}});
-    comm.alignment = align_calls(book, comm, view.lost, rule);
+    comm.alignment = align_calls(book, comm, view.lost, counts);
     comm.divergence = first_divergence(comm.alignment, book.words);
     comm.lag = find_lag(book, comm.alignment, view.lost);
   }
