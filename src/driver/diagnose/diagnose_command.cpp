@@ -62,11 +62,6 @@ std::vector<OwnOption> own_options(DiagnoseOptions& o) {
   };
 }
 
-std::string diagnose_help() {
-  DiagnoseOptions unused;
-  return help_of("diagnose", own_options(unused));
-}
-
 DiagnoseOptions read_options(int argc, char** argv) {
   DiagnoseOptions options;
   const CommandLine line = scan_arguments(argc, argv, own_options(options));
@@ -164,12 +159,13 @@ std::string explain_rule(std::string_view id) {
 }
 
 int diagnose(int argc, char** argv, bool is_root) {
-  const DiagnoseOptions options = read_options(argc, argv);
+  DiagnoseOptions options = read_options(argc, argv);
   if (!is_root) return static_cast<int>(ExitCode::good);
   if (options.help || options.help_capture) {
     // The variables of NCCL that it names are those of src/debug.cc (2.4 to 2.30), PyTorch's those of
     // ProcessGroupNCCL.hpp (2.2 to 2.8).
-    fmt::print("{}", options.help ? diagnose_help() : embedded_text(embedded_help(), "capture.txt"));
+    fmt::print(
+        "{}", options.help ? help_of("diagnose", own_options(options)) : embedded_text(embedded_help(), "capture.txt"));
     return static_cast<int>(ExitCode::good);
   }
   if (!options.rules_file.empty()) add_site_rules(options.rules_file);

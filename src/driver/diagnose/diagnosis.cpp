@@ -54,6 +54,12 @@ Finding nothing_read(const LogView& view) {
       {"busbar diagnose --help-capture"}, {"NCCL's own log of all ranks"});
 }
 
+/// The first value of a fact; null: it is not in the logs.
+const std::string* first_fact(const LogView& view, const std::string& key) {
+  const auto fact = view.book.facts.lower_bound({key, ""});
+  return fact != view.book.facts.end() && fact->first.first == key ? &fact->first.second : nullptr;
+}
+
 /// What shows that something went right; empty if nothing does.
 std::vector<std::string> signs_of_health(const LogView& view) {
   std::vector<std::string> signs;
@@ -73,9 +79,7 @@ std::vector<std::string> signs_of_health(const LogView& view) {
   }
   const auto add_facts = [&](const LineRules::FactWords& shown) {
     for (const auto& [key, words] : shown) {
-      const auto fact = view.book.facts.lower_bound({key, ""});
-      if (fact != view.book.facts.end() && fact->first.first == key)
-        signs.push_back(fmt::format("{} {}", words, fact->first.second));
+      if (const std::string* fact = first_fact(view, key)) signs.push_back(fmt::format("{} {}", words, *fact));
     }
   };
   add_facts(builtin_line_rules().health());
@@ -145,13 +149,12 @@ Finding nothing_wrong(const LogView& view) {
   std::vector<std::string> signs = signs_of_health(view);
   const bool ras_well = std::ranges::any_of(view.ras, [](const RasEvidence& one) { return one.well; });
   // Wrong results of a benchmark outrank missing rows.
-  const auto table = view.book.facts.lower_bound({"table", ""});
-  const bool has_table = table != view.book.facts.end() && table->first.first == "table";
+  const std::string* table = first_fact(view, "table");
   const bool has_rows = std::ranges::any_of(signs, [](const auto& sign) { return sign.starts_with("a benchmark "); });
-  const bool is_bad = has_table && (table->first.second.starts_with("found") || !has_rows);
+  const bool is_bad = table != nullptr && (table->starts_with("found") || !has_rows);
   if (is_bad || (signs.empty() && !ras_well)) {
     Finding none = no_sign(view);
-    if (is_bad) none.sentence = "a benchmark " + table->first.second;
+    if (is_bad) none.sentence = "a benchmark " + *table;
     return none;
   }
   Finding finding;

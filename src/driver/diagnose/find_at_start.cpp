@@ -153,11 +153,6 @@ constexpr std::array<std::string_view, 7> kStages{"in the bootstrap (after Init 
                                                   "after the trees",
                                                   "after it"};
 
-/// By stage: what a rank waits for there.
-const std::string& advice(InitStage stage) {
-  return remedy(stage <= InitStage::started ? "bootstrap" : stage == InitStage::bootstrap ? "topology" : "connect");
-}
-
 /// How far the ranks of a communicator came.
 struct InitProgress {
   std::vector<std::uint32_t> started, completed, pending;
@@ -193,18 +188,6 @@ struct WithoutNccl {
   }
 };
 
-std::set<std::uint32_t> sources_in(const JoinedComm& comm) {
-  std::set<std::uint32_t> members;
-  for (const CommMember& member : comm.members) members.insert(member.source);
-  return members;
-}
-
-std::string list_outside(const LogView& view, const JoinedComm& comm) {
-  const std::set<std::uint32_t> members = sources_in(comm);
-  const auto is_outside = [&](std::uint32_t source) { return !members.contains(source); };
-  return list_sources(view.rank_map, ranks_that(view, is_outside));
-}
-
 Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& progress) {
   std::map<InitStage, std::vector<std::uint32_t>> stages;
   std::map<std::string, std::vector<std::uint32_t>> connections;
@@ -222,7 +205,9 @@ Finding stuck(const LogView& view, const JoinedComm& comm, const InitProgress& p
                                all_there ? "" : list_sources(view.rank_map, there) + " ", word(kStages, stage)),
                    {fmt::format("Init START of {}, Init COMPLETE of {}", list_sources(view.rank_map, progress.started),
                                 list_sources(view.rank_map, progress.completed))},
-                   {advice(stage)});
+                   {remedy(stage <= InitStage::started     ? "bootstrap"
+                           : stage == InitStage::bootstrap ? "topology"
+                                                           : "connect")});
   for (const auto& [connection, sources] : connections) {
     if (finding.evidence.size() >= 4) break;
     finding.evidence.push_back(
@@ -235,7 +220,9 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
                    const WithoutNccl& wordless) {
   const auto nranks = static_cast<std::size_t>(comm.nranks);
   // Ranks that logged something, but nothing about this communicator.
-  const std::size_t outside = view.rank_map.rank_sources.size() - sources_in(comm).size();
+  std::set<std::uint32_t> members;
+  for (const CommMember& member : comm.members) members.insert(member.source);
+  const std::size_t outside = view.rank_map.rank_sources.size() - members.size();
   const std::size_t absent = nranks - progress.started.size();
   // A log that many ranks share is the output of the whole job; one per rank says nothing about files that were not
   // given.
@@ -261,7 +248,9 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
                      std::move(evidence), {remedy("before-nccl")});
     finding.ranks = absent_ranks.each();     // fewer than began
     if (outside > 0 && outside <= absent) {  // so that listing them takes no longer than reading the others did
-      finding.sentence += fmt::format(": {} logged lines, but none about it", list_outside(view, comm));
+      const auto is_outside = [&](std::uint32_t source) { return !members.contains(source); };
+      finding.sentence += fmt::format(": {} logged lines, but none about it",
+                                      list_sources(view.rank_map, ranks_that(view, is_outside)));
     } else if (wordless.files > 0) {
       finding.sentence += ": no line of NCCL is in " + wordless.names;
     } else {

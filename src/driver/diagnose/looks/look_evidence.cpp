@@ -29,19 +29,16 @@ double rank_start_s(const HostLook& look) {
 
 /// What is known of each host from all of them.
 struct Together {
-  struct Port {
-    int hosts = 0, active = 0;
-  };
   std::map<std::string, std::string> hosts;  ///< by the addresses of their own sockets; empty: of several
-  std::map<std::string, Port> ports;
-  double start_s = HUGE_VAL;  ///< of the job, since the epoch
+  std::map<std::string, int> ports, active;  ///< hosts that have a port of that name, and on which it works
+  double start_s = HUGE_VAL;                 ///< of the job, since the epoch
 
   explicit Together(const JobLook& looks) {
     for (const HostLook& look : looks.hosts) {
       start_s = std::min(start_s, rank_start_s(look));
       for (const LookPort& port : look.ports) {
-        ++ports[port.name].hosts;
-        if (is_active(port)) ++ports[port.name].active;
+        ++ports[port.name];
+        if (is_active(port)) ++active[port.name];
       }
       for (const std::string& address : look.addresses) add(address, look.host);
       for (const LookProcess& process : look.processes) {
@@ -63,8 +60,7 @@ struct Together {
 
   /// Whether a port that is down works on most other hosts that have it: else it is simply not used.
   bool is_used(const LookPort& port) const {
-    const auto& [all, active] = ports.at(port.name);
-    return 3 * active > 2 * (all - 1);
+    return active.contains(port.name) && 3 * active.at(port.name) > 2 * (ports.at(port.name) - 1);
   }
 };
 
