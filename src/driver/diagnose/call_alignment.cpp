@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -152,14 +153,12 @@ std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int6
   for (std::int64_t distance = 1; distance <= kMaxShift; ++distance) {
     for (const std::int64_t shift : {distance, -distance}) {
       const std::int64_t from = shift > 0 ? key : key - shift;  // what was called in between is the difference
-      std::int64_t same = 0, compared = 0;
-      for (std::int64_t k = from; k < a.end() && k + shift < b.end() && compared < kReorderWindow; ++k) {
+      const std::int64_t to = std::min({a.end(), b.end() - shift, from + kReorderWindow});
+      const auto is_same = [&, shift](std::int64_t k) {
         const Call *const one = a.find(k), *const other = b.find(k + shift);
-        if (one == nullptr || other == nullptr) continue;
-        ++compared;
-        if (one->terms() == other->terms()) ++same;
-      }
-      if (compared > 0 && same == compared) return shift;
+        return one != nullptr && other != nullptr && one->terms() == other->terms();
+      };
+      if (from < to && std::ranges::all_of(std::views::iota(from, to), is_same)) return shift;
     }
   }
   return 0;
@@ -277,18 +276,15 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
   if (alignment.how == CallAlignment::How::none || !alignment.certain) return std::nullopt;
   CallLag lag;
   lag.front = INT64_MIN;
-  lag.least = INT64_MAX;
   std::int64_t made = INT64_MIN;  // the end of recorded calls that all ranks made, because one without a root ended
   for (const PlacedCalls& placed : alignment.streams) {
     lag.front = std::max(lag.front, placed.end());
-    lag.least = std::min(lag.least, placed.end());
     const CommInstance& instance = *placed.member->instance;
     const bool recorded = alignment.how == CallAlignment::How::sequence && !instance.ends_only;
     const Call* last = recorded && instance.ended_to > placed.begin() ? placed.find(instance.ended_to - 1) : nullptr;
     if (last != nullptr && has_any(lower_case(book.words.text(last->op)), {"all", "barrier"}))
       made = std::max(made, instance.ended_to);
   }
-  if (lag.front == lag.least) return std::nullopt;
   lag.least = lag.front;
   std::size_t cut = 0, ended = 0;
   for (std::uint32_t i = 0; i < alignment.streams.size(); ++i) {
@@ -308,6 +304,7 @@ std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignm
     // The missing call may be the line that was cut.
     if (left || (book.sources[placed.member->source].cut && placed.end() + 1 == lag.front)) ++cut;
   }
+  if (lag.behind.empty() && lag.cut_off.empty()) return std::nullopt;
   // A rank that destroyed the communicator cleanly waits for nobody: the others only lack lines.
   if (cut == lag.behind.size() || ended == lag.at_front.size()) return lag;
   if (alignment.how == CallAlignment::How::sequence && !alignment.streams.front().member->instance->ends_only) {

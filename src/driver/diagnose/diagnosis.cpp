@@ -330,9 +330,8 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   if (std::ranges::all_of(findings, may_follow)) find_other_failures(view, findings);
   find_in_stacks(view, findings);
   find_doubts_of_ras(view, findings);
-  const bool ras_answered = std::ranges::any_of(ras, [](const RasEvidence& one) { return one.answered; });
   if (findings.empty()) {
-    findings.push_back(view.book.understood == 0 && !ras_answered ? nothing_read(view) : nothing_wrong(view));
+    findings.push_back(view.book.understood == 0 && ras.empty() ? nothing_read(view) : nothing_wrong(view));
   }
   weigh(findings);
   const auto weight = [](const LogFinding& one) { return weight_of(one.verdict, one.weighs_after); };

@@ -137,7 +137,6 @@ void find_in_kernel(const LogView& view, Findings& findings) {
 
 void find_in_ras(const LogView& view, Findings& findings) {
   for (const RasEvidence& ras : view.ras) {
-    if (!ras.answered) continue;
     std::vector<std::int64_t> gone = ras.dead_pids;
     gone.insert(gone.end(), ras.silent_pids.begin(), ras.silent_pids.end());
     if (!gone.empty()) {
@@ -155,7 +154,7 @@ void find_in_ras(const LogView& view, Findings& findings) {
 
 void find_doubts_of_ras(const LogView& view, Findings& findings) {
   for (const RasEvidence& ras : view.ras) {
-    if (!ras.answered || ras.doubts.empty()) continue;
+    if (ras.doubts.empty()) continue;
     findings.emplace_back(make_finding(Verdict::unknown, "NCCL's RAS has doubts about the job: " + ras.doubts.front(),
                                        lines_of(ras), {ras_advice(ras.nccl_version), remedy("two-ras-answers")}));
   }
