@@ -27,7 +27,7 @@ struct KernelMeaning {
   std::string remedy;
 };
 
-const KernelMeaning& meaning_of(KernelEvent::What what) {
+Finding kernel_finding(const LogView& view, const KernelGroup& group) {
   static const KernelMeaning kMeanings[] = {
       // in the order of the enumerators
       {Verdict::hw_fault, "GPU {device} of {host} reported XID {number}: {means}", ""},
@@ -35,16 +35,12 @@ const KernelMeaning& meaning_of(KernelEvent::What what) {
       {Verdict::hw_fault, "the network link {device} of {host} went down", remedy("link-down")},
       {Verdict::resource, "the kernel of {host} killed {device} for lack of memory", remedy("killed-for-memory")},
       {Verdict::hw_fault, "{device} of {host} reported the fatal SXid {number}", remedy("nvswitch")}};
-  return kMeanings[static_cast<std::size_t>(what)];
-}
-
-Finding kernel_finding(const LogView& view, const KernelGroup& group) {
   using enum KernelEvent::What;
   const std::string host = group.host.empty() ? "a host" : group.host;
   const bool is_xid = group.what == xid, is_kill = group.what == out_of_memory;
   const std::string device = !group.device.empty() ? group.device : is_kill ? "a process" : "a device";
   const XidMeaning& own = xid_meaning(group.number);
-  const KernelMeaning& usual = meaning_of(group.what);
+  const KernelMeaning& usual = kMeanings[static_cast<std::size_t>(group.what)];
   // A program's fault must not take a healthy GPU out of service.
   const bool by_program = is_xid && (group.rule == nullptr ? own.by_program : group.rule->kind != RuleKind::hardware);
   Finding finding =

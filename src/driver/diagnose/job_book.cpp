@@ -281,7 +281,8 @@ void JobBook::add(const LogLine& line, std::size_t file, std::uint64_t number) {
   }
   Place from{kNoIndex, kNoIndex, file, number};
   if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
-    if (torn_.process == kNoIndex || !add_rest_of_torn(other->text, file, number)) ingest(*other, from);
+    if (torn_.process == kNoIndex || !add_rest_of_torn(other->text, file, number))
+      ingest_foreign(other->text, file, number);
     return;
   }
   ++understood;

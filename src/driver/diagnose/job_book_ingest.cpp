@@ -305,9 +305,8 @@ void JobBook::note_absent_network(std::string_view text, std::uint32_t process) 
 }
 
 void JobBook::note_peers(RuleKind kind, std::string_view text) {
-  if (kind != RuleKind::victim && kind != RuleKind::unreachable && kind != RuleKind::refused &&
-      kind != RuleKind::hardware)
-    return;
+  using enum RuleKind;
+  if (kind != victim && kind != unreachable && kind != refused && kind != hardware) return;
   for (const std::string& address : addresses_in(text)) {
     if (named_peers.size() < kMaxFacts) ++named_peers[{kind, address}];
   }
@@ -450,15 +449,10 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
 }
 
 void JobBook::ingest(const OtherLine& other, const Place& from) {
-  const std::string_view text = other.text;
-  if (!other.nccl) {
-    ingest_foreign(text, from.file, from.line);
-    return;
-  }
-  note_absent_network(text, from.process);
+  note_absent_network(other.text, from.process);
   // Only the last line of a log is cut; any line that follows takes this back.
-  sources[from.source].cut = !other.chatter && mentions(text, ": opCount");
-  for (const auto& [key, value] : builtin_line_rules().facts_in("facts", text)) note(key, value);
+  sources[from.source].cut = !other.chatter && mentions(other.text, ": opCount");
+  for (const auto& [key, value] : builtin_line_rules().facts_in("facts", other.text)) note(key, value);
 }
 
 }  // namespace busbar
