@@ -365,13 +365,12 @@ TEST_CASE("A rank that never called has no last call", "[job_log]") {
 }
 
 TEST_CASE("A difference is found as far back as launches wait in a stream", "[job_log]") {
-  constexpr int kCalls = 20000, kWrong = 19000;
   MadeUpJob job(4);
   JobBook log;
   job.init(log);
-  for (int i = 0; i < kCalls; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     for (int rank = 0; rank < 4; ++rank) {
-      job.call(log, rank, {.count = i == kWrong && rank == 3 ? 1u : 1000u + static_cast<unsigned>(i % 7)});
+      job.call(log, rank, {.count = i == 19000 && rank == 3 ? 1u : 1000u + static_cast<unsigned>(i % 7)});
     }
   }
   const Diagnosis told = job.conclude(log);

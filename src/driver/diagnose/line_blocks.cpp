@@ -63,7 +63,7 @@ int braces(std::string_view line) {
 
 bool RasBlocks::add(std::string_view line) {
   line = trimmed(line);
-  if (!is_open()) return may_begin(line) && open_block(without_decoration(line));
+  if (depth_ == 0 && text_.empty()) return may_begin(line) && open_block(without_decoration(line));
   if (line.empty()) return true;
   line = trimmed(without_decoration(line));
   if (depth_ > 0 ? add_json(line) : add_text(line)) {

@@ -27,7 +27,6 @@ class RasBlocks {
   std::vector<std::string> take();
 
  private:
-  bool is_open() const { return depth_ > 0 || !text_.empty(); }
   bool open_block(std::string_view line);
   bool add_text(std::string_view line);
   bool add_json(std::string_view line);
