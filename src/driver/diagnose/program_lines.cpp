@@ -105,8 +105,8 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
     return true;
   }
   // PALS's "x4310c3s2b0n0.hsn 7: "; DeepSpeed's pdsh: "worker-2: Traceback (most recent call last):".
-  const std::size_t end = colon < kLongestHost ? text.substr(0, colon).rfind(' ') : 0;
-  const std::string_view host = text.substr(0, std::min(end, colon));
+  const std::size_t end = colon < kLongestHost ? text.substr(0, colon).rfind(' ') : colon;
+  const std::string_view host = colon < kLongestHost ? text.substr(0, std::min(end, colon)) : std::string_view();
   const bool pals = end < colon && whole_number(text.substr(end + 1, colon - end - 1), srun);
   if (is_host(host) &&
       (pals || (end == kNotFound && builtin_line_rules().has("labelled", text.substr(colon + 2, 80))))) {
