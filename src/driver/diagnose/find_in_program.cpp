@@ -414,10 +414,10 @@ void find_other_errors(const LogView& view, Findings& findings) {
            note->line - notes.front()->line <= kReachOfRule;
   };
   const auto explained_by = std::ranges::find_if(notes, explains);
-  const ProgramEvent& first = (explained_by == notes.end() ? notes.front() : *explained_by)->event;
+  const ProgramEvent& first = *(explained_by == notes.end() ? notes.front() : *explained_by);
   const auto [shown, rule] = first_by_words(view, notes, alone, ended);
   if (ended && rule == nullptr) return;
-  const bool raised = rule != nullptr && shown->event.what == What::exception;
+  const bool raised = rule != nullptr && shown->what == What::exception;
   if (!raised && first.rule != nullptr && !first.rule->means.empty()) {
     finding.sentence = explained(first, "");
     const bool writer = alone && first.rule->blame == RuleBlame::writer;  // else it may only report
@@ -430,9 +430,9 @@ void find_other_errors(const LogView& view, Findings& findings) {
     finding.verdict = kind < std::size(kOfKind) ? kOfKind[kind] : Verdict::process_dead;
     finding.sentence = fmt::format("{}: {}", rule->means, quoted(*shown));
     // What is set wrong mostly is so everywhere.
-    if (rule->kind != RuleKind::config && ranks.size() == 1) finding.ranks = shown->event.ranks;
+    if (rule->kind != RuleKind::config && ranks.size() == 1) finding.ranks = shown->ranks;
     add_once(finding.hosts, named["host"]);
-    if (rule->kind == RuleKind::ended || rule->kind == RuleKind::hardware) add_once(finding.hosts, shown->event.host);
+    if (rule->kind == RuleKind::ended || rule->kind == RuleKind::hardware) add_once(finding.hosts, shown->host);
     add_once(finding.devices, named["device"]);
     finding.rules = {rule->id};
     finding.next.push_back(rule->remedy);

@@ -337,7 +337,7 @@ void JobBook::note_place(std::string_view text, std::size_t file, std::uint64_t 
   }
   for (std::vector<ProgramNote>* notes : {&program, &help_.held}) {
     for (ProgramNote& note : *notes) {
-      if (note.file == file && note.line == nameless_.line) note.event.host = host;
+      if (note.file == file && note.line == nameless_.line) note.host = host;
     }
   }
   nameless_ = {};
@@ -363,7 +363,7 @@ void JobBook::end_help() {
     return;
   }
   if (help.held.empty()) return;
-  help.held.front().event.text = help.text.substr(0, 500);
+  help.held.front().text = help.text.substr(0, 500);
   count(std::move(help.held.front()));
 }
 
