@@ -482,7 +482,7 @@ TEST_CASE("Whom the lines of a failure name is found, whatever program wrote the
            {{"Name:    trainer-worker-6", "      Exit Code:    139"}, {}, {"trainer-worker-6"}, process_dead},
            // Who reports another, or has a count, is not named.
            {{"RuntimeError: Rank 0 has 12 params, while rank 1 has 7"}, {}, {}, process_dead},
-           {{"[rank1] gloo: Connection closed by peer [10.1.0.9]:41822"}, {}, {"10.1.0.9"}, unknown}}) {
+           {{"[rank1] gloo error: Connection closed by peer [10.1.0.9]:41822"}, {}, {"10.1.0.9"}, unknown}}) {
     INFO(one.lines.back());
     const Diagnosis said = of_lines(one.lines);
     CHECK(said.verdict == one.verdict);

@@ -107,19 +107,15 @@ TEST_CASE("What a helper thread says as device 0 is its process's only rank's", 
   CHECK(fact->second == "4");
 }
 
-TEST_CASE("A device's number is not a rank where the job has further hosts", "[job_log]") {
-  const auto told = [](std::string_view text) {
-    JobBook log;
-    LogLine line;
-    line.origin.host = "gpu2";
-    line.origin.pid = 7;
-    line.origin.dev = 6;
-    line.fact = Warning{.file = "net.cc:1", .function = {}, .text = text};
-    log.add(line, 0, 1);
-    return log.conclude({}, {}).sentence;
-  };
-  CHECK(says(told("Error: failed to extend /dev/shm/nccl-fjwOOB to 5967876 bytes"), "rank 6 (gpu2, pid 7)"));
-  CHECK_FALSE(says(told("Net : Connection closed by remote peer 10.0.0.9<37877>"), "rank 6"));
+TEST_CASE("A device's number is not a rank", "[job_log]") {
+  JobBook log;
+  LogLine line;
+  line.origin.host = "gpu2";
+  line.origin.pid = 7;
+  line.origin.dev = 6;
+  line.fact = Warning{.file = "net.cc:1", .function = {}, .text = "failed to extend /dev/shm/nccl-fjwOOB"};
+  log.add(line, 0, 1);
+  CHECK_FALSE(says(log.conclude({}, {}).sentence, "rank 6"));
 }
 
 TEST_CASE("Of causes of one kind the earliest is told, whatever file it is in", "[job_log]") {

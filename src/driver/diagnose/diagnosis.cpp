@@ -281,6 +281,8 @@ void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis) {
     if (diagnosis.verdict == Verdict::host_unreachable) diagnosis.hosts = addresses_in(line);
     std::erase_if(diagnosis.hosts, is_local);
     if (!diagnosis.hosts.empty()) return;
+    const auto rules = builtin_line_rules().matches(line);
+    if (!rules.empty() && rules.front()->kind == RuleKind::victim) continue;
     LineFacts whom = builtin_line_rules().facts_in("whom", line);
     if (const auto rank = number_of<int>(whom["rank"])) diagnosis.ranks = {*rank};
     add_once(diagnosis.hosts, whom["host"]);
@@ -359,8 +361,7 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   }
   const auto blames_nobody = [&](const LineRule& rule) {
     const bool by_words = rule.where == RuleWhere::unexplained && rule.kind == RuleKind::config;
-    return (by_words || rule.blame == RuleBlame::nobody || rule.kind == RuleKind::victim) &&
-           contains(diagnosis.rules, rule.id);
+    return (by_words || rule.blame == RuleBlame::nobody) && contains(diagnosis.rules, rule.id);
   };
   if (std::ranges::none_of(builtin_line_rules().all(), blames_nobody)) {
     name_who_ended(view, findings, diagnosis);

@@ -385,7 +385,6 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
     if (record->rule->kind != RuleKind::victim || evidence.size() == 3) continue;
     if (evidence.empty() && peers.empty() && !record->rule->program.empty()) what = meaning_of(view, *record);
     evidence.push_back(quoted_warning(view, *record));
-    add_once(named.rules, record->rule->id);
     if (record->rule->blame != RuleBlame::named) continue;
     named.ranks.assign(record->ranks.begin(), record->ranks.end());
     for (const std::string& host : record->hosts) add_once(named.hosts, host_at(view, host));
@@ -394,7 +393,6 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   Finding finding = only_victims(view, what, peers, std::move(evidence), remedy("lost-nameless-peer"));
   finding.ranks = named.ranks;
   finding.hosts = named.hosts;
-  finding.rules = named.rules;
   if (peers.size() == 1) finding.hosts.push_back(host_at(view, peers.front()));
   // Their words may say that a process failed, if nothing before them says how, or that it hung.
   const auto tells_end = [&](const WarningRecord& one) {
