@@ -274,8 +274,8 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
 /// Whether all ranks that log it have the setting with which it means nothing, or started all the same.
 bool is_unwanted(const LogView& view, const WarningRecord& record) {
   const auto has_begun = [&](std::uint32_t source) {
-    const LogSource& one = view.book.sources[source];
-    return one.got_through || (one.instance != kNoIndex && view.book.instances[one.instance].completed);
+    const std::uint32_t instance = view.book.sources[source].instance;
+    return instance != kNoIndex && view.book.instances[instance].completed;
   };
   const auto& facts = view.book.facts;
   const bool works = facts.contains({"rows", "none of them wrong"}) || facts.contains({"works", "steps are done"});
