@@ -3,6 +3,7 @@
 // watchdog taken for a cause; counters that nobody set believed; a line that a web page wrapped read by half; a
 // plugin's or PyTorch's message passed over for want of a prefix; an OK that nothing earned.
 
+#include "common/base/text.h"
 #include "driver/diagnose/program_lines.h"
 #include "driver/readers/log_line.h"
 #include "unit/job_log_fixture.h"
@@ -450,57 +451,31 @@ TEST_CASE("A word of failure after which work goes on is no failure", "[job_log]
 }
 
 TEST_CASE("Whom the lines of a failure name is found, whatever program wrote them", "[job_log][program][diagnose]") {
+  using enum Verdict;
   struct Case {
-    std::vector<std::string> lines;
+    std::string text;
     std::vector<int> ranks;
     std::vector<std::string> hosts;
     Verdict verdict;
   };
-  using enum Verdict;
-  const std::string dashes(74, '-'), trace = "Traceback (most recent call last):";
+  const std::string dashes(74, '-'), end = "\nfailed (exitcode: 1) local_rank: 0 (pid: 31) of binary: /usr/bin/python";
   for (const Case& one : std::vector<Case>{
-           {{"worker-2: " + trace, "worker-2: torch.OutOfMemoryError: CUDA out of memory."},
-            {},
-            {"worker-2"},
-            resource},
-           {{"-- Process 2 terminated with the following error:", trace, "EOFError: no"}, {2}, {}, process_dead},
-           {{"RayTaskError(EOFError): ray::Trainer.run() (pid=51, ip=10.1.0.31, actor_id=8)"},
-            {},
-            {"10.1.0.31"},
-            unknown},
-           {{"RuntimeError: Rank 9: a NaN in the loss, node: n02"}, {9}, {"n02"}, process_dead},
-           {{"[pair.cc:211] gloo connect [10.1.0.9]:12977: No route to host"}, {}, {"10.1.0.9"}, host_unreachable},
-           {{"libfabric:8:tcp:x():91<warn> 10.1.0.7:3701 connection failed: Connection refused"},
-            {},
-            {"10.1.0.7"},
-            host_unreachable},
-           // Its place is named below it, or above it.
-           {{dashes, "memlock limits are set too low, it failed", "  Local host:    wn12", dashes},
-            {},
-            {"wn12"},
-            resource},
-           {{"Name:    trainer-worker-6", "      Exit Code:    139"}, {}, {"trainer-worker-6"}, process_dead},
-           // Who reports another, or has a count, is not named.
-           {{"RuntimeError: Rank 0 has 12 params, while rank 1 has 7"}, {}, {}, process_dead},
-           {{"[rank1] gloo error: Connection closed by peer [10.1.0.9]:41822"}, {}, {"10.1.0.9"}, unknown}}) {
-    INFO(one.lines.back());
-    const Diagnosis said = of_lines(one.lines);
+           {"worker-2: torch.OutOfMemoryError: CUDA out of memory.", {}, {"worker-2"}, resource},
+           {"-- Process 2 terminated with the following error:\nEOFError: no", {2}, {}, process_dead},
+           {"RayTaskError(EOFError): ray::T.run() (pid=51, ip=10.1.0.31, actor_id=8)", {}, {"10.1.0.31"}, unknown},
+           {"RuntimeError: Rank 9: a NaN in the loss, node: n02", {9}, {"n02"}, process_dead},
+           {"[pair.cc:211] gloo connect [10.1.0.9]:12977: No route to host", {}, {"10.1.0.9"}, host_unreachable},
+           {"libfabric:x():91<warn> 10.1.0.7:3701 failed: Connection refused", {}, {"10.1.0.7"}, host_unreachable},
+           {dashes + "\nmemlock limits are too low, it failed\n  Local host:    wn12\n", {}, {"wn12"}, resource},
+           {"Name:    trainer-worker-6\n      Exit Code:    139", {}, {"trainer-worker-6"}, process_dead},
+           {"RuntimeError: Rank 0 has 12 params, while rank 1 has 7", {}, {}, process_dead},
+           {"ModuleNotFoundError: No module named 'arrow'" + end, {}, {}, config},
+           {"KeyError: 'arrow'" + end, {0}, {}, process_dead},
+           {"ModuleNotFoundError: no\npython: Segmentation fault", {}, {}, process_dead}}) {
+    INFO(one.text);
+    const std::vector<std::string_view> lines = split_text(one.text, '\n');
+    const Diagnosis said = of_lines({lines.begin(), lines.end()});
     CHECK(said.verdict == one.verdict);
-    CHECK(said.ranks == one.ranks);
-    CHECK(said.hosts == one.hosts);
+    CHECK((said.ranks == one.ranks && said.hosts == one.hosts));
   }
-}
-
-TEST_CASE("What a process raised outweighs the exit code that follows from it", "[job_log][program][diagnose]") {
-  const std::string end = "failed (exitcode: 1) local_rank: 0 (pid: 31) of binary: /usr/bin/python";
-  CHECK(of_lines({"ModuleNotFoundError: No module named 'arrow'", end}).verdict == Verdict::config);
-  CHECK(of_lines({"KeyError: 'arrow'", end}).verdict == Verdict::process_dead);
-  CHECK(of_lines({"ModuleNotFoundError: No module named 'arrow'", "python: Segmentation fault"}).verdict ==
-        Verdict::process_dead);
-}
-
-TEST_CASE("A link that is down is a device and no function of the kernel", "[job_log]") {
-  CHECK(of_lines({"[ 306.38] bond0: (slave ens1f0): link status definitely down"}).devices ==
-        std::vector<std::string>{"ens1f0"});
-  CHECK(of_lines({"[ 306.38] handle_linkdown_irq: PCIe link is down for RC1"}).devices.empty());
 }

@@ -84,7 +84,8 @@ TEST_CASE("links that went down are named", "[diagnose][kernel]") {
   for (const auto& [text, device] : {
            Line{"[9.25] mlx5_core 0000:5e:00.0 ens1f0np0: Link down", "ens1f0np0"},
            Line{"Sep 01 12:00:00 n kernel: igb 0000:01:00.0 eno1: igb: eno1 NIC Link is Down", "eno1"},
-           Line{"[9.25] bond0: (slave eth2): link status definitely down, disabling slave", "bond0"},
+           Line{"[9.25] bond0: (slave eth2): link status definitely down, disabling slave", "eth2"},
+           Line{"[9.25] handle_linkdown_irq: PCIe link is down for RC1", ""},
            Line{"[9.25] tg3 0000:02:00.0 eth0: Link is down", "eth0"},
        }) {
     const KernelMessage seen = read(text);
