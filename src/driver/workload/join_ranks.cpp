@@ -254,10 +254,10 @@ void JoinRanks::finish_operations() {
     const double time_s = times.from_last_s.value_or(times.least_s);
     if (time_s <= 0 || !nbytes || *nbytes == 0) continue;
     times.algbw = 1e-9 * static_cast<double>(*nbytes) / time_s;
-    const auto group = std::ranges::find(job_.groups, operation.group, &WorkloadGroup::name);
+    const std::optional<int> size = job_.groups[tables_.operations[operation.id].group].size;
     const Collective* const collective = collective_of(operation.call);
-    if (collective == nullptr || group == job_.groups.end() || !group->size || *group->size < 2) continue;
-    times.busbw = *times.algbw * collective->bus_factor(*group->size);
+    if (collective == nullptr || size.value_or(0) < 2) continue;
+    times.busbw = *times.algbw * collective->bus_factor(*size);
   }
   const auto say = [&](std::uint64_t calls, std::string_view what) {
     const double percent = 100 * static_cast<double>(calls) / static_cast<double>(all);

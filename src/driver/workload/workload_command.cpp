@@ -86,8 +86,7 @@ int workload(int argc, char** argv) {
     return 0;
   }
   if (line.words.empty())
-    throw_bad_config(
-        "say what to do: `busbar workload import TRACES... -o job.yaml` or `busbar workload show job.yaml`");
+    throw_bad_config("say what to do: `busbar workload import TRACES...` or `busbar workload show job.yaml`");
   const std::string& action = line.words.front();
   const std::vector<std::string> actions{"import", "show"}, files(line.words.begin() + 1, line.words.end());
   if (!contains(actions, action)) throw_bad_config(unknown_choice("action", action, actions));

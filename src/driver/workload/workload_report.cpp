@@ -44,13 +44,12 @@ ReportTable steps_table(const Workload& job) {
   return table;
 }
 
-std::string group_kind(const Workload& job, const WorkloadOperation& o) {
-  const auto group = std::ranges::find(job.groups, o.group, &WorkloadGroup::name);
-  if (group == job.groups.end() || o.group.starts_with("unnamed")) return o.group;
+std::string group_kind(const WorkloadGroup& group) {
+  if (group.name.starts_with("unnamed")) return group.name;
   const bool named =
-      !group->description.empty() && group->description != "undefined" && group->description != "default_pg";
-  return fmt::format("{}{}", named ? group->description : group->name,
-                     group->size ? fmt::format(" ({})", counted(*group->size, "rank")) : "");
+      !group.description.empty() && group.description != "undefined" && group.description != "default_pg";
+  return fmt::format("{}{}", named ? group.description : group.name,
+                     group.size ? fmt::format(" ({})", counted(*group.size, "rank")) : "");
 }
 
 /// Calls of one rank in a step. `rank_steps`: of all ranks.
@@ -65,7 +64,8 @@ std::string per_step(const std::vector<const WorkloadOperation*>& alike, std::si
 
 /// Operations that differ only in which of several groups of one kind makes them, or in the size of an alltoallv: a
 /// row.
-void add_calls(ReportTable& table, const Workload& job, const std::vector<const WorkloadOperation*>& alike) {
+void add_calls(ReportTable& table, const std::string& group, std::size_t rank_steps,
+               const std::vector<const WorkloadOperation*>& alike) {
   const WorkloadOperation& first = *alike.front();
   std::set<std::string> groups;
   std::uint64_t calls = 0, least = UINT64_MAX, most = 0;
@@ -90,10 +90,9 @@ void add_calls(ReportTable& table, const Workload& job, const std::vector<const 
                            : most < least  ? "unknown"
                            : least == most ? std::to_string(most)
                                            : fmt::format("{} to {}", least, most);
-  table.add({std::string(name(first.call)), size, first.dtype, group_kind(job, first),
-             groups.size() > 1 ? std::to_string(groups.size()) : "", std::to_string(calls),
-             per_step(alike, job.steps.size()), mean(time_s),
-             first.times && first.times->exposed_s ? mean(exposed_s) : "", mean(best_s),
+  table.add({std::string(name(first.call)), size, first.dtype, group,
+             groups.size() > 1 ? std::to_string(groups.size()) : "", std::to_string(calls), per_step(alike, rank_steps),
+             mean(time_s), first.times && first.times->exposed_s ? mean(exposed_s) : "", mean(best_s),
              algbw > 0 ? three_digits(algbw) : "", algbw * factor > 0 ? three_digits(algbw * factor) : "",
              first.via == "symm_mem" ? first.via : ""});
 }
@@ -106,11 +105,14 @@ ReportTable calls_table(const Workload& job) {
                         "were traced, else the shortest call; algbw and busbw follow from it.",
                     .columns = {"call", "size", "type", "group", "groups", "calls", "per step", "mean [us]",
                                 "exposed [us]", "best [us]", "algbw [GB/s]", "busbw [GB/s]", "by"}};
+  std::map<std::string, std::string> kinds;
+  for (const WorkloadGroup& group : job.groups) kinds[group.name] = group_kind(group);
   const auto kind = [&](const WorkloadOperation& o) {
     const std::uint64_t size = o.call == CommKind::alltoallv ? 0 : o.size().value_or(UINT64_MAX);
-    return std::tuple(o.call, o.dtype, size, o.varies, group_kind(job, o), o.via);
+    return std::tuple(o.call, o.dtype, size, o.varies, kinds[o.group], o.via);
   };
-  for (const auto& [key, alike] : grouped(job.operations, kind)) add_calls(table, job, alike);
+  for (const auto& [key, alike] : grouped(job.operations, kind))
+    add_calls(table, std::get<4>(key), job.steps.size(), alike);
   return table;
 }
 
