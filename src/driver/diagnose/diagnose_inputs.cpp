@@ -1,7 +1,6 @@
 #include "driver/diagnose/diagnose_inputs.h"
 
 #include "common/base/error.h"
-#include "common/base/log_scan.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
@@ -31,6 +30,7 @@
 #include <ctime>
 #include <functional>
 #include <map>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <variant>

@@ -1,5 +1,4 @@
 #include "common/base/enum_words.h"
-#include "common/base/log_scan.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/text_parts.h"

@@ -1,5 +1,4 @@
 #include "common/base/lists.h"
-#include "common/base/text.h"
 #include "common/machine/kernel_log.h"
 #include "common/watch/ras.h"
 #include "driver/diagnose/line_blocks.h"
@@ -11,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 #include <span>
 #include <utility>
 

@@ -1,5 +1,4 @@
 #include "common/base/lists.h"
-#include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "driver/diagnose/log_findings.h"
 

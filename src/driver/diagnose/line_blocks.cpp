@@ -1,6 +1,5 @@
 #include "driver/diagnose/line_blocks.h"
 
-#include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/base/text_parts.h"
 #include "common/watch/ras_answer.h"

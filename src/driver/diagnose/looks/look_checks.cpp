@@ -12,8 +12,6 @@
 namespace busbar {
 namespace {
 
-using Kind = Activity::Kind;
-
 Seen seen_of(const Looked& ranks) { return mapped(ranks, &RankFacts::seen); }
 
 /// Where it tries to connect and nobody answers.
