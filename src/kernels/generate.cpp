@@ -3,46 +3,152 @@
 #include "kernels/dtype_and_op.h"
 
 #include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace busbar {
 namespace {
 
-template <class T>
-void generate_moved(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst) {
-  const std::uint64_t index = first * sizeof(T) / 4;
-  const StreamKey key = stream_key(source.seed, source.stream, index);
-  const auto low = static_cast<std::uint32_t>(index);
-  const std::size_t nwords = batches * kBatchElems * sizeof(T) / 4;
-  for (std::size_t i = 0; i < nwords; ++i) {
-    const std::uint32_t word = stream_word(key, low + static_cast<std::uint32_t>(i));
-    std::memcpy(dst + i * 4, &word, 4);
-  }
+/// Eight words of a stream, which a compiler makes at once with the instructions of the function that calls this.
+inline void make_words(StreamKey key, std::uint64_t first, std::uint32_t (&words)[8]) {
+  // Unrolled, g++ would not make vectors of these loops.
+  key.offset += static_cast<std::uint32_t>(first) * kCounterStep;
+#pragma GCC unroll 1
+  for (std::uint32_t i = 0; i < 8; ++i) words[i] = stream_word(key, i);
 }
 
-template <class T>
-void generate_reduced(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst) {
-  const std::uint64_t first_pick = pick_word(first);
-  const StreamKey pick_key = stream_key(source.seed, kPickStream, first_pick);
-  const StreamKey group_key = stream_key(source.seed, kGroupStream, first / kGroupElems);
-  auto pick = static_cast<std::uint32_t>(first_pick);
-  auto group = static_cast<std::uint32_t>(first / kGroupElems);
-  for (std::size_t left = batches * kBatchElems / kGroupElems; left > 0; --left, ++group, pick += kPickWords) {
-    const std::uint32_t row = row_of(source.rule, stream_word(group_key, group));
-    const unsigned char* const entries = source.rows + row * (kPicks * sizeof(T));
-    std::uint32_t picks[kPickWords];
-    for (std::uint32_t i = 0; i < kPickWords; ++i) picks[i] = stream_word(pick_key, pick + i);
-    for (std::uint32_t j = 0; j < kGroupElems; ++j, dst += sizeof(T)) {
+/// Writes elements as memory has them, in steps of 32 bytes.
+struct PortableOutput {
+  unsigned char* at;
+
+  void put_words(const std::uint32_t (&words)[8]) {
+    std::memcpy(at, words, sizeof words);
+    at += sizeof words;
+  }
+  template <class T>
+  void put_group(const unsigned char* row, const std::uint32_t* picks) {
+    for (std::uint32_t j = 0; j < kGroupElems; ++j, at += sizeof(T)) {
       const std::uint32_t a = (picks[j % 16 / 4] >> pick_shift(j)) % kPicks;
-      std::memcpy(dst, entries + a * sizeof(T), sizeof(T));
+      std::memcpy(at, row + a * sizeof(T), sizeof(T));
+    }
+  }
+};
+
+/// `T`: an unsigned integer as wide as an element.
+template <class T, class Output>
+void make(const Source& source, std::uint64_t first, std::size_t batches, Output out) {
+  std::uint32_t words[8], rows[8];
+  std::uint64_t word = source.reduces ? pick_word(first) : first * sizeof(T) / 4, group = first / kGroupElems;
+  const StreamKey key = stream_key(source.seed, source.reduces ? kPickStream : source.stream, word);
+  if (!source.reduces) {
+    for (std::size_t left = batches * kBatchElems * sizeof(T) / sizeof words; left > 0; --left, word += 8) {
+      make_words(key, word, words);
+      out.put_words(words);
+    }
+    return;
+  }
+  const StreamKey group_key = stream_key(source.seed, kGroupStream, group);
+  const RowRule rule = source.rule;
+  for (; batches > 0; --batches, group += 8) {
+    make_words(group_key, group, words);
+    if (rule.reduction) {
+#pragma GCC unroll 1
+      for (std::uint32_t g = 0; g < 8; ++g) rows[g] = group_b(words[g]);
+    } else {
+#pragma GCC unroll 1
+      for (std::uint32_t g = 0; g < 8; ++g) rows[g] = row_of({false, rule.rank, rule.nranks, rule.window}, words[g]);
+    }
+    for (std::uint32_t g = 0; g < 8; g += 2, word += 8) {
+      make_words(key, word, words);
+      for (std::uint32_t i = 0; i < 2; ++i) {
+        out.template put_group<T>(source.rows + rows[g + i] * (kPicks * sizeof(T)), words + i * kPickWords);
+      }
     }
   }
 }
 
 template <class T>
-void generate_width(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst) {
-  if (source.reduces) return generate_reduced<T>(source, first, batches, dst);
-  generate_moved<T>(source, first, batches, dst);
+void make_portable(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst, bool) {
+  make<T>(source, first, batches, PortableOutput{dst});
 }
+
+#if defined(__x86_64__)
+
+// Called only if the processor has AVX2, so that the library as a whole runs on every x86-64.
+#define BUSBAR_AVX2 [[gnu::target("avx2"), gnu::always_inline]] inline
+
+struct Avx2Output {
+  unsigned char* at;
+  bool streaming;  ///< past the caches
+
+  BUSBAR_AVX2 void put(__m256i v) {
+    auto* const p = reinterpret_cast<__m256i*>(at);
+    streaming ? _mm256_stream_si256(p, v) : _mm256_storeu_si256(p, v);
+    at += sizeof v;
+  }
+  BUSBAR_AVX2 static __m256i load(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+  BUSBAR_AVX2 static __m128i load_half(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
+
+  [[gnu::target("avx2")]] void put_words(const std::uint32_t (&words)[8]) { put(load(words)); }
+
+  /// The lower lanes of both, then the upper ones: interleaving works within lanes.
+  BUSBAR_AVX2 void put_lanes(__m256i a, __m256i b) {
+    put(_mm256_permute2x128_si256(a, b, 0x20));
+    put(_mm256_permute2x128_si256(a, b, 0x31));
+  }
+
+  /// Bytes: the picks of elements 0 to 15 are in the lower lane, those of 16 to 31 in the upper one. Else a lookup
+  /// finds eight elements, or halves of them, at once; it sees the three low bits of an index.
+  template <class T>
+  [[gnu::target("avx2")]] void put_group(const unsigned char* row, const std::uint32_t* picks) {
+    const __m128i bytes = load_half(picks);
+    const __m256i both = _mm256_broadcastsi128_si256(bytes), shifts = _mm256_setr_epi32(0, 0, 0, 0, 4, 4, 4, 4);
+    const __m256i byte_index = _mm256_and_si256(_mm256_srlv_epi32(both, shifts), _mm256_set1_epi8(7));
+    const __m256i low = _mm256_cvtepu8_epi32(bytes), high = _mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8));
+    const __m256i index[4] = {low, high, _mm256_srli_epi32(low, 4), _mm256_srli_epi32(high, 4)};
+    if constexpr (sizeof(T) == 1) {
+      put(_mm256_shuffle_epi8(_mm256_broadcastq_epi64(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(row))),
+                              byte_index));
+    } else if constexpr (sizeof(T) == 2) {
+      // The first bytes of the row's elements, then their second bytes.
+      const __m256i planes = _mm256_broadcastsi128_si256(
+          _mm_shuffle_epi8(load_half(row), _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15)));
+      const __m256i first = _mm256_shuffle_epi8(planes, byte_index);
+      const __m256i second = _mm256_shuffle_epi8(planes, _mm256_or_si256(byte_index, _mm256_set1_epi8(8)));
+      put_lanes(_mm256_unpacklo_epi8(first, second), _mm256_unpackhi_epi8(first, second));
+    } else if constexpr (sizeof(T) == 4) {
+      for (const __m256i& i : index) put(_mm256_permutevar8x32_epi32(load(row), i));
+    } else {
+      const __m256i halves = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
+      const __m256i front = _mm256_permutevar8x32_epi32(load(row), halves);
+      const __m256i back = _mm256_permutevar8x32_epi32(load(row + 32), halves);
+      const __m256i lower_table = _mm256_permute2x128_si256(front, back, 0x20);
+      const __m256i upper_table = _mm256_permute2x128_si256(front, back, 0x31);
+      for (const __m256i& i : index) {
+        const __m256i lower = _mm256_permutevar8x32_epi32(lower_table, i);
+        const __m256i upper = _mm256_permutevar8x32_epi32(upper_table, i);
+        put_lanes(_mm256_unpacklo_epi32(lower, upper), _mm256_unpackhi_epi32(lower, upper));
+      }
+    }
+  }
+};
+
+template <class T>
+[[gnu::target("avx2"), gnu::flatten]] void make_avx2(const Source& source, std::uint64_t first, std::size_t batches,
+                                                     unsigned char* dst, bool streaming) {
+  make<T>(source, first, batches, Avx2Output{dst, streaming});
+  if (streaming) _mm_sfence();
+}
+
+#else
+
+template <class T>
+void make_avx2(const Source& source, std::uint64_t first, std::size_t batches, unsigned char* dst, bool) {
+  make_portable<T>(source, first, batches, dst, false);
+}
+
+#endif
 
 }  // namespace
 
@@ -72,41 +178,14 @@ Source make_source(const Pattern& pattern, int rank, Isa isa) {
       std::memcpy(at, &entry, source.width);
     }
   }
-#if defined(__x86_64__)
-  if (isa == Isa::avx2) arrange_rows_avx2(source);
-#endif
   return source;
 }
 
-void generate_portable(const Source& source, std::uint64_t first, std::size_t batches, void* dst) {
-  auto* const bytes = static_cast<unsigned char*>(dst);
-  with_bits_of(source.width, [&](auto bits) { generate_width<decltype(bits)>(source, first, batches, bytes); });
-}
-
-std::size_t count_matching_portable(const Source& source, std::uint64_t first, std::size_t batches, const void* data) {
-  unsigned char want[kBatchElems * 8];
-  const std::size_t nbytes = kBatchElems * source.width;
-  const auto* got = static_cast<const unsigned char*>(data);
-  for (std::size_t batch = 0; batch < batches; ++batch, got += nbytes) {
-    generate_portable(source, first + batch * kBatchElems, 1, want);
-    if (std::memcmp(want, got, nbytes) != 0) return batch;
-  }
-  return batches;
-}
-
 void generate(const Source& source, std::uint64_t first, std::size_t batches, void* dst, bool streaming) {
-#if defined(__x86_64__)
-  if (source.isa == Isa::avx2) return generate_avx2(source, first, batches, dst, streaming);
-#endif
-  (void)streaming;
-  generate_portable(source, first, batches, dst);
-}
-
-std::size_t count_matching(const Source& source, std::uint64_t first, std::size_t batches, const void* data) {
-#if defined(__x86_64__)
-  if (source.isa == Isa::avx2) return count_matching_avx2(source, first, batches, data);
-#endif
-  return count_matching_portable(source, first, batches, data);
+  with_bits_of(source.width, [&](auto bits) {
+    const auto make = source.isa == Isa::avx2 ? make_avx2<decltype(bits)> : make_portable<decltype(bits)>;
+    make(source, first, batches, static_cast<unsigned char*>(dst), streaming);
+  });
 }
 
 }  // namespace busbar

@@ -9,7 +9,7 @@
 
 namespace busbar {
 
-/// Elements per batch, which starts at a multiple of it: eight groups, one AVX2 vector of group words.
+/// Elements per batch, which starts at a multiple of it: eight groups.
 inline constexpr std::size_t kBatchElems = 8 * kGroupElems;
 
 enum class Isa : std::uint8_t { portable, avx2 };
@@ -18,7 +18,7 @@ enum class Isa : std::uint8_t { portable, avx2 };
 Isa best_isa();
 
 /// What generate needs, made once per call of fill or check. `rows` holds the 17 rows (element.h) of kPicks elements
-/// each, in the byte order in which the implementation looks them up.
+/// each.
 struct Source {
   Isa isa = Isa::portable;
   std::size_t width = 4;
@@ -35,17 +35,5 @@ Source make_source(const Pattern& pattern, int rank, Isa isa);
 /// Writes `batches` batches from element `first` (a multiple of kBatchElems) to dst; all are in one segment
 /// (kSegmentElems). `streaming`: past the caches, for memory that is far larger; dst must then be aligned to 32 bytes.
 void generate(const Source& source, std::uint64_t first, std::size_t batches, void* dst, bool streaming);
-
-/// How many batches at data are right, up to the first wrong one.
-std::size_t count_matching(const Source& source, std::uint64_t first, std::size_t batches, const void* data);
-
-/// The implementations; generate and count_matching choose.
-void generate_portable(const Source& source, std::uint64_t first, std::size_t batches, void* dst);
-std::size_t count_matching_portable(const Source& source, std::uint64_t first, std::size_t batches, const void* data);
-#if defined(__x86_64__)
-void arrange_rows_avx2(Source& source);
-void generate_avx2(const Source& source, std::uint64_t first, std::size_t batches, void* dst, bool streaming);
-std::size_t count_matching_avx2(const Source& source, std::uint64_t first, std::size_t batches, const void* data);
-#endif
 
 }  // namespace busbar
