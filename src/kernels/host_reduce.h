@@ -23,7 +23,4 @@ ReduceFn narrow_reduction(DType dtype, Op op);
 /// The same in plain C++, for CPUs without AVX2 and F16C and as the reference for the vectorized version.
 ReduceFn portable_narrow_reduction(DType dtype, Op op);
 
-/// The AVX2 and F16C version; null if narrow_reduction is, and on CPUs without them.
-ReduceFn avx2_narrow_reduction(DType dtype, Op op);
-
 }  // namespace busbar
