@@ -19,18 +19,21 @@ cd "$folder"
 
 # The list, which the build, the tests and the scripts read.
 sed -i "s/^  COLLECTIVE(all_reduce,/  COLLECTIVE($name, $constant) \\\\\n&/" src/collectives/collective_list.h
-# What it means.
-sed "s/kAllGather/k$constant/; s/CollectiveId::all_gather/CollectiveId::$name/; s/\"all_gather\"/\"$name\"/" \
-  src/collectives/all_gather.cpp >"src/collectives/$name.cpp"
+# What it means: a constant after the last one.
+meaning=src/collectives/equal_collectives.cpp
+derived=$(sed -n '/^const Collective kAllGather{/,/^};/p' "$meaning" |
+  sed "s/kAllGather/k$constant/; s/CollectiveId::all_gather/CollectiveId::$name/; s/\"all_gather\"/\"$name\"/")
+sed -i '$d' "$meaning"
+printf '%s\n\n}  // namespace busbar\n' "$derived" >>"$meaning"
 # How the libraries run it: every switch that -Werror=switch would name.
 mapfile -t switches < <(grep -rl 'case CollectiveId::all_gather:' src)
 sed -i "s/^\( *\)case CollectiveId::all_gather:/&\n\1case CollectiveId::$name:/" "${switches[@]}"
 # And a function of its name where the list itself makes the switch.
 sed -i "s/^void barrier(const MpiCall/void $name(const MpiCall\& c) { all_gather(c); }\n\n&/" \
-  src/common/backends/mpi/mpi_collectives.cpp
+  src/common/backends/mpi/library/mpi_collectives.cpp
 sed -i "s/^  void all_gatherv(void/  void $name(void* send, void* recv) { all_gather(send, recv); }\n\n&/" \
   src/common/backends/gloo/library/gloo_module.cpp
-printf 'one more collective: collective_list.h, %s.cpp, functions of its name and the switches of\n' "$name"
+printf 'one more collective: collective_list.h, equal_collectives.cpp, functions of its name and the switches of\n'
 printf '  %s\n' "${switches[@]}"
 
 make --no-print-directory configure BUILDDIR=build

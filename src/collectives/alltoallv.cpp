@@ -108,7 +108,7 @@ const Collective kAlltoallv{
           const Extents e = extents(p);
           return static_cast<double>(std::max(e.send, e.recv)) * p.elem_size;
         },
-    .bus_factor = [](int n) { return static_cast<double>(n - 1) / n; },
+    .bus_factor = share_of_others,
     .expected = expected,
     .why_not = why_no_traffic,
 };

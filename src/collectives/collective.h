@@ -174,6 +174,8 @@ inline std::size_t chunk_count(std::size_t elements, int nranks, std::size_t ele
 inline Extents one_to_one(const Problem& p) { return {p.count, p.count}; }
 inline Extents one_to_all(const Problem& p) { return {p.count, p.count * p.nranks}; }
 inline Extents all_to_one(const Problem& p) { return {p.count * p.nranks, p.count}; }
+constexpr double share_of_others(int nranks) { return static_cast<double>(nranks - 1) / nranks; }
+constexpr double all_once(int) { return 1; }
 inline InPlaceOffsets same_place(const Problem&, int) { return {}; }
 inline InPlaceOffsets sends_own_block(const Problem& p, int rank) { return {p.count * rank, 0}; }
 inline InPlaceOffsets receives_own_block(const Problem& p, int rank) { return {0, p.count * rank}; }

@@ -1,7 +1,7 @@
 #pragma once
 
-/// The collectives, one line each: COLLECTIVE(name, Name) is CollectiveId::name, the constant kName in name.cpp and the
-/// executable name_perf. Read by the build, the tests and the scripts too, so a line holds one entry and nothing else.
+/// The collectives, one line each: COLLECTIVE(name, Name) is CollectiveId::name, the constant kName and the executable
+/// name_perf. Read by the build, the tests and the scripts too, so a line holds one entry and nothing else.
 #define BUSBAR_COLLECTIVES(COLLECTIVE)        \
   COLLECTIVE(all_reduce, AllReduce)           \
   COLLECTIVE(all_gather, AllGather)           \

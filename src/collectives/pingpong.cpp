@@ -49,7 +49,7 @@ const Collective kPingpong{
           const int ways = traffic_of(p).pattern == PingpongPattern::both ? 2 : 1;
           return static_cast<double>(p.count) * ways * p.elem_size;
         },
-    .bus_factor = [](int) { return 1.0; },
+    .bus_factor = all_once,
     .expected = [](const Problem& p, int rank) -> std::vector<Block> {
       const int peer = pingpong_peer(p, rank);
       if (traffic_of(p).pattern == PingpongPattern::oneway && rank < peer) return {};

@@ -1,0 +1,173 @@
+#include "collectives/collective.h"
+
+#include <bit>
+
+// The collectives in which every rank moves the same amount: whole messages, or a block for each rank.
+
+namespace busbar {
+namespace {
+
+double whole_bytes(const Problem& p) { return static_cast<double>(p.count) * p.elem_size; }
+double bytes_of_all(const Problem& p) { return whole_bytes(p) * p.nranks; }
+
+/// `count` elements of every rank, from the same place of each.
+std::vector<Block> from_every_rank(const Problem& p, std::size_t from) {
+  std::vector<Block> blocks;
+  blocks.reserve(p.nranks);
+  for (int r = 0; r < p.nranks; ++r) blocks.push_back({p.count * r, p.count, r, from});
+  return blocks;
+}
+
+}  // namespace
+
+const Collective kAllReduce{
+    .id = CollectiveId::all_reduce,
+    .name = "all_reduce",
+    .has_op = true,
+    .count = whole_count,
+    .extents = one_to_one,
+    .in_place = same_place,
+    .algorithm_bytes = whole_bytes,
+    .bus_factor = [](int n) { return 2.0 * (n - 1) / n; },
+    .expected = [](const Problem& p, int) -> std::vector<Block> {
+      return {{0, p.count, kReduction, 0}};
+    },
+};
+
+const Collective kReduce{
+    .id = CollectiveId::reduce,
+    .name = "reduce",
+    .has_op = true,
+    .has_root = true,
+    .count = whole_count,
+    .extents = one_to_one,
+    .in_place = same_place,
+    .algorithm_bytes = whole_bytes,
+    .bus_factor = all_once,
+    .expected =
+        [](const Problem& p, int rank) {
+          return rank == p.root ? std::vector<Block>{{0, p.count, kReduction, 0}} : std::vector<Block>{};
+        },
+};
+
+const Collective kBroadcast{
+    .id = CollectiveId::broadcast,
+    .name = "broadcast",
+    .has_root = true,
+    .count = whole_count,
+    .extents = one_to_one,
+    .in_place = same_place,
+    .algorithm_bytes = whole_bytes,
+    .bus_factor = all_once,
+    .expected = [](const Problem& p, int) -> std::vector<Block> {
+      return {{0, p.count, p.root, 0}};
+    },
+};
+
+const Collective kSendrecv{
+    .id = CollectiveId::sendrecv,
+    .name = "sendrecv",
+    .replaces_input = true,
+    .count = whole_count,
+    .extents = one_to_one,
+    .in_place = same_place,
+    .algorithm_bytes = whole_bytes,
+    .bus_factor = all_once,
+    .expected = [](const Problem& p, int rank) -> std::vector<Block> {
+      return {{0, p.count, (rank + p.nranks - 1) % p.nranks, 0}};
+    },
+};
+
+const Collective kAllGather{
+    .id = CollectiveId::all_gather,
+    .name = "all_gather",
+    .count = chunk_count,
+    .extents = one_to_all,
+    .in_place = sends_own_block,
+    .algorithm_bytes = bytes_of_all,
+    .bus_factor = share_of_others,
+    .expected = [](const Problem& p, int) { return from_every_rank(p, 0); },
+};
+
+const Collective kGather{
+    .id = CollectiveId::gather,
+    .name = "gather",
+    .has_root = true,
+    .count = chunk_count,
+    .extents = one_to_all,
+    .in_place = sends_own_block,
+    .algorithm_bytes = bytes_of_all,
+    .bus_factor = share_of_others,
+    .expected = [](const Problem& p,
+                   int rank) { return rank == p.root ? kAllGather.expected(p, rank) : std::vector<Block>{}; },
+};
+
+const Collective kHypercube{
+    .id = CollectiveId::hypercube,
+    .name = "hypercube",
+    .count = chunk_count,
+    .extents = one_to_all,
+    .in_place = sends_own_block,
+    .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * (p.nranks - 1) * p.elem_size; },
+    .bus_factor = all_once,
+    .expected = [](const Problem& p, int rank) { return kAllGather.expected(p, rank); },
+    .why_not = [](const Problem& p) -> std::string {
+      if (std::has_single_bit(static_cast<unsigned>(p.nranks))) return {};
+      return "hypercube needs a power-of-two number of ranks, not " + std::to_string(p.nranks);
+    },
+};
+
+const Collective kReduceScatter{
+    .id = CollectiveId::reduce_scatter,
+    .name = "reduce_scatter",
+    .has_op = true,
+    .count = chunk_count,
+    .extents = all_to_one,
+    .in_place = receives_own_block,
+    .algorithm_bytes = bytes_of_all,
+    .bus_factor = share_of_others,
+    .expected = [](const Problem& p, int rank) -> std::vector<Block> {
+      return {{0, p.count, kReduction, p.count * rank}};
+    },
+};
+
+const Collective kScatter{
+    .id = CollectiveId::scatter,
+    .name = "scatter",
+    .has_root = true,
+    .count = chunk_count,
+    .extents = all_to_one,
+    .in_place = receives_own_block,
+    .algorithm_bytes = bytes_of_all,
+    .bus_factor = share_of_others,
+    .expected = [](const Problem& p, int rank) -> std::vector<Block> {
+      return {{0, p.count, p.root, p.count * rank}};
+    },
+};
+
+const Collective kAlltoall{
+    .id = CollectiveId::alltoall,
+    .name = "alltoall",
+    .replaces_input = true,
+    .count = chunk_count,
+    .extents = [](const Problem& p) -> Extents {
+      return {p.count * p.nranks, p.count * p.nranks};
+    },
+    .in_place = same_place,
+    .algorithm_bytes = bytes_of_all,
+    .bus_factor = share_of_others,
+    .expected = [](const Problem& p, int rank) { return from_every_rank(p, p.count * rank); },
+};
+
+const Collective kBarrier{
+    .id = CollectiveId::barrier,
+    .name = "barrier",
+    .moves_data = false,
+    .count = [](std::size_t, int, std::size_t, const Traffic*) { return std::size_t{0}; },
+    .extents = [](const Problem&) -> Extents { return {}; },
+    .algorithm_bytes = [](const Problem&) { return 0.0; },
+    .bus_factor = all_once,
+    .expected = [](const Problem&, int) -> std::vector<Block> { return {}; },
+};
+
+}  // namespace busbar
