@@ -481,7 +481,7 @@ TEST_CASE("a run against its baseline is told word by word", "[accept][judge]") 
   now.version = "0.2.0";
   now.backend = "gloo";
   now.library = "";
-  now.environment = {"B=1", "A=2"};
+  now.environment = {"NCCL_B=1", "NCCL_A=2"};
   now.hosts.push_back({"node2", {4}, "host memory"});
   now.hosts[0].device = "another";
   CHECK(told(now, {}, &then) == R"(FAIL
@@ -490,7 +490,7 @@ WARN platform doctor/ all | found host memory | because the hosts differ: anothe
 PASS counters doctor/ all | found no error counter moved on 3 hosts | wanted unmoved
 PASS wrong whole/a all | found 0 | wanted 0
 FAIL baseline whole/a all | found +50.0 % [+12.1, +100.7] (1.5 ms, then 1 ms) | wanted time <= +10.0 % (warn +5.0 %) | from baseline of 2026-11-21 10:00:00
-PASS baseline whole/ all | found 1 of 1 rows are in the baseline of 2026-11-21 10:00:00 | because differs from it: busbar 0.1.0 then, 0.2.0 now; backend mpi then, gloo now; library Open MPI 4.1.4 then, none now; devices host memory then, another now; hosts 2 then, 3 now; ranks 4 then, 5 now; the environment differs
+PASS baseline whole/ all | found 1 of 1 rows are in the baseline of 2026-11-21 10:00:00 | because differs from it: library: 'Open MPI 4.1.4', then ''; busbar: '0.1.0', then '0.2.0'; backend: 'mpi', then 'gloo'; ranks: '4', then '5'; hosts: 'node0 node1', then 'node0 node1 node2'; variables then: NCCL_A=2 NCCL_B=1
 )");
 }
 
@@ -1104,7 +1104,7 @@ TEST_CASE("a baseline of too few launches fails what is far off alone, and says 
   newer.library = "Open MPI 5.0.1";
   judge_acceptance(newer, {}, &then);
   CHECK(std::any_of(newer.criteria.begin(), newer.criteria.end(), [](const auto& c) {
-    return c.reason.find("Open MPI 4.1.4 then, Open MPI 5.0.1 now") != std::string::npos;
+    return c.reason.find("'Open MPI 4.1.4', then 'Open MPI 5.0.1'") != std::string::npos;
   }));
   AcceptResult unread = now(1);
   unread.plan.baseline = "old.json";

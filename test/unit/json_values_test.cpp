@@ -5,6 +5,7 @@
 
 #include "accept_fixture.h"
 #include "common/base/error.h"
+#include "common/base/options.h"
 #include "common/base/read_file.h"
 #include "common/base/yaml_node.h"
 #include "common/evidence/hang_json.h"

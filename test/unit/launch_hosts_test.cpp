@@ -73,32 +73,19 @@ TEST_CASE("srun leaves hosts out by itself; a command that names none cannot", "
 }
 
 TEST_CASE("A launcher's last words name rank and host", "[accept]") {
-  const auto killed = blame_by_launcher(
-      "----\nmpirun noticed that process rank 4 with PID 123 on node node2 exited on signal 9 (Killed).\n----\n", {});
+  const auto blamed = [](const std::string& words) {
+    return explain_failure({.exit_code = 1, .out = {}, .err = words},
+                           {.timeout_s = 60, .started = std::filesystem::file_time_type::max(), .hosts = {}});
+  };
+  const StageFailure killed = blamed(
+      "----\nmpirun noticed that process rank 4 with PID 123 on node node2 exited on signal 9 (Killed).\n----\n");
   CHECK(killed.hosts == std::vector<std::string>{"node2"});
   CHECK(killed.ranks == std::vector{4});
   CHECK(killed.verdict == "PROCESS_DEAD");
-  const auto lost = blame_by_launcher(
-      "ORTE has lost communication with a remote daemon.\n\n  HNP daemon   : [[1,0],0] on node node0\n"
-      "  Remote daemon: [[1,0],2] on node node2\n\nThis is usually due to",
-      {});
-  CHECK(lost.hosts == std::vector<std::string>{"node2"});
-  CHECK(lost.verdict == "HOST_UNREACHABLE");
-  const auto srun = blame_by_launcher("srun: error: node2: task 4: Killed\nsrun: Job step aborted", {});
-  CHECK(srun.hosts == std::vector<std::string>{"node2"});
-  CHECK(srun.ranks == std::vector{4});
-  const auto own = blame_by_launcher("busbar: error: rank 3 on node1, timed loop: NCCL: out of memory\n", {});
-  CHECK(own.hosts == std::vector<std::string>{"node1"});
-  CHECK(own.verdict == "ERROR");
-}
-
-TEST_CASE("A complaint about one known host names it; about several nobody", "[accept]") {
-  const std::vector<std::string> hosts{"node1", "node12"};
-  const auto refused = blame_by_launcher("ssh: connect to host node12 port 22: Connection refused\n", hosts);
-  CHECK(refused.hosts == std::vector<std::string>{"node12"});
-  CHECK(refused.verdict == "HOST_UNREACHABLE");
-  CHECK(blame_by_launcher("ssh: connect to host node12 port 22: No route to host\nssh: node1: Permission denied", hosts)
+  CHECK(blamed("busbar: error: rank 3 on node1, timed loop: the library refused it\n").hosts ==
+        std::vector<std::string>{"node1"});
+  CHECK(blamed("ssh: connect to host n12 port 22: Connection refused\n").verdict == "HOST_UNREACHABLE");
+  CHECK(blamed("ssh: connect to host n12 port 22: No route to host\nssh: connect to host n1 port 22: No route to host")
             .hosts.empty());
-  CHECK(blame_by_launcher("node1 is a fine host\n", hosts).hosts.empty());
-  CHECK(blame_by_launcher("", {}).hosts.empty());
+  CHECK(blamed("node1 is a fine host\n").verdict == "CRASH");
 }

@@ -216,7 +216,7 @@ TEST_CASE("all GNU forms mean the same", "[base][options]") {
     const Configured result = parse(words);
     CHECK(result.config.minbytes == 8);
     CHECK(result.config.maxbytes == 33554432);
-    CHECK(result.set_by_user == std::vector<std::string>{"minbytes"});
+    CHECK(result.sets("minbytes"));
   }
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("a long name may be cut as far as it is the only one", "[base][options
 
 TEST_CASE("the later of two equal options wins", "[base][options]") {
   CHECK(config_of({"-n", "5", "--iters=7"}).iters == 7);
-  CHECK(parse({"-n", "5", "--iters=7"}).set_by_user == std::vector<std::string>{"iters"});
+  CHECK(parse({"-n", "5", "--iters=7"}).settings.back().text == "7");
 }
 
 TEST_CASE("root -1 and all mean every root", "[base][options]") {

@@ -2,7 +2,7 @@
 // measured, and a Hockney fit that the largest sizes dictate.
 
 #include "common/statistics/curves.h"
-#include "common/statistics/launches.h"
+#include "driver/merge/merged_runs.h"
 #include "statistics_rates.h"
 
 #include <catch2/catch.hpp>

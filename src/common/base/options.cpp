@@ -72,20 +72,12 @@ void accept(CommandLine& line, const Option& option, std::string_view word, cons
   line.settings.push_back({&option, text});
 }
 
-bool names_range(const std::vector<std::string>& names) {
-  return std::ranges::any_of(names, [](const std::string& name) { return contains(kRangeOptions, name); });
+bool sets(const std::vector<Setting>& settings, std::string_view name) {
+  return std::ranges::any_of(settings, [&](const Setting& setting) { return setting.option->long_name == name; });
 }
 
-/// The command line's sizes (list or range) replace the file's entirely, not only its numbers.
-void drop_file_sizes(Config& config, const std::vector<std::string>& names) {
-  if (contains(names, "sizes") || (names_range(names) && !config.sizes.empty())) forget_sizes(config);
-}
-
-/// The long names of the options that are set, each once.
-std::vector<std::string> names_of(const CommandLine& line) {
-  std::vector<std::string> names;
-  for (const Setting& setting : line.settings) add_once(names, std::string(setting.option->long_name));
-  return names;
+bool sets_range(const std::vector<Setting>& settings) {
+  return std::ranges::any_of(kRangeOptions, [&](std::string_view name) { return sets(settings, name); });
 }
 
 /// Reads a command line word by word.
@@ -271,7 +263,7 @@ void check_stat(const Config& config) {
 
 CommandLine scan_arguments(int argc, const char* const* argv, std::span<const OwnOption> own, PlainWords words) {
   CommandLine line = ArgumentScanner(std::span(argv, static_cast<std::size_t>(argc)).subspan(1), own, words).scan();
-  if (line.action == CommandLine::Action::run) check_size_conflict(names_of(line));
+  if (line.action == CommandLine::Action::run) check_size_conflict(line.settings);
   return line;
 }
 
@@ -293,10 +285,12 @@ void forget_sizes(Config& config) {
   config.stepfactor = untouched.stepfactor;
 }
 
-void check_size_conflict(const std::vector<std::string>& names) {
-  if (!contains(names, "sizes") || !names_range(names)) return;
+void check_size_conflict(const std::vector<Setting>& settings) {
+  if (!sets(settings, "sizes") || !sets_range(settings)) return;
   throw_bad_config("--sizes is the whole list: leave out -b, -e, -f and -i, or leave out --sizes");
 }
+
+bool Configured::sets(std::string_view long_name) const { return busbar::sets(settings, long_name); }
 
 Configured configure(const CommandLine& line, const std::optional<ConfigFile>& file, const ReadEnvironment& environment,
                      const Config& defaults, std::span<const YamlKey> own_keys) {
@@ -304,17 +298,20 @@ Configured configure(const CommandLine& line, const std::optional<ConfigFile>& f
   Config& config = result.config;
   config = defaults;
   apply_environment(config, environment);
-  if (file) result.set_by_user = apply_yaml(config, file->text, file->name, own_keys);
+  if (file) result.settings = apply_yaml(config, file->text, file->name, own_keys);
   config.config_file = line.config_file;
-  const std::vector<std::string> names = names_of(line);
   for (const char* early : {"mpi-threads", "launcher", "meet-key"}) {
-    if (!contains(result.set_by_user, early) || contains(names, early)) continue;
+    if (!result.sets(early) || sets(line.settings, early)) continue;
     throw_bad_config(fmt::format("{0}: {1}: MPI is started before a file is read; give --{1} on the command line",
                                  file->name, early));
   }
-  drop_file_sizes(config, names);
+  // The command line's sizes (list or range) replace the file's entirely, not only its numbers.
+  if (sets(line.settings, "sizes") || (sets_range(line.settings) && !config.sizes.empty())) {
+    forget_sizes(config);
+    std::erase_if(result.settings, [](const Setting& s) { return sets({s}, "sizes") || sets_range({s}); });
+  }
   for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
-  for (const std::string& name : names) add_once(result.set_by_user, name);
+  result.settings.insert(result.settings.end(), line.settings.begin(), line.settings.end());
   validate(config);
   return result;
 }

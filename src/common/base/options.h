@@ -79,10 +79,13 @@ struct ConfigFile {
 /// getenv or its replacement; null if the variable is not set.
 using ReadEnvironment = std::function<const char*(const char* name)>;
 
-/// The validated configuration and the long names of what the user set in the file or on the command line.
+/// The validated configuration, and what the user set in the file, then on the command line: the last of equal ones
+/// counts.
 struct Configured {
   Config config;
-  std::vector<std::string> set_by_user;
+  std::vector<Setting> settings;
+
+  bool sets(std::string_view long_name) const;
 };
 
 /// Applies environment, file and command line; a later one wins; then validate(). Throws Error. A subcommand may start
@@ -93,8 +96,8 @@ Configured configure(const CommandLine& line, const std::optional<ConfigFile>& f
 /// Checks combinations of options. Throws Error(bad_config); Error(not_possible) for -D.
 void validate(const Config& config);
 
-/// --sizes with -b, -e, -f or -i: Error(bad_config). `names`: long names that one source (file or command line) set.
-void check_size_conflict(const std::vector<std::string>& names);
+/// --sizes with -b, -e, -f or -i: Error(bad_config). `settings`: of one source (file or command line).
+void check_size_conflict(const std::vector<Setting>& settings);
 
 /// As if neither a list nor a range of sizes had been given: what comes replaces them, not only their numbers.
 void forget_sizes(Config& config);

@@ -31,17 +31,16 @@ std::vector<std::string> valid_keys(std::span<const YamlKey> own) {
   return keys;
 }
 
-std::vector<std::string> apply_map(Config& config, const YamlValue& root, std::span<const YamlKey> own) {
-  std::vector<std::string> names;
+std::vector<Setting> apply_map(Config& config, const YamlValue& root, std::span<const YamlKey> own) {
+  std::vector<Setting> settings;
   root.each([&](const YamlValue& value) {
     if (value.key == "schema") return check_yaml_schema(value);
     const auto own_key = std::ranges::find(own, canonical_key(value.key), &YamlKey::name);
     if (own_key != own.end()) return own_key->read(value.as(own_key->name));
-    const std::string_view name = apply_yaml_option(config, value);
-    if (name.empty()) value.fail_unknown("key", value.key, valid_keys(own));
-    names.emplace_back(name);
+    settings.push_back(apply_yaml_option(config, value));
+    if (settings.back().option == nullptr) value.fail_unknown("key", value.key, valid_keys(own));
   });
-  return names;
+  return settings;
 }
 
 }  // namespace
@@ -135,35 +134,37 @@ std::string canonical_key(std::string_view key) {
   return name;
 }
 
-std::string_view apply_yaml_option(Config& config, const YamlValue& value) {
+Setting apply_yaml_option(Config& config, const YamlValue& value) {
   const Option* option = find_key(value.key);
   if (option == nullptr) return {};
   const YamlValue of_option = value.as(option->long_name);
   // As on the command line.
   const std::string text = option->takes_list ? fmt::format("{}", fmt::join(of_option.texts(), ",")) : of_option.text();
   of_option.checked([&] { option->set(config, text); });
-  return option->long_name;
+  return {option, text};
 }
 
 void check_yaml_schema(const YamlValue& value) {
   const std::string schema = value.text();
-  if (schema != "1") value.fail(fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
+  if (schema != "1") {
+    value.fail(fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
+  }
 }
 
-std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
-                                    std::span<const YamlKey> own) {
-  std::vector<std::string> names;
+std::vector<Setting> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
+                                std::span<const YamlKey> own) {
+  std::vector<Setting> settings;
   with_yaml(file_name, text, [&](const YamlValue& root) {
     if (root.is(YamlTree::Kind::null)) return;
     if (!root.is(YamlTree::Kind::map)) root.fail("not a map of options: write lines such as 'minbytes: 8'");
-    names = apply_map(config, root, own);
+    settings = apply_map(config, root, own);
     try {
-      check_size_conflict(names);
+      check_size_conflict(settings);
     } catch (const Error& error) {
       root.fail(error.what());
     }
   });
-  return names;
+  return settings;
 }
 
 }  // namespace busbar

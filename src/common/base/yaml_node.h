@@ -16,6 +16,7 @@ namespace busbar {
 // text, as on the command line.
 
 struct YamlKey;
+struct Setting;
 
 /// A value in a file: the place for errors, the name for messages, and the value. Refers to all of them.
 struct YamlValue {
@@ -82,13 +83,13 @@ void with_yaml(const std::string& file, std::string_view text, const std::functi
 std::string canonical_key(std::string_view key);
 
 /// Applies a YAML file: a map from long option names ('-' and '_' alike) and `own` keys, a subcommand's, to values,
-/// optionally `schema: 1`. Returns the options' names in the file's order. For any bad bytes throws only
+/// optionally `schema: 1`. Returns the options in the file's order. For any bad bytes throws only
 /// Error(bad_config) that names file, line and, for an unknown key, the valid keys.
-std::vector<std::string> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
-                                    std::span<const YamlKey> own = {});
+std::vector<Setting> apply_yaml(Config& config, std::string_view text, const std::string& file_name,
+                                std::span<const YamlKey> own = {});
 
-/// Applies the option with that long name as a file may set it; returns its name, empty if there is none.
-std::string_view apply_yaml_option(Config& config, const YamlValue& value);
+/// Applies the option with that long name as a file may set it; returns it, without an option if there is none.
+Setting apply_yaml_option(Config& config, const YamlValue& value);
 
 /// Accepts only `schema: 1`.
 void check_yaml_schema(const YamlValue& value);

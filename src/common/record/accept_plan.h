@@ -56,7 +56,7 @@ struct AcceptPlan {
   std::string file;
   std::string text;  ///< the file, for the report
   std::string title;
-  std::uint64_t digest = 0;           ///< equal for equivalent plans, so that --resume only continues its own
+  std::uint64_t digest = 0;           ///< of the keys and values in the text, so that --resume only continues its own
   std::string platform;               ///< "auto", a name, or empty: none expected
   std::string baseline;               ///< file of an earlier run; empty: none
   Bound baseline_margin{0.05, 0.10};  ///< at most: how much slower than the baseline; launches vary

@@ -5,22 +5,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace busbar {
 
 namespace {
 
 constexpr int kDraws = 2000;
-constexpr int kMostEpochs = 10000;
-
-double variance(std::span<const double> values) {
-  if (values.size() < 2) return 0;
-  double mean = 0;
-  for (double value : values) mean += value / static_cast<double>(values.size());
-  double squares = 0;
-  for (double value : values) squares += (value - mean) * (value - mean);
-  return squares / static_cast<double>(values.size() - 1);
-}
 
 std::vector<double> logs(std::span<const double> times) {
   require_positive(times, "launch");
@@ -36,7 +27,7 @@ double variance_of_median(std::span<const double> epochs) {
   constexpr double kHalfWidthZ = 1.96;  // of 95 %
   const std::vector<double> values = logs(epochs);
   const auto interval = exact_median_interval(values);
-  if (!interval) return variance(values) / static_cast<double>(values.size());
+  if (!interval) return moments(values).variance / static_cast<double>(values.size());
   const double deviation = (interval->high - interval->low) / 2 / kHalfWidthZ;
   return deviation * deviation;
 }
@@ -64,6 +55,13 @@ Interval cluster_bootstrap(std::span<const std::vector<double>> epochs, std::uin
 
 }  // namespace
 
+Moments moments(std::span<const double> values) {
+  const auto n = static_cast<double>(values.size());
+  Moments m{.mean = std::accumulate(values.begin(), values.end(), 0.0) / n};
+  for (const double value : values) m.variance += (value - m.mean) * (value - m.mean) / std::max(n - 1, 1.0);
+  return m;
+}
+
 LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::optional<std::uint64_t> seed) {
   LaunchesEstimate estimate;
   std::vector<double> medians;
@@ -77,20 +75,13 @@ LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std
   }
   estimate.median = median(medians);
   estimate.few = epochs.size() < kEnoughLaunches;
-  estimate.variance_between = std::max(0.0, variance(logs(medians)) - explained);
+  estimate.variance_between = std::max(0.0, moments(logs(medians)).variance - explained);
   if (!estimate.few) {
     estimate.interval = exact_median_interval(medians);
   } else if (epochs.size() > 1 && seed) {
     estimate.interval = cluster_bootstrap(epochs, *seed);
   }
   return estimate;
-}
-
-int best_epochs_per_launch(double launch_cost_s, double epoch_cost_s, double variance_between, double variance_within) {
-  if (variance_within <= 0 || launch_cost_s <= 0) return 1;
-  if (variance_between <= 0 || epoch_cost_s <= 0) return kMostEpochs;
-  const double best = std::ceil(std::sqrt(launch_cost_s / epoch_cost_s * (variance_within / variance_between)));
-  return static_cast<int>(std::clamp(best, 1.0, static_cast<double>(kMostEpochs)));
 }
 
 }  // namespace busbar

@@ -11,6 +11,13 @@ namespace busbar {
 
 inline constexpr std::size_t kEnoughLaunches = 6;  ///< fewer have no order statistics at 95 %
 
+struct Moments {
+  double mean = 0;
+  double variance = 0;  ///< with n - 1; 0 for one value
+};
+/// Of at least one value.
+Moments moments(std::span<const double> values);
+
 /// One cell over several launches of the same benchmark. From 6 launches on, the interval is that of their medians by
 /// order statistics. With 2 to 5 there is none at 95 %: only a cluster bootstrap (launches, then epochs; 2000 draws),
 /// which is too narrow and must be labeled `few`.
@@ -25,9 +32,5 @@ struct LaunchesEstimate {
 /// `epochs`: each launch's epoch medians in time order; `seed`: of the bootstrap, if few shall have one. Throws if a
 /// launch has none, or a time that is not above 0.
 LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::optional<std::uint64_t> seed = {});
-
-/// Epochs per launch that give the most precision for the time spent (Kalibera & Jones 2013): 1 to 10000, the latter if
-/// launches do not differ, so that one long one is best.
-int best_epochs_per_launch(double launch_cost_s, double epoch_cost_s, double variance_between, double variance_within);
 
 }  // namespace busbar

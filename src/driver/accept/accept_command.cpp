@@ -140,16 +140,6 @@ AcceptPlan checked_plan(const std::string& text, const AcceptOptions& options) {
   return plan;
 }
 
-std::vector<std::string> passed_on(const AcceptOptions& options) {
-  std::vector<std::string> words;
-  for (const Setting& setting : options.line.settings) {
-    const bool is_switch = setting.option->argument.empty();
-    words.push_back(
-        fmt::format("--{}{}{}", setting.option->long_name, is_switch ? "" : "=", is_switch ? "" : setting.text));
-  }
-  return words;
-}
-
 std::string read_plan_text(const std::string& file) {
   std::error_code unknown;
   if (!std::filesystem::exists(file, unknown)) {

@@ -54,9 +54,6 @@ Config config_of(const PlanCell& cell, const AcceptOptions& options);
 /// Error(bad_config).
 AcceptPlan checked_plan(const std::string& text, const AcceptOptions& options);
 
-/// The arguments that give a launch the same benchmarks' options.
-std::vector<std::string> passed_on(const AcceptOptions& options);
-
 /// The plan's text: of the file, or if there is none, of the shipped plan of that name. Throws Error(bad_config).
 std::string read_plan_text(const std::string& file);
 
@@ -172,13 +169,6 @@ ExitCode run_accept_launches(std::span<char*> args, const AcceptOptions& options
 /// the group's ranks as the job counts them.
 void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_ranks, Cell& cell);
 
-/// Whom a launcher's (or our own) last words blame, with PROCESS_DEAD, HOST_UNREACHABLE or ERROR and the line; empty
-/// if they name nobody. From a failed launch's stderr: Open MPI's "process rank 4 with PID 123 on node node2 exited
-/// on signal 9", "lost communication with a remote daemon ... on node node2", srun's "error: node2: task 4: Killed",
-/// our "error: rank 3 on node1, ...". `hosts`: those of the launch, as far as known; a host named in a complaint about
-/// a daemon, a connection or a host name is blamed if it is the only one. Pure.
-StageFailure blame_by_launcher(std::string_view text, const std::vector<std::string>& hosts);
-
 /// What is known of a launch besides how it ended.
 struct FailedLaunch {
   double timeout_s = 0;
@@ -187,8 +177,8 @@ struct FailedLaunch {
 };
 
 /// Why a launch did not end well and who is to blame: from its hang report (hang-JOBID.json here or in the temporary
-/// folder; one that its stderr names, or of a job on its hosts only), else from the launcher's last words. The stage is
-/// left to the caller.
+/// folder; one that its stderr names, or of a job on its hosts only), else as `busbar diagnose` reads its stderr. The
+/// stage is left to the caller.
 StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launch);
 
 }  // namespace busbar

@@ -2,9 +2,9 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/evidence/hang_json.h"
 #include "driver/accept/accept_engine.h"
+#include "driver/diagnose/diagnose_inputs.h"
 #include "driver/launch/launching.h"
 
 #include <fmt/format.h>
@@ -12,96 +12,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <functional>
 #include <map>
 #include <optional>
-#include <regex>
-#include <set>
 
 namespace busbar {
-namespace {
-
-/// A launcher's sentence; groups: host, then rank if it has one.
-struct Sentence {
-  const char* pattern;
-  int host;
-  int rank;  ///< 0: none
-  std::string_view verdict;
-};
-
-// Open MPI wraps its messages over lines, so the text is searched as a whole.
-constexpr std::array kSentences{
-    Sentence{R"(process rank\s+(\d+)\s+with PID\s+\d+\s+on\s+node\s+(\S+)\s+exited on\s+signal)", 2, 1,
-             name(Verdict::process_dead)},
-    Sentence{
-        R"(srun: error: ([^\s:]+): tasks? (\d+)[^\n]*: (?:Killed|Segmentation fault|Aborted|Terminated|Bus error))", 1,
-        2, name(Verdict::process_dead)},
-    Sentence{R"(Remote daemon\s*:[^\n]*on\s+node\s+([^\s,]+))", 1, 0, name(Verdict::host_unreachable)},
-    Sentence{R"(srun: error: Node failure on ([^\s,]+))", 1, 0, name(Verdict::host_unreachable)},
-    Sentence{R"(busbar: error: rank (\d+) on ([^\s,]+), )", 2, 1, "ERROR"},
-};
-
-std::string line_at(const std::string& text, std::size_t at) {
-  const std::size_t begin = text.rfind('\n', at) == std::string::npos ? 0 : text.rfind('\n', at) + 1;
-  return text.substr(begin, std::min(text.find('\n', at), text.size()) - begin);
-}
-
-bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_'; }
-
-bool names(std::string_view line, std::string_view host) {
-  for (std::size_t at = line.find(host); at != std::string_view::npos; at = line.find(host, at + 1)) {
-    const bool begins = at == 0 || !is_name_char(line[at - 1]);
-    const std::size_t end = at + host.size();
-    if (begins && (end == line.size() || !is_name_char(line[end]))) return true;
-  }
-  return false;
-}
-
-bool complains(std::string_view line) {
-  return has_any(line, {"daemon", "Connection refused", "Connection timed out", "No route to host", "not resolve",
-                        "unreachable", "Host key", "Permission denied", "unable to", "not found", "ssh:", "failed to"});
-}
-
-/// The only known host that complaints name.
-std::optional<StageFailure> named_in_complaints(const std::string& text, const std::vector<std::string>& hosts) {
-  std::set<std::string> named;
-  StageFailure blame;
-  for (const std::string_view line : split_text(text, '\n')) {
-    if (!complains(line)) continue;
-    for (const std::string& host : hosts) {
-      if (!names(line, host)) continue;
-      named.insert(host);
-      blame.text = line;
-    }
-  }
-  if (named.size() != 1) return std::nullopt;
-  blame.hosts = {*named.begin()};
-  blame.verdict = name(Verdict::host_unreachable);
-  return blame;
-}
-
-}  // namespace
-
-StageFailure blame_by_launcher(std::string_view text, const std::vector<std::string>& hosts) {
-  constexpr std::size_t kMost = 64 << 10;  // regular expressions recurse on long texts
-  const std::string all(text.size() > kMost ? text.substr(text.size() - kMost) : text);
-  for (const Sentence& sentence : kSentences) {
-    std::smatch match;
-    if (!std::regex_search(all, match, std::regex(sentence.pattern))) continue;
-    StageFailure blame;
-    std::string host = match[static_cast<std::size_t>(sentence.host)];
-    while (!host.empty() && std::ispunct(static_cast<unsigned char>(host.back())) != 0) host.pop_back();
-    blame.hosts = {std::move(host)};
-    if (sentence.rank != 0) blame.ranks = {std::atoi(match[static_cast<std::size_t>(sentence.rank)].str().c_str())};
-    blame.text = line_at(all, static_cast<std::size_t>(match.position(0)));
-    blame.verdict = sentence.verdict;
-    return blame;
-  }
-  return named_in_complaints(all, hosts).value_or(StageFailure{});
-}
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -161,20 +76,23 @@ std::optional<StageFailure> from_hang_report(const fs::path& path, const std::st
 
 StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launch) {
   StageFailure failure;
-  const std::string end = describe_end(child, launch.timeout_s);
-  StageFailure blame = blame_by_launcher(child.err, launch.hosts);
+  failure.verdict = child.timed_out ? "TIMEOUT" : "CRASH";
+  std::string words = last_words(child.err);
+  const std::optional<Finding> said = finding_in(child.err);
+  // Of several hosts nobody knows which one to leave out.
+  if (said && said->hosts.size() < 2 && said->hosts.size() + said->ranks.size() > 0) {
+    failure.verdict = name(said->verdict);
+    failure.hosts = said->hosts;
+    failure.ranks = said->ranks;
+    words = said->sentence;
+  }
+  failure.text = describe_end(child, launch.timeout_s) + (words.empty() ? "" : ": ") + words;
   for (const fs::path& path : hang_reports_since(launch.started)) {
     auto from_report = from_hang_report(path, child.err, launch.hosts);
     if (!from_report) continue;
-    failure = std::move(*from_report);
+    // A report that blames nobody may know less than the launcher.
+    if (!from_report->hosts.empty() || failure.hosts.empty()) failure = std::move(*from_report);
     break;
-  }
-  // A report that blames nobody may know less than the launcher.
-  if (failure.verdict.empty() || (failure.hosts.empty() && !blame.hosts.empty())) {
-    const std::string words = blame.text.empty() ? last_words(child.err) : blame.text;
-    if (blame.verdict.empty()) blame.verdict = child.timed_out ? "TIMEOUT" : "CRASH";
-    blame.text = fmt::format("{}{}{}", end, words.empty() ? "" : ": ", words);
-    failure = std::move(blame);
   }
   failure.exit_code = child.exit_code;
   return failure;

@@ -13,7 +13,6 @@
 #include "common/output/format.h"
 #include "common/output/progress.h"
 #include "common/processes/collectively.h"
-#include "common/processes/gather_records.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 #include "common/record/accept_fields.h"
@@ -33,7 +32,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -273,50 +271,6 @@ CellResults measure_in_turn(const Comm& world, std::vector<std::unique_ptr<OpenC
   return results;
 }
 
-/// "NVIDIA H200 x 8", "host memory".
-std::string devices_text(const std::map<std::string, int>& devices) {
-  std::string text;
-  for (const auto& [name, count] : devices) {
-    const bool counts = name != kHostMemory;
-    text += fmt::format("{}{}{}", text.empty() ? "" : ", ", name, counts ? fmt::format(" x {}", count) : "");
-  }
-  return text;
-}
-
-struct PlacedRank {
-  std::string host;
-  int rank = 0;
-  std::string device;
-  std::string device_id;
-};
-
-BUSBAR_RECORD(PlacedRank, host, rank, device, device_id);
-
-/// The job's hosts with their ranks and devices, in the order of their lowest ranks; complete on process 0. Collective.
-std::vector<AcceptResult::Host> describe_hosts(const Comm& world, const Backend& backend) {
-  const std::vector<int> local(backend.local_ranks().begin(), backend.local_ranks().end());
-  std::vector<PlacedRank> mine;
-  for (std::size_t i = 0; i < local.size(); ++i) {
-    const DeviceInfo device = backend.device(static_cast<int>(i));
-    mine.push_back({hostname(), local[i], device.name, device.id});
-  }
-  std::vector<AcceptResult::Host> hosts;
-  std::map<std::string, std::map<std::string, int>> devices;
-  std::map<std::string, std::vector<std::string>> ids;
-  for (const PlacedRank& r : gather_records(world, std::move(mine))) {
-    auto host = std::ranges::find(hosts, r.host, &AcceptResult::Host::name);
-    if (host == hosts.end()) host = hosts.insert(hosts.end(), {r.host, {}, {}});
-    host->ranks.push_back(r.rank);
-    // Several ranks may share a GPU.
-    std::vector<std::string>& seen = ids[r.host + "\n" + r.device];
-    if (contains(seen, r.device_id)) continue;
-    seen.push_back(r.device_id);
-    ++devices[r.host][r.device];
-  }
-  for (AcceptResult::Host& host : hosts) host.device = devices_text(devices[host.name]);
-  return hosts;
-}
-
 /// The first operation of the communicator that was just made, and how long both took. Collective.
 AcceptResult::Init wait_for_init(Job& job, Backend& backend) {
   job.begin_step(Phase::initialization, "the first operation of the job's communicator");
@@ -390,9 +344,11 @@ class RankSteps : public StepRunner {
     }
     {
       const OpenedJobBackend opened = job_.open(config, world_, mapped(result.plan.cells, &PlanCell::collective));
-      result.backend = opened.backend->traits().name;
-      result.library = opened.backend->library_version();
-      result.hosts = describe_hosts(world_, *opened.backend);
+      const RunInfo info = describe_job({}, "busbar accept", config, *opened.backend,
+                                        describe_local_ranks(*opened.backend, world_, 0), world_);
+      result.backend = info.backend;
+      result.library = info.library_version;
+      result.hosts = hosts_of(info.ranks);
       result.remarks.insert(result.remarks.end(), opened.remarks.begin(), opened.remarks.end());
       if (result.plan.init) result.inits.push_back(wait_for_init(job_, *opened.backend));
     }

@@ -113,6 +113,10 @@ class AcceptLauncher {
     for (const AcceptResult::Host& host : seen_) known.push_back(host.name);
     part.failure = explain_failure(child, {.timeout_s = work.timeout_s, .started = started, .hosts = known});
     part.failure->stage = work.part.stage;
+    for (const AcceptResult::Host& host : seen_) {
+      const auto is_here = [&](int rank) { return contains(host.ranks, rank); };
+      if (std::ranges::any_of(part.failure->ranks, is_here)) add_once(part.failure->hosts, host.name);
+    }
     if (child.good()) part.failure->text = unreadable.empty() ? kNoResultsHere : unreadable;
     return part;
   }
@@ -163,7 +167,7 @@ class AcceptLauncher {
     program.push_back("--part-results=" + part_file_);
     program.push_back(fmt::format("--repetition={}", work.repetition));
     if (work.left_s > 0) program.push_back(fmt::format("--left={:.0f}", std::max(1.0, work.left_s)));
-    for (std::string& word : passed_on(options_)) program.push_back(std::move(word));
+    for (std::string& word : option_words(options_.line.settings)) program.push_back(std::move(word));
 
     int nranks = nranks_;
     for (const std::string& host : excluded) nranks -= ranks_on(host);

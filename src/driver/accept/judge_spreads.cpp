@@ -1,7 +1,10 @@
 #include "common/base/sequences.h"
+#include "common/record/history_run.h"
 #include "common/statistics/distributions.h"
+#include "common/statistics/launches.h"
 #include "common/statistics/trend.h"
 #include "driver/accept/judge_acceptance.h"
+#include "driver/history/history_judge.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +12,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 namespace busbar {
 
@@ -228,31 +230,6 @@ CriterionResult judge_ranks(const CellSeries& series) {
 
 namespace {
 
-/// What else differs between the runs.
-std::vector<std::string> differences(const AcceptResult& now, const AcceptResult& then) {
-  std::vector<std::string> list;
-  const auto compare = [&](const char* what, const std::string& a, const std::string& b) {
-    if (a != b) list.push_back(fmt::format("{} {} then, {} now", what, b.empty() ? "none" : b, a.empty() ? "none" : a));
-  };
-  const auto devices = [](const AcceptResult& r) { return r.hosts.empty() ? std::string() : r.hosts.front().device; };
-  const auto nranks = [](const AcceptResult& r) {
-    std::size_t n = 0;
-    for (const auto& host : r.hosts) n += host.ranks.size();
-    return std::to_string(n);
-  };
-  compare("busbar", now.version, then.version);
-  compare("backend", now.backend, then.backend);
-  compare("library", now.library, then.library);
-  compare("devices", devices(now), devices(then));
-  compare("hosts", std::to_string(now.hosts.size()), std::to_string(then.hosts.size()));
-  compare("ranks", nranks(now), nranks(then));
-  std::vector<std::string> settings_now = now.environment, settings_then = then.environment;
-  std::ranges::sort(settings_now);
-  std::ranges::sort(settings_then);
-  if (settings_now != settings_then) list.push_back("the environment differs");
-  return list;
-}
-
 /// What a row took in each launch. Repetitions of one job are one launch: they saw one placement of its processes.
 struct LaunchTimes {
   std::vector<double> logs;  ///< of a time [s], per launch
@@ -295,9 +272,6 @@ double one_sided(int degrees, std::size_t fewer) { return fewer >= 4 ? 0.97 : de
 Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
   constexpr std::size_t kLeastLaunches = 5;  // of both: three degrees of freedom
   constexpr int kMany = 1000;
-  const auto mean = [](const std::vector<double>& logs) {
-    return std::accumulate(logs.begin(), logs.end(), 0.0) / static_cast<double>(logs.size());
-  };
   Slowdown s;
   s.estimate.value = std::nan("");
   if (now.logs.empty() || then.logs.empty()) return s;
@@ -305,16 +279,14 @@ Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
   const auto m = static_cast<double>(then.logs.size());
   s.known = now.logs.size() + then.logs.size() >= kLeastLaunches;
   s.degrees = s.known ? static_cast<int>(now.logs.size() + then.logs.size()) - 2 : kMany;
-  double squares = 0;
-  for (const LaunchTimes* times : {&now, &then}) {
-    for (const double log : times->logs) squares += (log - mean(times->logs)) * (log - mean(times->logs));
-  }
+  const Moments of_now = moments(now.logs), of_then = moments(then.logs);
+  const double squares = (n - 1) * of_now.variance + (m - 1) * of_then.variance;
   const double variance = s.known ? squares / s.degrees : kAssumed * kAssumed + std::max(now.own, then.own);
   s.error = std::sqrt(variance * (1 / n + 1 / m));
   s.level = one_sided(s.degrees, std::min(now.logs.size(), then.logs.size()));
-  s.now_s = std::exp(mean(now.logs));
-  s.then_s = std::exp(mean(then.logs));
-  const double by = mean(now.logs) - mean(then.logs);
+  s.now_s = std::exp(of_now.mean);
+  s.then_s = std::exp(of_then.mean);
+  const double by = of_now.mean - of_then.mean;
   const double half = student_t_quantile(s.level, s.degrees) * s.error;
   s.estimate.value = std::exp(by) - 1;
   s.estimate.interval = Interval{std::exp(by - half) - 1, std::exp(by + half) - 1};
@@ -389,7 +361,8 @@ void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& a
   }
   whole.outcome = compared == 0 ? Outcome::inconclusive : Outcome::pass;
   whole.found = fmt::format("{} of {} rows are in the {}", compared, all.size(), source);
-  const std::vector<std::string> other = differences(result, *baseline);
+  const std::vector<std::string> other =
+      differences(history_of_accept(*baseline, "accept"), history_of_accept(result, "accept"));
   if (!other.empty()) whole.reason = fmt::format("differs from it: {}", fmt::join(other, "; "));
   criteria.push_back(std::move(whole));
 }

@@ -3,6 +3,7 @@
 #include "common/backends/backend.h"
 #include "common/backends/backend_traits.h"
 #include "common/base/embedded_file.h"
+#include "common/base/lists.h"
 #include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
@@ -103,18 +104,11 @@ std::vector<Platform> shipped_platforms() {
 namespace {
 
 /// "NVIDIA A100-SXM4-80GB" as nvidia, a100, sxm4, 80gb: GB200 is not a B200.
-std::set<std::string> words(std::string_view text) {
-  std::set<std::string> found;
-  std::string word;
-  for (char c : lower_case(text) + " ") {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      word += c;
-    } else if (!word.empty()) {
-      found.insert(word);
-      word.clear();
-    }
-  }
-  return found;
+std::vector<std::string> words(std::string_view text) {
+  std::string plain = lower_case(text);
+  std::ranges::replace_if(
+      plain, [](unsigned char c) { return std::isalnum(c) == 0; }, ',');
+  return listed_words(plain);
 }
 
 /// Without " x 8".
@@ -124,10 +118,10 @@ std::string device_name(const std::string& device) {
 }
 
 bool is_platform(const Platform& platform, const std::string& device) {
-  const std::set<std::string> all = words(device);
-  if (all.count(lower_case(platform.gpu)) == 0) return false;
-  return std::ranges::none_of(platform.gpu_not,
-                              [&](const std::string& word) { return all.count(lower_case(word)) != 0; });
+  const std::vector<std::string> all = words(device);
+  return contains(all, lower_case(platform.gpu)) &&
+         std::ranges::none_of(platform.gpu_not,
+                              [&](const std::string& word) { return contains(all, lower_case(word)); });
 }
 
 bool same_word(const std::string& a, const std::string& b) { return lower_case(a) == lower_case(b); }

@@ -26,22 +26,10 @@ namespace {
 /// whole (--backend) or to a table that accept does not print.
 constexpr std::array<std::string_view, 22> kCellOptions{
     "minbytes",  "maxbytes",  "stepbytes",    "stepfactor", "sizes",          "datatype", "op",     "root",
-    "placement", "check",     "warmup_iters", "unalign",    "local_register", "timeout",  "rel-ci", "min-time",
+    "placement", "check",     "warmup-iters", "unalign",    "local-register", "timeout",  "rel-ci", "min-time",
     "max-time",  "cell-time", "epochs",       "buffers",    "pattern",        "window"};
 
 constexpr std::array<std::string_view, 5> kSizeOptions{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes"};
-
-template <class List>
-bool names_key(const List& list, std::string_view name) {
-  return std::ranges::any_of(list, [&](std::string_view item) { return canonical_key(item) == canonical_key(name); });
-}
-
-std::vector<std::string> valid_keys(bool is_default) {
-  std::vector<std::string> keys{"stages", "memory", "env", "criteria"};
-  if (!is_default) keys.insert(keys.begin(), {"name", "collective"});
-  for (std::string_view name : kCellOptions) keys.emplace_back(name);
-  return keys;
-}
 
 /// Names end up in JSON, file names of reports and --resume's list: words without spaces and slashes.
 std::string read_name(const YamlValue& value) {
@@ -115,15 +103,6 @@ Bound read_share_bound(const YamlValue& value) { return read_bound(value, share,
 /// "20s", or {warn: 20s, fail: 1min}, in seconds; longer is worse.
 Bound read_time_bound(const YamlValue& value) { return read_bound(value, positive_duration, true); }
 
-/// A criterion that is on or off.
-bool read_word(const YamlValue& value, std::string_view on) {
-  const std::string text = value.text();
-  if (text != on && text != "ignore") {
-    value.fail(fmt::format("{}: {} is not a criterion; choose from: {} ignore", value.key, in_quotes(text), on));
-  }
-  return text == on;
-}
-
 void read_busbw(const YamlValue& value, Criteria& c) {
   c.busbw.reset();
   c.busbw_expected = value.is(YamlTree::Kind::scalar) && value.text() == "expected";
@@ -136,11 +115,12 @@ void read_ceiling_bound(const YamlValue& value, Criteria& c) {
 }
 
 void read_criteria(const YamlValue& map, Criteria& c) {
+  static constexpr std::string_view kIgnore = "ignore";
   const auto shares = [](std::string_view key, std::optional<Bound>& bound) {
     return YamlKey{key, [key, &bound](const YamlValue& value) { bound = read_share_bound(value.as(key)); }};
   };
   const auto word = [](std::string_view key, std::string_view on, bool& is_on) {
-    return YamlKey{key, [on, &is_on](const YamlValue& value) { is_on = read_word(value, on); }};
+    return YamlKey{key, [on, &is_on](const YamlValue& value) { is_on = value.word(std::array{on, kIgnore}) == 0; }};
   };
   map.read({{"busbw", [&](const YamlValue& value) { read_busbw(value, c); }},
             {"ceiling", [&](const YamlValue& value) { read_ceiling_bound(value, c); }},
@@ -157,21 +137,8 @@ void read_criteria(const YamlValue& map, Criteria& c) {
 
 bool has_sizes(const YamlValue& map) {
   bool found = false;
-  map.each([&](const YamlValue& value) { found = found || names_key(kSizeOptions, value.key); });
+  map.each([&](const YamlValue& value) { found = found || contains(kSizeOptions, value.key); });
   return found;
-}
-
-void read_option(const YamlValue& value, bool is_default, PlanCell& cell, std::vector<std::string>& names) {
-  if (names_key(kCellOptions, value.key)) {
-    names.emplace_back(apply_yaml_option(cell.config, value));
-    return;
-  }
-  for (const Option& option : all_options()) {
-    if (canonical_key(option.long_name) != canonical_key(value.key)) continue;
-    value.fail(fmt::format("{} has no meaning in a cell of a plan; valid keys: {}", option.long_name,
-                           fmt::join(valid_keys(is_default), " ")));
-  }
-  value.fail_unknown("key", value.key, valid_keys(is_default));
 }
 
 }  // namespace
@@ -207,26 +174,21 @@ PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_
   cell.line = map.line;
   if (!map.is(YamlTree::Kind::map)) map.fail("a cell is a map: write lines such as 'collective: all_reduce'");
   if (has_sizes(map)) forget_sizes(cell.config);
-  std::vector<std::string> names;
-  map.each([&](const YamlValue& value) {
-    const std::string_view key = value.key;
-    if (!is_default && key == "name") {
-      cell.name = read_name(value);
-    } else if (!is_default && key == "collective") {
-      cell.collective = read_collective(value);
-    } else if (key == "stages") {
-      cell.stages = read_stages(value);
-    } else if (key == "memory") {
-      cell.memory = static_cast<CellMemory>(value.word(kMemoryWords));
-    } else if (key == "env") {
-      read_environment(value, cell);
-    } else if (key == "criteria") {
-      read_criteria(value, cell.criteria);
-    } else {
-      read_option(value, is_default, cell, names);
-    }
-  });
-  map.as("cell").checked([&] { check_size_conflict(names); });
+  std::vector<Setting> settings;
+  std::vector<YamlKey> keys{
+      {"stages", [&](const YamlValue& v) { cell.stages = read_stages(v); }},
+      {"memory", [&](const YamlValue& v) { cell.memory = static_cast<CellMemory>(v.word(kMemoryWords)); }},
+      {"env", [&](const YamlValue& v) { read_environment(v, cell); }},
+      {"criteria", [&](const YamlValue& v) { read_criteria(v, cell.criteria); }}};
+  if (!is_default) {
+    keys.push_back({"name", [&](const YamlValue& v) { cell.name = read_name(v); }});
+    keys.push_back({"collective", [&](const YamlValue& v) { cell.collective = read_collective(v); }});
+  }
+  for (const std::string_view option : kCellOptions) {
+    keys.push_back({option, [&](const YamlValue& v) { settings.push_back(apply_yaml_option(cell.config, v)); }});
+  }
+  map.read(keys);
+  map.as("cell").checked([&] { check_size_conflict(settings); });
   if (!is_default && cell.collective == nullptr) map.fail("a cell without collective: name one");
   return cell;
 }
@@ -248,19 +210,12 @@ std::string read_baseline(const YamlValue& value) {
   return file;
 }
 
-bool read_needs_gpus(const YamlValue& value) {
-  const std::string text = value.text();
-  if (text != "required" && text != "optional") {
-    value.fail(fmt::format("gpus: {} is none of: required optional", in_quotes(text)));
-  }
-  return text == "required";
-}
-
 void read_expect(const YamlValue& map, AcceptPlan& plan) {
+  static constexpr std::array<std::string_view, 2> kGpus{"optional", "required"};
   map.read({{"platform", [&](const YamlValue& v) { plan.platform = read_platform_name(v); }},
             {"baseline", [&](const YamlValue& v) { plan.baseline = read_baseline(v); }},
             {"baseline-margin", [&](const YamlValue& v) { plan.baseline_margin = read_share_bound(v); }},
-            {"gpus", [&](const YamlValue& v) { plan.needs_gpus = read_needs_gpus(v); }}});
+            {"gpus", [&](const YamlValue& v) { plan.needs_gpus = v.word(kGpus) == 1; }}});
 }
 
 /// Checks what no single cell shows, and fills in what it leaves open.
@@ -378,6 +333,17 @@ void read_root(const YamlValue& root, AcceptPlan& plan) {
   check_expectations(root, plan);
 }
 
+/// Keys and values, whatever the order of the keys, the layout and the comments.
+std::string words_of(const YamlTree& tree) {
+  const bool is_map = tree.kind == YamlTree::Kind::map;
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < tree.items.size(); i += is_map ? 2 : 1) {
+    parts.push_back(words_of(tree.items[i]) + (is_map ? words_of(tree.items[i + 1]) : ""));
+  }
+  if (is_map) std::ranges::sort(parts);
+  return fmt::format("{} {} {} {}", parts.size(), tree.scalar.size(), tree.scalar, fmt::join(parts, ""));
+}
+
 }  // namespace
 
 AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name) {
@@ -385,67 +351,18 @@ AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name)
   plan.file = file_name;
   plan.text = text;
   plan.platform = "auto";
-  with_yaml(file_name, text, [&](const YamlValue& root) { read_root(root, plan); });
-  plan.digest = digest_of(plan);
+  with_yaml(file_name, text, [&](const YamlValue& root) {
+    read_root(root, plan);
+    plan.digest = hash(words_of(root.node));
+  });
   return plan;
 }
-
-namespace {
-
-std::string text_of(const std::optional<Bound>& bound) {
-  const auto number = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : "-"; };
-  return bound ? number(bound->warn) + "/" + number(bound->fail) : "none";
-}
-
-std::string text_of(const Criteria& c) {
-  return fmt::format("busbw {} {} ceiling {} of {} latency {} wrong {} spreads {} {} {} {} {} counters {}",
-                     text_of(c.busbw), c.busbw_expected, text_of(c.of_ceiling), c.ceiling_busbw, text_of(c.latency),
-                     c.wrong, text_of(c.time_spread), text_of(c.dips), text_of(c.drift), text_of(c.host_spread),
-                     text_of(c.rank_spread), c.counters);
-}
-
-/// Everything that a cell may set.
-std::string text_of(const Config& c) {
-  const auto number = [](auto word) { return static_cast<int>(word); };
-  return fmt::format(
-      "{} {} {} {} {} op {} dtype {} root {} {} placement {} check {} warmup {} unalign {} register {} timeout {} stat "
-      "{} {} {} {} {}{}{}",
-      c.minbytes, c.maxbytes, c.stepbytes, c.stepfactor, c.sizes, mapped(c.ops, number), mapped(c.dtypes, number),
-      c.root, c.all_roots, static_cast<int>(c.placement), c.check, c.warmup_iters, c.unalign, c.local_register,
-      c.timeout_s, c.rel_ci, c.min_time_s, c.max_time_s, c.cell_time_s, c.epochs,
-      // Results from before this choice existed can still be resumed.
-      c.buffers == BufferUse::reuse ? " buffers reuse" : "",
-      c.pattern == PingpongPattern::latency ? "" : fmt::format(" pattern {} {}", name(c.pattern), c.window));
-}
-
-std::vector<std::string> names(const std::vector<Stage>& stages) {
-  return mapped(stages, [](Stage stage) { return std::string(name(stage)); });
-}
-
-std::string text_of(const PlanCell& cell) {
-  return fmt::format("cell {} {} memory {} stages {} {} env {} {}", cell.name, cell.collective->name,
-                     static_cast<int>(cell.memory), names(cell.stages), text_of(cell.config), cell.environment,
-                     text_of(cell.criteria));
-}
-
-}  // namespace
 
 std::string why_not_here(const PlanCell& cell, const BackendTraits& backend) {
   const bool on_gpus = backend.memory == MemoryKind::gpu;
   if (cell.memory == CellMemory::gpu && !on_gpus) return "for GPUs (memory: gpu), and this is host memory";
   if (cell.memory == CellMemory::host && on_gpus) return "for host memory (memory: host), and these are GPUs";
   return {};
-}
-
-std::uint64_t digest_of(const AcceptPlan& plan) {
-  std::string text =
-      fmt::format("{} {} {} {} stages {} {} {} {}", plan.platform, plan.baseline, text_of(plan.baseline_margin),
-                  plan.needs_gpus, names(plan.stages), plan.max_time_s, plan.repeat_for_s, plan.locate_on_fail);
-  // Results from before this choice existed can still be resumed.
-  if (plan.init) text += " init " + text_of(plan.init);
-  if (plan.locate_looks_s != kLocateLooks) text += fmt::format(" looks {}", plan.locate_looks_s);
-  for (const PlanCell& cell : plan.cells) text += text_of(cell);
-  return hash(text);
 }
 
 void check_environment_needs(const AcceptPlan& plan, bool has_launch) {

@@ -21,9 +21,6 @@ void check_environment_needs(const AcceptPlan& plan, bool has_launch);
 /// Why the cell is not measured with this backend; empty: it is.
 std::string why_not_here(const PlanCell& cell, const BackendTraits& backend);
 
-/// AcceptPlan::digest, of everything but what the launch adds to the plan.
-std::uint64_t digest_of(const AcceptPlan& plan);
-
 // For other files that come with a plan.
 
 /// The collective of that name; the file's error names them all if there is none.

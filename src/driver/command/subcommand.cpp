@@ -2,6 +2,7 @@
 
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
@@ -59,6 +60,17 @@ void refuse_shared_options(const CommandLine& line, std::string_view subcommand,
   }
 }
 
+std::vector<std::string> option_words(std::span<const Setting> settings, std::span<const std::string_view> but) {
+  std::vector<std::string> words;
+  for (const Setting& setting : settings) {
+    const Option& option = *setting.option;
+    const bool is_off = option.argument.empty() && !parse_switch(setting.text);
+    if (is_off || contains(but, option.long_name)) continue;
+    words.push_back(fmt::format("--{}{}", option.long_name, option.argument.empty() ? "" : "=" + setting.text));
+  }
+  return words;
+}
+
 std::string only_output_file(const CommandLine& line, std::string_view subcommand) {
   constexpr std::string_view kOutputFile = "output_file";
   refuse_shared_options(line, subcommand, kOutputFile);
@@ -87,6 +99,16 @@ int refuse_without_archives(std::string_view subcommand) {
 int run_alone(const std::function<int()>& work) {
   const Launch launch = command_launch();
   return run_before_session(launch, [&] { return launch.rank <= 0 ? work() : 0; });
+}
+
+int run_alone(int argc, char** argv, std::string_view name, const std::vector<OwnOption>& own,
+              const std::function<int(const CommandLine& line)>& work) {
+  return run_alone([&] {
+    const CommandLine line = scan_arguments(argc, argv, own);
+    if (!line.asks_help()) return work(line);
+    fmt::print("{}", help_of(name, own));
+    return 0;
+  });
 }
 
 }  // namespace busbar

@@ -50,6 +50,9 @@ std::vector<YamlKey> own_file_keys(std::span<const OwnOption> own);
 /// `but`: the long name of one that it takes.
 void refuse_shared_options(const CommandLine& line, std::string_view subcommand, std::string_view but = {});
 
+/// The options of a benchmark as the words of a launch; but those of these long names.
+std::vector<std::string> option_words(std::span<const Setting> settings, std::span<const std::string_view> but = {});
+
 /// The file of -J; empty: none. All others are refused.
 std::string only_output_file(const CommandLine& line, std::string_view subcommand);
 
@@ -71,6 +74,9 @@ double parse_below_half(std::string_view text, std::string_view wanted);
 
 /// Runs work that needs no ranks: of several, rank 0 does it and the others leave with 0. Returns the exit code.
 int run_alone(const std::function<int()>& work);
+/// The same for the command line of the subcommand `name`; prints its help if that is requested.
+int run_alone(int argc, char** argv, std::string_view name, const std::vector<OwnOption>& own,
+              const std::function<int(const CommandLine& line)>& work);
 
 /// The lines of a help text for a subcommand's own options, as --help of the benchmarks lays them out.
 std::string own_options_help(std::span<const OwnOption> own);

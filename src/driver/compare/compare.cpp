@@ -84,12 +84,12 @@ void refuse_meaningless(const Configured& configured) {
   constexpr auto kMeaningless = std::to_array<std::string_view>(
       {"iters", "warmup_iters", "average", "rel-ci", "min-time", "epochs", "per-rank", "skew", "samples", "memory",
        "show-algo", "show-prediction", "report_timestamps", "fail-on-skip"});
-  for (const std::string& name : configured.set_by_user) {
-    if (!contains(kMeaningless, name)) continue;
+  for (const Setting& setting : configured.settings) {
+    if (!contains(kMeaningless, setting.option->long_name)) continue;
     throw_bad_config(
         fmt::format("--{} has no meaning in compare, which takes as many rounds as it needs to tell the variants "
                     "apart: leave it out (--max-time and --cell-time bound it)",
-                    name));
+                    setting.option->long_name));
   }
   if (configured.config.placement == Placements::both)
     throw_bad_config("compare measures one placement: --placement out or in");
@@ -198,7 +198,7 @@ int run(const Launch& detected, int argc, char** argv, const WrapVariant& wrap) 
   const int code = run_session(argc, argv, launch, mpi_start(before.line), work);
   // MPI is over: what follows are jobs of their own.
   if (code != code_of(ExitCode::good) || !arguments.options.verify || emitted.empty()) return code;
-  return code_of(verify_emitted(emitted, arguments.options, arguments.configured.config, user_environment));
+  return code_of(verify_emitted(emitted, arguments.options, arguments.configured, user_environment));
 }
 
 }  // namespace

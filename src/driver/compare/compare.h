@@ -132,7 +132,7 @@ EnvironmentSettings read_user_environment();
 /// if every file pays or makes no difference, wrong_data if one is slower or changes nothing. Must not run while
 /// MPI is up. options.launch may be empty: then `mpirun -n RANKS --oversubscribe` of our MPI. Launches without a file
 /// keep what `user_environment` says of its variables. Throws Error, Interrupted.
-ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Config& config,
+ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Configured& configured,
                         const EnvironmentSettings& user_environment);
 
 }  // namespace busbar

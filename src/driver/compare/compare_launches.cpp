@@ -45,11 +45,9 @@ std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, co
   return launched;
 }
 
-bool limits_time(const Configured& configured) { return contains(configured.set_by_user, "max-time"); }
-
 /// The time of one launch, so that all end by --max-time if the user set it [s].
 double measure_time(const Configured& configured, int launches, std::size_t cells) {
-  if (!limits_time(configured)) return measuring_time_s(cells);
+  if (!configured.sets("max-time")) return measuring_time_s(cells);
   constexpr double kLeast = 0.2;
   const double share = configured.config.max_time_s / launches - kLaunchOverhead;
   if (share >= kLeast) return std::min(share, measuring_time_s(cells));
@@ -87,6 +85,7 @@ std::vector<LaunchSeries> plan_series(const CompareOptions& options, const Confi
     series.launch = options.launch;
     series.collective = collective;
     series.config = configured.config;
+    series.options = configured.settings;
     series.variants = launched_variants(options, *collective);
     series.launches = options.launches;
     planned += options.launches * static_cast<int>(series.variants.size());
@@ -141,7 +140,7 @@ ExitCode show_commands(const std::vector<LaunchSeries>& all) {
 }
 
 /// --verify-file: no comparison, the file is there.
-ExitCode verify_given_file(const CompareOptions& options, const Config& config) {
+ExitCode verify_given_file(const CompareOptions& options, const Configured& configured) {
   Emitted file;
   std::error_code unknown;
   file.path = std::filesystem::absolute(options.verify_file, unknown).string();
@@ -149,15 +148,15 @@ ExitCode verify_given_file(const CompareOptions& options, const Config& config) 
   file.kind = file.path.ends_with(".csv") ? Emitted::Kind::tuner : Emitted::Kind::ompi_rules;
   file.environment = environment_of_file(file.kind, file.path);
   for (const Collective* collective : options.collectives) {
-    file.targets.push_back({collective, sweep_sizes(config, config.maxbytes)});
+    file.targets.push_back({collective, sweep_sizes(configured.config, configured.config.maxbytes)});
   }
-  return verify_emitted({&file, 1}, options, config, read_user_environment());
+  return verify_emitted({&file, 1}, options, configured, read_user_environment());
 }
 
 }  // namespace
 
 ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& options, const Configured& configured) {
-  if (!options.verify_file.empty()) return verify_given_file(options, configured.config);
+  if (!options.verify_file.empty()) return verify_given_file(options, configured);
   check_emission(options);
   const Config& config = configured.config;
   check_folder(config.output_file, "-J");
@@ -173,7 +172,7 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   }
   say("{} launches, about {}", planned, format_duration(total_s));
   if (config.dry_run) return show_commands(all);
-  const double bound_s = limits_time(configured) ? config.max_time_s : 3 * total_s;
+  const double bound_s = configured.sets("max-time") ? config.max_time_s : 3 * total_s;
   const auto deadline =
       std::chrono::steady_clock::now() +
       std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(bound_s));
@@ -207,7 +206,7 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
   const std::vector<Emitted> files = emit_files(options, reporter->comparisons());
   if (wrong || !complete) return wrong ? code : ExitCode::results_lost;
   if (!options.verify) return code;
-  return verify_emitted(files, options, config, read_user_environment());
+  return verify_emitted(files, options, configured, read_user_environment());
 }
 
 }  // namespace busbar

@@ -18,6 +18,9 @@
 #include <utility>
 
 namespace busbar {
+
+BUSBAR_RECORD(CellCounts, compared, undecided, out_of_time, not_possible, wrong);
+
 namespace {
 
 /// Ratio, its interval, p, adjusted p, difference.
@@ -71,11 +74,7 @@ Json cell_json(const VariantCell& cell, const std::string& label) {
             {"median_s", cell.usable() ? json_seconds(cell.median_s) : Json(nullptr)},
             {"ratio", ratio_json(cell.ratio)}};
   if (cell.ratio) {
-    json.update({{"p", json_number(cell.p)},
-                 {"band_p", json_number(cell.band_p)},
-                 {"adjusted_p", json_number(cell.adjusted_p)},
-                 {"probability_faster", json_number(cell.probability_faster)},
-                 {"difference", name(cell.difference)}});
+    BUSBAR_FIELDS(members_of(json), cell, p, band_p, adjusted_p, probability_faster, difference);
   }
   json["dropped_early"] = cell.dropped;
   json["ran"] = {{"algorithm", cell.ran.algorithm}, {"protocol", cell.ran.protocol}, {"channels", cell.ran.channels}};
@@ -130,10 +129,8 @@ Json crossovers_json(const Comparison& comparison) {
 }
 
 Json comparison_json(const Comparison& comparison) {
-  Json json{{"collective", comparison.collective->name},
-            {"nranks", comparison.nranks},
-            {"nnodes", comparison.nnodes},
-            {"between_launches", comparison.between_launches}};
+  Json json{{"collective", comparison.collective->name}};
+  BUSBAR_FIELDS(members_of(json), comparison, nranks, nnodes, between_launches);
   if (!comparison.cases.empty()) {
     const ComparedCase& first = comparison.cases.front();
     json.update({{"dtype", name(first.row_case.dtype)},
@@ -142,16 +139,10 @@ Json comparison_json(const Comparison& comparison) {
                  {"in_place", first.in_place}});
   }
   const auto of_size = [&](const ComparedCase& compared) { return case_json(comparison, compared); };
-  const CellCounts counts = count_cells(comparison);
   json.update({{"variants", variants_json(comparison)},
                {"sizes", json_list(comparison.cases, of_size)},
                {"crossovers", crossovers_json(comparison)},
-               {"cells",
-                {{"compared", counts.measured},
-                 {"undecided", counts.undecided},
-                 {"out_of_time", counts.out_of_time},
-                 {"not_possible", counts.not_possible},
-                 {"wrong", counts.wrong}}}});
+               {"cells", fields_json(count_cells(comparison))}});
   return json;
 }
 

@@ -204,7 +204,7 @@ std::string fit_lines(const Comparison& comparison) {
 
 std::string count_lines(const Comparison& comparison) {
   const CellCounts n = count_cells(comparison);
-  std::string text = fmt::format("# cells: {} compared with the default, {} undecided", n.measured, n.undecided);
+  std::string text = fmt::format("# cells: {} compared with the default, {} undecided", n.compared, n.undecided);
   if (n.out_of_time > 0) text += fmt::format(" ({} for lack of time)", n.out_of_time);
   text += fmt::format(", {} n/a, {} WRONG\n", n.not_possible, n.wrong);
   const auto unmeasured =

@@ -276,7 +276,7 @@ CellCounts count_cells(const Comparison& comparison) {
       if (cell.wrong > 0) ++counts.wrong;
       if (!cell.why_not.empty()) ++counts.not_possible;
       if (v == 0 || !cell.usable()) continue;
-      ++counts.measured;
+      ++counts.compared;
       if (cell.difference != Difference::undecided) continue;
       ++counts.undecided;
       if (c.out_of_time) ++counts.out_of_time;

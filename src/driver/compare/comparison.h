@@ -106,7 +106,7 @@ std::vector<std::optional<HockneyFit>> hockney_fits(const Comparison& comparison
 
 /// Cells of variants (the default's left out) that were measured and could not be told from the default.
 struct CellCounts {
-  int measured = 0;
+  int compared = 0;
   int undecided = 0;
   int out_of_time = 0;  ///< of the undecided ones: in cases that the clock ended
   int not_possible = 0;

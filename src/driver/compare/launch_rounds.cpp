@@ -9,6 +9,7 @@
 #include "common/output/progress.h"
 #include "common/processes/child.h"
 #include "common/statistics/distributions.h"
+#include "driver/command/subcommand.h"
 #include "driver/compare/rounds.h"
 
 #include <fmt/format.h>
@@ -176,9 +177,18 @@ void run_series(LaunchSeries& series, const LaunchFolder& folder) {
 std::vector<std::string> launch_words(const LaunchSeries& series, const LaunchedVariant& variant,
                                       const std::string& results, int number) {
   constexpr int kMostSeed = 1'000'000'000;
+  // What one launch does not share with the others: its files, its limits of time, the seed.
+  std::vector<std::string_view> of_the_whole{"max-time",  "cell-time", "seed",     "output_file",
+                                             "csv",       "history",   "dry-run",  "stat",
+                                             "placement", "topology",  "launcher", "meet-key"};
+  const std::vector<std::uint64_t>& sizes = series.config.sizes;
+  if (!sizes.empty())
+    of_the_whole.insert(of_the_whole.end(), {"sizes", "minbytes", "maxbytes", "stepbytes", "stepfactor"});
   std::vector<std::string> command = variant.prefix;
   command.push_back(program_beside(fmt::format("{}_perf", series.collective->name)).string());
-  for (std::string& word : benchmark_arguments(series.config)) command.push_back(std::move(word));
+  for (std::string& word : option_words(series.options, of_the_whole)) command.push_back(std::move(word));
+  command.insert(command.end(), {"--stat", fmt::format("--placement={}", name(series.config.placement))});
+  if (!sizes.empty()) command.push_back(fmt::format("--sizes={}", fmt::join(sizes, ",")));
   command.push_back(fmt::format("--max-time={:.3g}", series.measure_s));
   command.push_back(fmt::format("--cell-time={:.3g}", series.measure_s));
   command.push_back(fmt::format("--seed={}", 1 + (series.seed + static_cast<std::uint64_t>(number)) % kMostSeed));
@@ -197,55 +207,6 @@ double measuring_time_s(std::size_t cells) {
   // At least ten epochs of 10 ms with their warm-up, for each cell.
   constexpr double kCell = 0.3;
   return std::max(0.5, kCell * static_cast<double>(cells));
-}
-
-std::vector<std::string> benchmark_arguments(const Config& config) {
-  const Config defaults;
-  std::vector<std::string> words;
-  const auto add = [&](std::string_view option, const auto& value) {
-    words.push_back(fmt::format("--{}={}", option, value));
-  };
-  const auto word_of = [](auto value) { return std::string(name(value)); };
-  const auto add_unless = [&](std::string_view option, const auto& value, const auto& usual) {
-    if (!(value == usual)) add(option, value);
-  };
-  if (config.sizes.empty()) {
-    add("minbytes", config.minbytes);
-    add("maxbytes", config.maxbytes);
-    add("stepbytes", config.stepbytes);
-    add("stepfactor", config.stepfactor);
-  } else {
-    add("sizes", fmt::format("{}", fmt::join(config.sizes, ",")));
-  }
-  add("datatype", joined_words(mapped(config.dtypes, word_of), ","));
-  add("op", joined_words(mapped(config.ops, word_of), ","));
-  add("root", config.all_roots ? "all" : std::to_string(config.root));
-  add("placement", name(config.placement));
-  add("backend", name(config.backend));
-  if (config.nonblocking) words.emplace_back("--nonblocking");
-  if (config.stat) {
-    words.emplace_back("--stat");
-    add("cadence", name(config.cadence));
-  }
-  add("check", config.check);
-  add_unless("nthreads", config.nthreads, defaults.nthreads);
-  add_unless("ngpus", config.ngpus, defaults.ngpus);
-  add_unless("ranks-per-gpu", config.ranks_per_gpu, defaults.ranks_per_gpu);
-  add_unless("agg_iters", config.agg_iters, defaults.agg_iters);
-  add_unless("parallel_init", config.parallel_init ? 1 : 0, 0);
-  add_unless("blocking", config.blocking, defaults.blocking);
-  add_unless("stream_null", config.stream_null ? 1 : 0, 0);
-  add_unless("timeout", config.timeout_s, defaults.timeout_s);
-  add_unless("cudagraph", config.cudagraph, defaults.cudagraph);
-  add_unless("local_register", config.local_register, defaults.local_register);
-  if (config.cta_policy) add("cta_policy", *config.cta_policy);
-  add_unless("buffers", name(config.buffers), name(defaults.buffers));
-  add_unless("pattern", name(config.pattern), name(defaults.pattern));
-  add_unless("window", config.window, defaults.window);
-  add_unless("pairs", name(config.pairs), name(defaults.pairs));
-  add_unless("mpi-threads", name(config.mpi_threads), name(defaults.mpi_threads));
-  add_unless("unalign", config.unalign, defaults.unalign);
-  return words;
 }
 
 }  // namespace busbar

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/base/config.h"
+#include "common/base/options.h"
 #include "common/record/read_run.h"
 #include "driver/compare/comparison.h"
 #include "driver/launch/launching.h"
@@ -39,7 +39,8 @@ struct LaunchSeries {
   std::string launch;         ///< the user's launch command (launch_command)
   std::optional<int> nranks;  ///< for "{ranks}" in it
   const Collective* collective = nullptr;
-  Config config;  ///< what is measured
+  Config config;                 ///< what is measured
+  std::vector<Setting> options;  ///< that say so, as the user set them
   std::vector<LaunchedVariant> variants;
   int launches = 8;        ///< of each variant
   double measure_s = 5;    ///< --max-time of a launch
@@ -65,10 +66,5 @@ std::size_t planned_cells(const Config& config, const Collective& collective);
 /// The time that a launch needs besides measuring, and that one of so many cells needs to measure, for estimates [s].
 inline constexpr double kLaunchOverhead = 2;
 double measuring_time_s(std::size_t cells);
-
-/// The options of a benchmark executable that measures as `config` says, whatever its source (command line, file):
-/// sizes, types, operations, root, placement, how calls are made and checked. What a single run must not share with
-/// others (its files, its limits of time, the seed) is left out.
-std::vector<std::string> benchmark_arguments(const Config& config);
 
 }  // namespace busbar

@@ -30,7 +30,7 @@ constexpr std::size_t kMostFingerprints = 4;  // each takes two launches
 /// How launches with and without a file are started.
 struct VerifySettings {
   const CompareOptions& options;
-  const Config& config;
+  const Configured& configured;
   const EnvironmentSettings& user_environment;
 };
 
@@ -80,10 +80,9 @@ LaunchSeries series_for(const Emitted& file, const Emitted::Target& target, cons
   series.launch = launch_of(settings, file.nranks);
   series.nranks = file.nranks > 0 ? std::optional<int>(file.nranks) : std::nullopt;
   series.collective = target.collective;
-  series.config = settings.config;
-  series.config.stat = true;
+  series.config = settings.configured.config;
   series.config.sizes = target.sizes;
-  series.config.timeout_s = 0;
+  series.options = settings.configured.settings;
   series.variants = {{{"without", {}}, words_without(file, settings), {}, {}},
                      {{"with", file.environment}, environment_words(file.environment), {}, {}}};
   const std::size_t cells = planned_cells(series.config, *target.collective);
@@ -231,7 +230,7 @@ std::string prove(const Emitted& file, const VerifySettings& settings, Seen& see
          .launch_timeout_s = settings.options.launch_timeout_s > 0 ? settings.options.launch_timeout_s : 60});
     std::string text;
     for (const Emitted::Target& target : file.targets) {
-      text += fingerprint_lines(fingerprinter, file, target, settings.config, seen);
+      text += fingerprint_lines(fingerprinter, file, target, settings.configured.config, seen);
     }
     return text;
   } catch (const Error& e) {
@@ -241,7 +240,7 @@ std::string prove(const Emitted& file, const VerifySettings& settings, Seen& see
 
 ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const LaunchFolder& folder) {
   Seen seen;
-  const std::uint64_t seed = seed_or_drawn(settings.config.seed);
+  const std::uint64_t seed = seed_or_drawn(settings.configured.config.seed);
   std::vector<LaunchSeries> all;
   double total_s = 0;
   for (const Emitted::Target& target : file.targets) {
@@ -281,14 +280,14 @@ EnvironmentSettings read_user_environment() {
   return user;
 }
 
-ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Config& config,
+ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Configured& configured,
                         const EnvironmentSettings& user_environment) {
   if (detect_launch().launched()) release_binding();
   const LaunchFolder folder;
   ExitCode worst = ExitCode::good;
   for (const Emitted& file : files) {
     try {
-      const ExitCode code = verify_file(file, {options, config, user_environment}, folder);
+      const ExitCode code = verify_file(file, {options, configured, user_environment}, folder);
       if (code == ExitCode::wrong_data || worst == ExitCode::good) worst = code;
     } catch (const Interrupted& e) {
       throw Interrupted(e.signal(), fmt::format("kept {0}; --verify-file {0} verifies it", file.path));

@@ -202,6 +202,12 @@ int diagnose(int argc, char** argv, bool is_root) {
 
 }  // namespace
 
+std::optional<Finding> finding_in(std::string_view output) {
+  const InputFile file = input_in_memory("its output", output);
+  ReadLogs logs = read_logs({&file, 1}, 0);
+  return logs.job.conclude(std::move(logs.files), logs.ras);
+}
+
 int run_diagnose(int argc, char** argv) {
   const Launch launch = command_launch();
   return run_before_session(launch, [&] { return diagnose(argc, argv, launch.rank <= 0); });

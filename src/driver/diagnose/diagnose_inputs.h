@@ -59,6 +59,9 @@ struct ReadLogs {
 /// Reads them all, logs and dumps of PyTorch's Flight Recorder. `unknown_lines`: how many of those to keep.
 ReadLogs read_logs(std::span<const InputFile> files, std::size_t unknown_lines);
 
+/// What a program's output says of its end; nothing in a build without RE2 or libarchive.
+std::optional<Finding> finding_in(std::string_view output);
+
 /// A diagnosis for the terminal: verdict and evidence first, then the tables, what is missing, what to try next.
 std::string diagnosis_text(const Diagnosis& diagnosis);
 

@@ -8,6 +8,7 @@
 #include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
+#include "common/job/session_job.h"
 #include "common/measure/plan.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
@@ -134,7 +135,6 @@ struct Arguments {
   std::uint64_t segment_bytes = 0;
   int probe_calls = -1;  ///< from 0 on: this process is the probe
   Config config;
-  bool help = false;
 };
 
 std::vector<OwnOption> own_options(Arguments& a) {
@@ -154,12 +154,6 @@ std::vector<OwnOption> own_options(Arguments& a) {
   };
 }
 
-std::string help() {
-  Arguments unused;
-  const std::vector<OwnOption> own = own_options(unused);
-  return help_of("fingerprint", std::span(own).first(own.size() - 1));
-}
-
 const Collective* collective_of(const std::vector<std::string>& words) {
   const std::vector<std::string> names = collective_names();
   if (words.size() != 1) {
@@ -170,13 +164,13 @@ const Collective* collective_of(const std::vector<std::string>& words) {
 }
 
 /// Options that would have to be ignored.
-void refuse_meaningless(const Arguments& a, const std::vector<std::string>& given) {
+void refuse_meaningless(const Arguments& a, const std::vector<Setting>& given) {
   constexpr std::array<std::string_view, 9> kTaken{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes",
                                                    "datatype", "op",       "root",      "output_file"};
-  for (const std::string& name : given) {
-    if (!contains(kTaken, name)) {
-      throw_bad_config(fmt::format("--{} has no meaning in fingerprint, which measures no time", name));
-    }
+  for (const Setting& setting : given) {
+    if (contains(kTaken, setting.option->long_name)) continue;
+    throw_bad_config(
+        fmt::format("--{} has no meaning in fingerprint, which measures no time", setting.option->long_name));
   }
   if (a.segment_bytes > 0 && a.algorithm.empty()) {
     throw_bad_config("--segmentsize goes with --algorithm NAME");
@@ -186,22 +180,17 @@ void refuse_meaningless(const Arguments& a, const std::vector<std::string>& give
   }
 }
 
-Arguments read_arguments(int argc, char** argv) {
-  Arguments a;
-  const CommandLine line = scan_arguments(argc, argv, own_options(a));
-  a.help = line.asks_help();
-  if (a.help) return a;
+void read_line(const CommandLine& line, Arguments& a) {
   a.collective = collective_of(line.words);
   const Configured configured = configure(line, std::nullopt, ::getenv);
   a.config = configured.config;
-  const auto given = [&](std::string_view name) { return contains(configured.set_by_user, name); };
-  if (!given("minbytes") && !given("maxbytes") && !given("sizes")) a.config.sizes = {65536};
-  if (given("minbytes") && !given("maxbytes")) a.config.sizes = {a.config.minbytes};
+  const bool first = configured.sets("minbytes"), last = configured.sets("maxbytes");
+  if (!first && !last && !configured.sets("sizes")) a.config.sizes = {65536};
+  if (first && !last) a.config.sizes = {a.config.minbytes};
   if (!a.config.sizes.empty()) {
     a.config.maxbytes = *std::ranges::max_element(a.config.sizes);
   }
-  refuse_meaningless(a, configured.set_by_user);
-  return a;
+  refuse_meaningless(a, configured.settings);
 }
 
 FingerprintCase case_of(const Arguments& a, std::uint64_t nbytes) {
@@ -292,11 +281,12 @@ int look(const Arguments& a) {
 }
 
 int run(const Launch& launch, int argc, char** argv) {
-  const Arguments a = read_arguments(argc, argv);
-  if (a.help) {
-    if (launch.rank <= 0) fmt::print("{}", help());
-    return static_cast<int>(ExitCode::good);
-  }
+  Arguments a;
+  const std::vector<OwnOption> own = own_options(a);
+  const CommandLine line = scan_arguments(argc, argv, own);
+  const auto help = [&] { return help_of("fingerprint", std::span(own).first(own.size() - 1)); };
+  if (const auto code = help_or_version(launch, line.action, help)) return *code;
+  read_line(line, a);
   if (a.probe_calls >= 0) {
     const std::uint64_t nbytes = sweep_sizes(a.config, a.config.maxbytes).front();
     return run_fingerprint_probe(argc, argv, case_of(a, nbytes), forced_choice(a), a.probe_calls);

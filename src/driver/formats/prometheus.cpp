@@ -77,24 +77,20 @@ std::string cells_text(const AcceptResult& result, const std::string& plan) {
 }
 
 std::string criteria_text(const AcceptResult& result, const std::string& plan) {
-  // One series per criterion: of two that say the same, the worse.
-  std::map<Labels, Outcome> outcomes;
-  std::vector<Labels> order;
-  for (const CriterionResult& c : result.criteria) {
-    const Labels labels{{"plan", plan},
-                        {"stage", name(c.stage)},
-                        {"scope", c.scope},
-                        {"cell", c.cell},
-                        {"nbytes", c.nbytes > 0 ? std::to_string(c.nbytes) : ""},
-                        {"placement", c.nbytes > 0 ? place(c.in_place) : ""},
-                        {"criterion", std::string(name(c.criterion))}};
-    const auto [at, fresh] = outcomes.try_emplace(labels, c.outcome);
-    if (fresh) order.push_back(labels);
-    at->second = worse(at->second, c.outcome);
-  }
+  const auto labels_of = [&](const CriterionResult& c) -> Labels {
+    return {{"plan", plan},
+            {"stage", name(c.stage)},
+            {"scope", c.scope},
+            {"cell", c.cell},
+            {"nbytes", c.nbytes > 0 ? std::to_string(c.nbytes) : ""},
+            {"placement", c.nbytes > 0 ? place(c.in_place) : ""},
+            {"criterion", std::string(name(c.criterion))}};
+  };
   Gauge criterion("busbar_criterion", "1 for the outcome with which the criterion ended.");
-  for (Labels labels : order) {
-    const Outcome outcome = outcomes.at(labels);
+  for (auto& [labels, alike] : grouped(result.criteria, labels_of)) {
+    // Of two that say the same, the worse.
+    Outcome outcome = alike.front()->outcome;
+    for (const CriterionResult* c : alike) outcome = worse(outcome, c->outcome);
     labels.emplace_back("outcome", name(outcome));
     criterion.set(labels, 1);
   }

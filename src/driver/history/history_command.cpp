@@ -37,7 +37,6 @@ struct HistoryOptions {
   std::string output_file;
   Config cells;                 // which of them
   std::set<std::string> asked;  // options of `cells` that were given
-  bool help = false;
 };
 
 std::vector<OwnOption> own_options(HistoryOptions& options) {
@@ -58,11 +57,8 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
        [&](std::string_view text) { options.days = parse_int(text, 1, 36500); }}};
 }
 
-HistoryOptions read_options(int argc, char** argv) {
-  HistoryOptions options;
-  CommandLine line = scan_arguments(argc, argv, own_options(options));
-  options.words = std::move(line.words);
-  options.help = line.asks_help();
+void read_line(const CommandLine& line, HistoryOptions& options) {
+  options.words = line.words;
   static constexpr std::array<std::string_view, 6> kOfCells{"minbytes", "maxbytes", "sizes",
                                                             "datatype", "op",       "placement"};
   for (const Setting& setting : line.settings) {
@@ -76,7 +72,6 @@ HistoryOptions read_options(int argc, char** argv) {
       throw_bad_config(fmt::format("--{} has no meaning in history, which measures nothing", name));
     }
   }
-  return options;
 }
 
 bool wanted(const HistoryOptions& options, const Cell& cell) {
@@ -248,13 +243,7 @@ int write(const std::string& action, const HistoryOptions& options) {
   return 0;
 }
 
-int history(int argc, char** argv) {
-  const HistoryOptions options = read_options(argc, argv);
-  if (options.help) {
-    HistoryOptions unused;
-    fmt::print("{}", help_of("history", own_options(unused)));
-    return 0;
-  }
+int history(const HistoryOptions& options) {
   const std::vector<std::string> actions{"list", "show", "trend", "compare", "init", "add"};
   constexpr std::array kReaders{list, show, trend, compare};
   const std::string action = options.words.empty() ? "" : options.words.front();
@@ -274,7 +263,11 @@ int history(int argc, char** argv) {
 }  // namespace
 
 int run_history(int argc, char** argv) {
-  return run_alone([&] { return history(argc, argv); });
+  HistoryOptions options;
+  return run_alone(argc, argv, "history", own_options(options), [&](const CommandLine& line) {
+    read_line(line, options);
+    return history(options);
+  });
 }
 
 }  // namespace busbar

@@ -70,6 +70,9 @@ std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
   };
   differ("library", a.library, b.library);
   differ("busbar", a.version, b.version);
+  differ("backend", a.backend, b.backend);
+  differ("platform", a.platform, b.platform);
+  differ("ranks", std::to_string(a.nranks), std::to_string(b.nranks));
   const auto hosts = [](const HistoryRun& run) {
     std::vector<std::string> names = run.hosts;
     std::ranges::sort(names);

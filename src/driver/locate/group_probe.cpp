@@ -2,7 +2,7 @@
 #include "common/measure/observed_steps.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
-#include "common/statistics/interval.h"
+#include "common/statistics/launches.h"
 #include "driver/locate/locate_run.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
 
 namespace busbar {
 
@@ -105,20 +104,12 @@ std::vector<Operation> operations_of(const LocateRound& round, bool in_turns, co
   return {operation_of(kBroadcast, 0, nranks, nbytes), operation_of(kBroadcast, pair ? 1 : 0, nranks, nbytes)};
 }
 
-/// A measurement is agreed as numbers that are 0 if a process knows nothing of it.
-constexpr std::size_t kFields = 6;
+struct OfGroup {
+  int group = 0;  ///< of the round
+  GroupMeasurement measured;
+};
 
-void put(std::span<double> at, GroupMeasurement m) {
-  std::size_t i = 0;
-  visit_fields([&](const char*, auto field) { at[i++] = static_cast<double>(field); }, m);
-}
-
-GroupMeasurement get(std::span<const double> at) {
-  GroupMeasurement m;
-  std::size_t i = 0;
-  visit_fields([&](const char*, auto& field) { field = static_cast<std::decay_t<decltype(field)>>(at[i++]); }, m);
-  return m;
-}
+BUSBAR_RECORD(OfGroup, group, measured);
 
 /// Of each repetition that was made, the operation that took longest.
 std::vector<double> slowest_of_each(std::span<const double> times_s, std::size_t operations) {
@@ -143,12 +134,9 @@ GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes)
   m.p99_over_median = quantile(sorted, 0.99) / middle;
   m.dips = static_cast<int>(std::ranges::count_if(sorted, [&](double t) { return nbytes / t < 0.8 * m.bandwidth; }));
   if (sorted.size() < 2) return m;
-  const auto n = static_cast<double>(sorted.size());
-  const double mean = std::accumulate(sorted.begin(), sorted.end(), 0.0) / n;
-  m.sustained = std::min(1.0, middle / mean);
-  double squares = 0;
-  for (const double t : sorted) squares += (t - mean) * (t - mean);
-  m.variation = std::sqrt(squares / (n - 1)) / mean;
+  const Moments of_all = moments(sorted);
+  m.sustained = std::min(1.0, middle / of_all.mean);
+  m.variation = std::sqrt(of_all.variance) / of_all.mean;
   return m;
 }
 
@@ -189,15 +177,14 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
   times_s = slowest_of_each(times_s, ops.size());
 
   watchdog_.begin_step(Phase::agreeing, name + ": waiting for the other groups");
-  std::vector<double> agreed(kFields * round.groups.size());
+  std::vector<OfGroup> own;
   if (!waits && group.rank() == 0) {
     // Each link of the group carries one message, and all of them are through when the slowest is.
     const double nbytes = static_cast<double>(shape.nbytes) * links[seat.group];
-    put(std::span(agreed).subspan(kFields * seat.group, kFields), summarize_group(times_s, nbytes));
+    own.push_back({seat.group, summarize_group(times_s, nbytes)});
   }
-  world_.max(agreed);
-  std::vector<GroupMeasurement> measured;
-  for (int g = 0; g < ngroups; ++g) measured.push_back(get(std::span(agreed).subspan(kFields * g, kFields)));
+  std::vector<GroupMeasurement> measured(round.groups.size());
+  for (const OfGroup& of : share_records(world_, own)) measured[of.group] = of.measured;
   return measured;
 }
 

@@ -1,7 +1,9 @@
+#include "common/backends/backend_traits.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/say.h"
+#include "common/base/sequences.h"
 #include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/timestamp.h"
@@ -27,7 +29,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -43,10 +47,8 @@ struct LocateArguments {
 };
 
 UnitChoice parse_unit(std::string_view text) {
-  const std::vector<std::string> names{"auto", "host", "rank"};
-  const auto found = std::ranges::find(names, text);
-  if (found != names.end()) return static_cast<UnitChoice>(found - names.begin());
-  throw_bad_config(unknown_choice("unit", text, names));
+  if (const auto unit = from_word<UnitChoice>(text)) return *unit;
+  throw_bad_config(unknown_choice("unit", text, {"auto", "host", "rank"}));
 }
 
 double parse_share(std::string_view text) {
@@ -103,12 +105,12 @@ void refuse_meaningless(const Configured& configured) {
   constexpr std::array<std::string_view, 15> kTaken{
       "minbytes", "backend", "timeout",  "output_file",   "seed",        "dry-run",  "inject",  "hang-timeout",
       "topology", "ngpus",   "nthreads", "ranks-per-gpu", "mpi-threads", "launcher", "meet-key"};
-  for (const std::string& name : configured.set_by_user) {
-    if (contains(kTaken, name)) continue;
+  for (const Setting& setting : configured.settings) {
+    if (contains(kTaken, setting.option->long_name)) continue;
     throw_bad_config(fmt::format(
         "--{} has no meaning in locate: of the benchmarks' options it takes -b (one size), --backend, "
         "--seed, -T, -J, --dry-run, --topology, --inject, --mpi-threads, --launcher, --meet-key and --config",
-        name));
+        setting.option->long_name));
   }
 }
 
@@ -131,7 +133,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   a.configured = configure(a.line, file, environment, defaults, keys);
   (void)scan_arguments(argc, argv, own);
   refuse_meaningless(a.configured);
-  if (contains(a.configured.set_by_user, "minbytes")) {
+  if (a.configured.sets("minbytes")) {
     a.options.nbytes = a.configured.config.minbytes;
     if (a.options.nbytes < sizeof(float)) throw_bad_config("-b: a message needs 4 bytes at least");
   }
@@ -233,6 +235,26 @@ int run(const Launch& launch, int argc, char** argv) {
 
 }  // namespace
 
+std::vector<AcceptResult::Host> hosts_of(std::span<const RankInfo> ranks) {
+  std::vector<AcceptResult::Host> hosts;
+  for (const auto& [name, its] : grouped(ranks, &RankInfo::hostname)) {
+    AcceptResult::Host& host = hosts.emplace_back();
+    host.name = name;
+    std::map<std::string, std::set<std::string>> devices;  // several ranks may share a GPU
+    for (const RankInfo* rank : its) {
+      host.ranks.push_back(rank->rank);
+      devices[rank->device.name].insert(rank->device.id);
+    }
+    host.device = joined_words(mapped(devices,
+                                      [](const auto& device) {
+                                        const auto& [model, ids] = device;
+                                        return model == kHostMemory ? model : fmt::format("{} x {}", model, ids.size());
+                                      }),
+                               ", ");
+  }
+  return hosts;
+}
+
 AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
   const AcceptResult::Located& located = run.located;
   AcceptResult result = result_of_locate(located.unit, located.units, located.finding, located.matrix);
@@ -257,14 +279,7 @@ AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
   result.command = info.args;
   result.backend = info.backend;
   result.library = info.library_version;
-  for (const RankInfo& rank : info.ranks) {
-    const auto same = [&](const AcceptResult::Host& host) { return host.name == rank.hostname; };
-    auto host = std::ranges::find_if(result.hosts, same);
-    if (host == result.hosts.end()) {
-      host = result.hosts.insert(host, {.name = rank.hostname, .ranks = {}, .device = rank.device.name});
-    }
-    host->ranks.push_back(rank.rank);
-  }
+  result.hosts = hosts_of(info.ranks);
   result.outcome = run.outcome;
   return result;
 }

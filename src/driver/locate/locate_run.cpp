@@ -9,10 +9,9 @@
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/machine/cores.h"
-#include "common/measure/buffer_plan.h"
 #include "common/measure/canary.h"
 #include "common/measure/disturbance.h"
-#include "common/measure/observed_steps.h"
+#include "common/measure/small_operation.h"
 #include "common/processes/collectively.h"
 #include "common/processes/comm.h"
 #include "common/processes/gather_records.h"
@@ -40,6 +39,7 @@ namespace {
 
 constexpr int kIterations = 200;
 constexpr int kWarmupCalls = 5;
+constexpr std::size_t kArrivalBytes = 8;
 constexpr std::size_t kMostSuspects = 3;  // each takes as long as all of the arrivals
 
 /// Work of one rank on its device, always the same amount on all.
@@ -117,28 +117,6 @@ void probe_alone(const Comm& world, Work& work, ProbedRank& times) {
   }
 }
 
-/// A small all_reduce on a communicator.
-class SmallOperation {
- public:
-  SmallOperation(Backend& backend, const Arena& arena)
-      : backend_(backend), buffers_{arena.send(0, 0), arena.recv(0, 0)} {
-    op_.collective = &kAllReduce;
-    op_.dtype = DType::float32;
-    op_.op = Op::max;
-    op_.problem = {.count = 2, .elem_size = sizeof(float), .nranks = backend.nranks(), .root = 0};
-  }
-  void run() {
-    backend_.launch(0, op_, {&buffers_, 1});
-    backend_.synchronize(0);
-  }
-  const Operation& operation() const { return op_; }
-
- private:
-  Backend& backend_;
-  Buffers buffers_;
-  Operation op_;
-};
-
 /// Iterations of work and operation of the processes of `group`.
 struct Arrivals {
   std::vector<double> entry_s;      ///< own, on the global clock
@@ -157,7 +135,7 @@ Arrivals arrive(const Comm& group, SmallOperation& operation, Work& work, const 
     work.run(SoloProbe::fill);
     const Clock::time_point entry = Clock::now();
     const double cpu_end = thread_cpu_s();
-    operation.run();
+    (void)operation.run();
     if (i < 0) continue;
     a.entry_s.push_back(clock.at(entry));
     a.work_s.push_back(seconds(entry - start));
@@ -168,18 +146,20 @@ Arrivals arrive(const Comm& group, SmallOperation& operation, Work& work, const 
 }
 
 /// The operation without `rank`, against what it took with it.
-bool recovers_without(int rank, double gap_s, double with_s, const Comm& world, const Config& config,
-                      const Arena& arena, Work& work, const GlobalClock& clock, Watchdog& watchdog,
-                      const WrapGroup& wrap) {
+bool recovers_without(int rank, double gap_s, double with_s, Job& job, const Config& config, Work& work,
+                      const GlobalClock& clock, const WrapGroup& wrap) {
   constexpr double kRecovered = 0.95;
+  const Comm& world = job.world();
+  Watchdog& watchdog = job.watchdog();
   watchdog.begin_step(Phase::initialization, fmt::format("a communicator without rank {}", rank));
   const Comm group = world.split(world.rank() == rank ? 1 : 0);
   std::unique_ptr<Backend> backend = open_backend(config, world, group).backend;
   if (wrap) backend = wrap(std::move(backend));
   const auto watched = watchdog.attach(*backend);
-  SmallOperation operation(*backend, arena);
-  watchdog.begin_step(Phase::timed_loop, fmt::format("arrivals without rank {}", rank),
-                      called_operation(operation.operation(), 8, 1), kIterations + kWarmupCalls, 2);
+  SmallOperation operation(*backend, describe_local_ranks(*backend, world, 0), kArrivalBytes, job.fail());
+  operation.prepare();
+  watchdog.begin_step(Phase::timed_loop, fmt::format("arrivals without rank {}", rank), operation.called(),
+                      kIterations + kWarmupCalls, 2);
   const Arrivals arrivals = arrive(group, operation, work, clock);
   watchdog.begin_step(Phase::agreeing, "arrivals");
   const double without_s = world.max(world.rank() == rank ? 0 : median(arrivals.iteration_s));
@@ -191,8 +171,10 @@ bool recovers_without(int rank, double gap_s, double with_s, const Comm& world, 
 /// arrivals at a small all_reduce after equal work, and again without the ranks that were late. About two
 /// seconds, and half a second per doubling of the hosts for the common clock. The finding is complete on process 0, its
 /// outcome the same everywhere. One rank per process. Collective; a failure inside must end the job.
-SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& config, const Arena& arena, double warn,
-                            double fail, Watchdog& watchdog, const WrapGroup& wrap) {
+SlowRankVerdict probe_ranks(Job& job, Backend& baseline, const Config& config, const Arena& arena, double warn,
+                            double fail, const WrapGroup& wrap) {
+  const Comm& world = job.world();
+  Watchdog& watchdog = job.watchdog();
   const bool on_gpu = baseline.traits().memory == MemoryKind::gpu;
   const std::size_t nbytes = std::min<std::size_t>(arena.capacity(), on_gpu ? 64 << 20 : 2 << 20);
   watchdog.begin_step(Phase::preparing, "solo probes");
@@ -205,9 +187,9 @@ SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& 
 
   watchdog.begin_step(Phase::agreeing, "a clock for all");
   GlobalClock clock(world);
-  SmallOperation operation(baseline, arena);
-  watchdog.begin_step(Phase::timed_loop, "arrivals", called_operation(operation.operation(), 8, 0),
-                      kIterations + kWarmupCalls, 2);
+  SmallOperation operation(baseline, describe_local_ranks(baseline, world, 0), kArrivalBytes, job.fail());
+  operation.prepare();
+  watchdog.begin_step(Phase::timed_loop, "arrivals", operation.called(), kIterations + kWarmupCalls, 2);
   const Arrivals arrivals = arrive(world, operation, work, clock);
   watchdog.begin_step(Phase::agreeing, "arrivals");
   clock.check(1);
@@ -230,8 +212,7 @@ SlowRankVerdict probe_ranks(const Comm& world, Backend& baseline, const Config& 
     SlowRank slow = world.rank() == 0 ? late.slow[i] : SlowRank{};
     world.broadcast(&slow.rank, sizeof slow.rank, 0);
     world.broadcast(&slow.gap_s, sizeof slow.gap_s, 0);
-    const bool confirmed =
-        recovers_without(slow.rank, slow.gap_s, with_s, world, config, arena, work, clock, watchdog, wrap);
+    const bool confirmed = recovers_without(slow.rank, slow.gap_s, with_s, job, config, work, clock, wrap);
     if (world.rank() == 0) late.slow[i].confirmed = confirmed;
   }
   drop_unconfirmed(late);
@@ -502,7 +483,7 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   const auto probe_all_ranks = [&] {
     job.set_step("looking for slow ranks");
     if (report && job.is_root()) report(job.step());
-    return probe_ranks(world, baseline, config, probe.arena(), search.warn, search.fail, job.watchdog(), wrap);
+    return probe_ranks(job, baseline, config, probe.arena(), search.warn, search.fail, wrap);
   };
   LookWait wait(job, report);
   DisturbanceMonitor watch(world);

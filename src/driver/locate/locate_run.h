@@ -26,6 +26,7 @@ namespace busbar {
 
 /// `--unit`: what may be slow. Automatic: hosts if there are two of them, else ranks.
 enum class UnitChoice : std::uint8_t { automatic, host, rank };
+constexpr EnumWords<3> words_of(UnitChoice) { return {"auto", "host", "rank"}; }
 
 /// What a search tests: the processes of each unit, numbered by their local index. The same on all processes.
 struct LocateUnits {
@@ -172,6 +173,9 @@ void doubt_shared_cores(LocateVerdict& verdict, const std::string& shared);
 /// AgreedError if all processes fail alike; anything else must end the job. Collective.
 LocateRun run_search(Job& job, Backend& baseline, const Config& config, const LocateOptions& options,
                      const ReportProgress& report);
+
+/// The job's hosts with their ranks and devices ("NVIDIA H200 x 8"), in the order of their lowest ranks.
+std::vector<AcceptResult::Host> hosts_of(std::span<const RankInfo> ranks);
 
 /// What was found, as accept and doctor report it, for the files that all three write.
 AcceptResult result_of_run(const RunInfo& info, const LocateRun& run);

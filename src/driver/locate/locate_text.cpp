@@ -275,23 +275,16 @@ Json culprit_json(const Culprit& c, const std::vector<std::string>& names) {
 }
 
 Json slow_rank_json(const SlowRank& slow) {
-  Json json{{"rank", slow.rank},
-            {"host", slow.host},
-            {"outcome", name(slow.outcome)},
-            {"text", describe(slow)},
-            {"probe", name(slow.probe)},
-            {"ratio", slow.ratio},
-            {"looks", slow.looks},
-            {"looks_slow", slow.looks_slow}};
+  Json json;
+  BUSBAR_FIELDS(members_of(json), slow, rank, host, outcome);
+  json["text"] = describe(slow);
+  BUSBAR_FIELDS(members_of(json), slow, probe, ratio, looks, looks_slow);
   if (slow.iterations == 0) {
-    json["slow_sets"] = slow.slow_sets;
-    json["sets"] = kSoloSets;
+    json.update({{"slow_sets", slow.slow_sets}, {"sets", kSoloSets}});
     return json;
   }
-  json["times_last"] = slow.times_last;
-  json["iterations"] = slow.iterations;
-  json["late_s"] = json_seconds(slow.late_s);
-  json["confirmed"] = slow.confirmed;
+  BUSBAR_FIELDS(members_of(json), slow, times_last, iterations);
+  json.update({{"late_s", json_seconds(slow.late_s)}, {"confirmed", slow.confirmed}});
   return json;
 }
 
@@ -334,27 +327,23 @@ Json counter_json(const DoctorRow& row) {
 Json verdict_json(const LocateRun& run) {
   const LocateVerdict& f = run.located.finding;
   const auto of_culprit = [&](const Culprit& c) { return culprit_json(c, run.located.units); };
-  return {{"outcome", name(run.outcome)},
-          {"headline", headline(f, run.located.units)},
-          {"pairs_outcome", name(f.outcome)},
-          {"reason", json_text_or_null(f.reason)},
-          {"culprits", json_list(f.culprits, of_culprit)},
-          {"ranks", ranks_json(run.ranks)},
-          {"counters", json_list(run.counters, counter_json)},
-          {"noise", json_number(f.noise)},
-          {"threshold", json_number(f.threshold)},
-          {"median_bandwidth", json_number(f.median_bandwidth)},
-          {"slow_share", json_number(f.slow_share)},
-          {"expected_false", json_number(f.expected_false)},
-          {"rounds", f.rounds},
-          {"time_s", json_number(run.time_s)},
-          {"message_bytes", run.shape.nbytes},
-          {"repetitions", run.shape.repetitions},
-          {"links", run.links},
-          {"matrix", matrix_json(run.located.matrix, false)},
-          {"matrix_one_way", matrix_json(run.located.matrix, true)},
-          {"measured_rounds", json_list(run.rounds, round_json)},
-          {"measured_rounds_left_out", run.rounds_left_out}};
+  Json json{{"outcome", name(run.outcome)},
+            {"headline", headline(f, run.located.units)},
+            {"pairs_outcome", name(f.outcome)},
+            {"reason", json_text_or_null(f.reason)},
+            {"culprits", json_list(f.culprits, of_culprit)},
+            {"ranks", ranks_json(run.ranks)},
+            {"counters", json_list(run.counters, counter_json)}};
+  BUSBAR_FIELDS(members_of(json), f, noise, threshold, median_bandwidth, slow_share, expected_false, rounds);
+  json.update({{"time_s", json_number(run.time_s)},
+               {"message_bytes", run.shape.nbytes},
+               {"repetitions", run.shape.repetitions},
+               {"links", run.links},
+               {"matrix", matrix_json(run.located.matrix, false)},
+               {"matrix_one_way", matrix_json(run.located.matrix, true)},
+               {"measured_rounds", json_list(run.rounds, round_json)},
+               {"measured_rounds_left_out", run.rounds_left_out}});
+  return json;
 }
 
 }  // namespace

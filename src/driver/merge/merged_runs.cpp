@@ -222,6 +222,14 @@ Json launches_json(const MergedCell& m) {
   return json;
 }
 
+int best_epochs_per_launch(double launch_cost_s, double epoch_cost_s, double variance_between, double variance_within) {
+  constexpr int kMostEpochs = 10000;
+  if (variance_within <= 0 || launch_cost_s <= 0) return 1;
+  if (variance_between <= 0 || epoch_cost_s <= 0) return kMostEpochs;
+  const double best = std::ceil(std::sqrt(launch_cost_s / epoch_cost_s * (variance_within / variance_between)));
+  return static_cast<int>(std::clamp(best, 1.0, static_cast<double>(kMostEpochs)));
+}
+
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   check(runs);
   MergedRuns merged;
@@ -306,12 +314,8 @@ std::string merged_json(const MergedRuns& merged) {
       envelope.time = run.start_time;
   }
   Json document = envelope_json(envelope);
-  document.update({{"collective", first.collective},
-                   {"backend", first.backend},
-                   {"nranks", first.nranks},
-                   {"cadence", first.cadence},
-                   {"estimand", first.estimand},
-                   {"confidence", 0.95},
+  BUSBAR_FIELDS(members_of(document), first, collective, backend, nranks, cadence, estimand);
+  document.update({{"confidence", 0.95},
                    {"launches", json_list(merged.runs, launch_json)},
                    {"warnings", merged.warnings},
                    {"cells", json_list(merged.cells, cell_json)}});
@@ -325,15 +329,8 @@ std::vector<OwnOption> own_options(double& launch_cost_s) {
            into(launch_cost_s, parse_duration)}};
 }
 
-int merge(int argc, char** argv) {
-  double launch_cost_s = 2;
-  const std::vector<OwnOption> own = own_options(launch_cost_s);
-  const CommandLine line = scan_arguments(argc, argv, own);
+int merge(const CommandLine& line, double launch_cost_s) {
   const std::string output_file = only_output_file(line, "merge");
-  if (line.asks_help()) {
-    fmt::print("{}", help_of("merge", own));
-    return 0;
-  }
   const auto read = [](const std::string& file) { return read_run(read_file(file, "the run file"), file); };
   const MergedRuns merged = merge_runs(mapped(line.words, read), launch_cost_s);
   if (!output_file.empty()) write_new_file(output_file, "-J", merged_json(merged));
@@ -347,7 +344,9 @@ int merge(int argc, char** argv) {
 }  // namespace
 
 int run_merge(int argc, char** argv) {
-  return run_alone([&] { return merge(argc, argv); });
+  double launch_cost_s = 2;
+  return run_alone(argc, argv, "merge", own_options(launch_cost_s),
+                   [&](const CommandLine& line) { return merge(line, launch_cost_s); });
 }
 
 }  // namespace busbar

@@ -53,6 +53,10 @@ struct MergedRuns {
 /// --stat, or they did not measure the same thing (collective, ranks, backend, cadence, estimand, rows).
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s);
 
+/// Epochs per launch that give the most precision for the time spent (Kalibera & Jones 2013): 1 to 10000, the latter if
+/// launches do not differ, so that one long one is best.
+int best_epochs_per_launch(double launch_cost_s, double epoch_cost_s, double variance_between, double variance_within);
+
 /// What stdout gets: header, a row per cell, what differs.
 std::string merged_text(const MergedRuns& merged);
 

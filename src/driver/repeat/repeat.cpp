@@ -6,6 +6,7 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"
+#include "common/job/session_job.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/processes/child.h"
@@ -39,7 +40,6 @@ struct RepeatOptions {
   double spaced_s = 0;
   double timeout_s = 3600;
   double rel_ci = 0;  ///< 0: all launches
-  bool help = false;
 };
 
 std::vector<OwnOption> own_options(RepeatOptions& o) {
@@ -54,12 +54,8 @@ std::vector<OwnOption> own_options(RepeatOptions& o) {
            into(o.timeout_s, parse_duration)}};
 }
 
-RepeatOptions read_options(int argc, char** argv) {
-  RepeatOptions options;
-  const CommandLine line = scan_arguments(argc, argv, own_options(options), PlainWords::begin_a_command);
+void read_line(const CommandLine& line, RepeatOptions& options) {
   options.command = line.words;
-  options.help = line.asks_help();
-  if (options.help) return options;
   options.output_file = only_output_file(line, "repeat");
   if (options.command.empty()) {
     throw_bad_config("give the command to repeat: busbar repeat -n 10 mpirun -n 16 all_reduce_perf -b 1M -e 8G");
@@ -77,7 +73,6 @@ RepeatOptions read_options(int argc, char** argv) {
         "busbar repeat gives each launch its own -J: leave -J out of the command; --keep DIR keeps the launches' "
         "files, and -J FILE before the command the merged result");
   }
-  return options;
 }
 
 /// The command of a launch that writes `results`.
@@ -250,12 +245,11 @@ class Series {
 };
 
 int repeat(const Launch& launch, int argc, char** argv) {
-  const RepeatOptions options = read_options(argc, argv);
-  if (options.help) {
-    RepeatOptions unused;
-    if (launch.rank <= 0) fmt::print("{}", help_of("repeat", own_options(unused)));
-    return static_cast<int>(ExitCode::good);
-  }
+  RepeatOptions options;
+  const std::vector<OwnOption> own = own_options(options);
+  const CommandLine line = scan_arguments(argc, argv, own, PlainWords::begin_a_command);
+  if (const auto code = help_or_version(launch, line.action, [&] { return help_of("repeat", own); })) return *code;
+  read_line(line, options);
   if (launch.launched()) throw_bad_config("repeat launches by itself: start it once, without mpirun or srun");
   return Series(options).run();
 }

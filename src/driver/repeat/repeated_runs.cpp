@@ -6,6 +6,7 @@
 #include "common/output/format.h"
 #include "common/output/table.h"
 #include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 #include "common/statistics/distributions.h"
 
 #include <fmt/format.h>
@@ -22,22 +23,6 @@
 
 namespace busbar {
 namespace {
-
-/// Mean and standard deviation of logarithms.
-struct LogMoments {
-  double mean = 0;
-  double sd = 0;
-};
-
-LogMoments moments(const std::vector<double>& logs) {
-  const auto n = static_cast<double>(logs.size());
-  LogMoments m;
-  m.mean = std::accumulate(logs.begin(), logs.end(), 0.0) / n;
-  double squares = 0;
-  for (const double x : logs) squares += (x - m.mean) * (x - m.mean);
-  m.sd = logs.size() < 2 ? 0 : std::sqrt(squares / (n - 1));
-  return m;
-}
 
 /// As merge takes it: without --stat a launch has one time per row, which is then its only epoch. Named by its start:
 /// nobody knows the name of its file.
@@ -70,11 +55,11 @@ double LaunchMean::half_width() const {
 }
 
 LaunchMean launch_mean(const std::vector<double>& medians_s, double level) {
-  const LogMoments m = moments(mapped(medians_s, [](double time_s) { return std::log(time_s); }));
+  const Moments m = moments(mapped(medians_s, [](double time_s) { return std::log(time_s); }));
   LaunchMean result{.time_s = std::exp(m.mean), .interval_s = {}};
   if (medians_s.size() < kEnoughLaunches) return result;
-  const double half = student_t_quantile(1 - level / 2, static_cast<int>(medians_s.size()) - 1) * m.sd /
-                      std::sqrt(static_cast<double>(medians_s.size()));
+  const double half = student_t_quantile(1 - level / 2, static_cast<int>(medians_s.size()) - 1) *
+                      std::sqrt(m.variance / static_cast<double>(medians_s.size()));
   result.interval_s = Interval{std::exp(m.mean - half), std::exp(m.mean + half)};
   return result;
 }
@@ -118,8 +103,8 @@ Deviation most_deviating(const std::vector<MergedCell>& cells, const std::vector
   for (std::size_t i = 0; i < launches.size(); ++i) {
     std::vector<double> others = of;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const LogMoments usual = moments(others);
-    const double spread = usual.sd * std::sqrt(1 + 1 / (n - 1));
+    const Moments usual = moments(others);
+    const double spread = std::sqrt(usual.variance * (1 + 1 / (n - 1)));
     const double distance = std::abs(of[i] - usual.mean);
     const double t = spread > 0 ? distance / spread : distance > 0 ? std::numeric_limits<double>::infinity() : 0;
     if (t <= largest) continue;
@@ -268,13 +253,9 @@ std::string repeated_json(const RepeatedRuns& repeated) {
     cells.push_back(cell_json(repeated.merged.cells[i], repeated.means[i]));
   }
   Json document = envelope_json(envelope);
-  document.update({{"repeated", repeated.command},
-                   {"stopped", repeated.stopped},
-                   {"collective", runs.front().collective},
-                   {"backend", runs.front().backend},
-                   {"library", runs.front().library},
-                   {"nranks", runs.front().nranks},
-                   {"confidence", 0.95},
+  document.update({{"repeated", repeated.command}, {"stopped", repeated.stopped}});
+  BUSBAR_FIELDS(members_of(document), runs.front(), collective, backend, library, nranks);
+  document.update({{"confidence", 0.95},
                    {"looks", repeated.looks},
                    {"level", json_number(repeated.level)},
                    {"launches", launches},

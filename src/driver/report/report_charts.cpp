@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <string>
@@ -100,12 +99,7 @@ std::string interval_words(const std::optional<Interval>& interval, double scale
 
 /// To six significant digits: the rest would only be bytes.
 Json number(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  std::array<char, 32> digits{};
-  const char* const end =
-      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, 6).ptr;
-  std::from_chars(digits.data(), end, value);
-  return value;
+  return std::isfinite(value) ? Json(number_of<double>(fmt::format("{:.6g}", value)).value()) : Json(nullptr);
 }
 
 Json number(const std::optional<double>& value, double scale = 1) {

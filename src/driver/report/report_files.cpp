@@ -13,6 +13,7 @@
 #include "common/record/read_run.h"
 #include "driver/command/subcommand.h"
 #include "driver/doctor/join_nodes.h"
+#include "driver/formats/result_formats.h"
 #include "driver/report/report_html.h"
 #include "driver/report/report_parts.h"
 
@@ -43,52 +44,16 @@ Json parse_result(const ResultFile& file) {
   }
 }
 
-/// The worst of doctor's findings for the verdict.
-std::vector<std::string> doctor_lines(const DoctorVerdict& verdict) {
-  constexpr std::size_t kMost = 6;
-  std::vector<std::string> lines;
-  for (const DoctorVerdict::Unequal& u : verdict.unequal) {
-    if (lines.size() == kMost) break;
-    std::string values;
-    for (const auto& value : u.values) {
-      values += fmt::format("{}{} on {}", values.empty() ? "" : ", ", value.value, compress_hosts(value.places));
-    }
-    lines.push_back(fmt::format("{} {}{}{}: {}", busbar::name(u.outcome), u.check, u.subject.empty() ? "" : " ",
-                                u.subject, values));
-  }
-  for (const DoctorVerdict::Line& line : verdict.lines) {
-    if (lines.size() == kMost || line.row.outcome <= Outcome::pass) break;
-    const DoctorRow& row = line.row;
-    lines.push_back(fmt::format("{} {}{}{} on {}: {}{}{}", busbar::name(row.outcome), row.check,
-                                row.subject.empty() ? "" : " ", row.subject, compress_hosts(line.hosts), row.value,
-                                row.value.empty() || row.reason.empty() ? "" : ", ", row.reason));
-  }
-  return lines;
-}
-
-void add_doctor(ReportData& data, const ResultFile& file, const std::string& source) {
+void add_doctor(ReportData& data, const ResultFile& file, const JsonPlace& json, const std::string& source) {
   const auto nodes = read_doctor_json(file.text, file.name);
   const DoctorVerdict verdict = join_nodes(nodes);
+  const AcceptResult result = result_of_doctor(nodes, verdict);
   const std::string looked = counted(verdict.nodes, "node");
   if (data.title.empty()) data.title = "Doctor on " + looked;
-  const auto bad = std::count_if(verdict.lines.begin(), verdict.lines.end(),
-                                 [](const auto& line) { return line.row.outcome > Outcome::pass; }) +
-                   static_cast<std::ptrdiff_t>(verdict.unequal.size());
-  add_verdict(data, verdict.outcome, fmt::format("{} checked: {} checks OK, {} not", looked, verdict.ok, bad),
-              doctor_lines(verdict), source);
+  add_verdict(data, verdict.outcome, fmt::format("{} checked: {}", looked, outcome_counts(result.criteria)),
+              worst_lines(result.criteria, Outcome::warn), source);
   data.judged.push_back(doctor_table(verdict, titled(source, "Doctor")));
-  ReportRun run;
-  run.title = file.name;
-  std::vector<std::string> hosts, times;
-  for (const NodeReport& node : nodes) {
-    hosts.push_back(node.host);
-    if (!node.time.empty()) times.push_back(node.time);
-  }
-  add_fact(run, "what", std::string("busbar doctor"));
-  add_fact(run, "hosts", compress_hosts(hosts));
-  if (!times.empty()) add_fact(run, "first", *std::min_element(times.begin(), times.end()));
-  if (!times.empty()) add_fact(run, "last", *std::max_element(times.begin(), times.end()));
-  data.runs.push_back(std::move(run));
+  data.runs.push_back(run_of_document(json, file.name));
 }
 
 void add_file(ReportData& data, const ResultFile& file, const std::string& source) {
@@ -101,7 +66,7 @@ void add_file(ReportData& data, const ResultFile& file, const std::string& sourc
   if (what == "merge" || what == "repeat") return add_merged(data, json, file.name, source);
   if (what == "locate") return add_locate(data, json, file.name, source);
   if (what == "accept") return add_accept(data, read_accept_json(file.text, file.name), source);
-  if (what == "doctor") return add_doctor(data, file, source);
+  if (what == "doctor") return add_doctor(data, file, json, source);
   if (what == "hang") throw_bad_config(fmt::format("{}: this is `hang`, not a result{}", file.name, who_reads(what)));
   constexpr std::array<std::string_view, 6> kTables{"communicators", "diagnosis",      "fingerprint",
                                                     "history-runs",  "history-trends", "history-comparison"};
@@ -250,10 +215,8 @@ ReportData read_report_files(const std::vector<ResultFile>& files) {
 namespace {
 
 struct ReportOptions {
-  std::vector<std::string> files;
   std::string output = "report.html";
   std::string title;
-  bool help = false;
 };
 
 std::vector<OwnOption> own_options(ReportOptions& options) {
@@ -263,27 +226,11 @@ std::vector<OwnOption> own_options(ReportOptions& options) {
           {"title", "TEXT", "the report's heading", into(options.title)}};
 }
 
-ReportOptions read_options(int argc, char** argv) {
-  ReportOptions options;
-  CommandLine line = scan_arguments(argc, argv, own_options(options));
-  options.files = std::move(line.words);
-  options.help = line.asks_help();
+int report(const CommandLine& line, const ReportOptions& options) {
   refuse_shared_options(line, "report");
-  if (!options.help && options.files.empty()) {
-    throw_bad_config("report: name the result files; `busbar report --help` shows how");
-  }
-  return options;
-}
-
-int report(int argc, char** argv) {
-  const ReportOptions options = read_options(argc, argv);
-  if (options.help) {
-    ReportOptions unused;
-    fmt::print("{}", help_of("report", own_options(unused)));
-    return 0;
-  }
+  if (line.words.empty()) throw_bad_config("report: name the result files; `busbar report --help` shows how");
   std::vector<ResultFile> files;
-  for (const std::string& file : options.files) files.push_back({file, read_file(file, "the result file")});
+  for (const std::string& file : line.words) files.push_back({file, read_file(file, "the result file")});
   ReportData data = read_report_files(files);
   if (!options.title.empty()) data.title = options.title;
   const std::string written = write_new_file(options.output, "--output", report_html(data));
@@ -294,7 +241,9 @@ int report(int argc, char** argv) {
 }  // namespace
 
 int run_report(int argc, char** argv) {
-  return run_alone([&] { return report(argc, argv); });
+  ReportOptions options;
+  return run_alone(argc, argv, "report", own_options(options),
+                   [&](const CommandLine& line) { return report(line, options); });
 }
 
 }  // namespace busbar

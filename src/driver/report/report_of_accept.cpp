@@ -4,9 +4,12 @@
 #include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
+#include "common/record/accept_fields.h"
 #include "common/record/culprit.h"
 #include "common/record/envelope.h"
+#include "common/record/json_fields.h"
 #include "driver/doctor/join_nodes.h"
+#include "driver/launch/launching.h"
 #include "driver/report/report_html.h"
 #include "driver/report/report_parts.h"
 
@@ -31,13 +34,19 @@ std::string size_words(const CriterionResult& c) {
 }
 
 std::string counts_words(const std::vector<CriterionResult>& criteria) {
-  const auto counts = count_outcomes(criteria);
-  std::string text = fmt::format("{} criteria:", criteria.size());
-  for (const Outcome o : {Outcome::pass, Outcome::warn, Outcome::fail, Outcome::inconclusive, Outcome::skip}) {
-    const std::size_t count = counts.at(static_cast<std::size_t>(o));
-    if (count > 0) text += fmt::format("{} {} {}", text.ends_with(':') ? "" : ",", count, name(o));
+  return fmt::format("{} criteria: {}", criteria.size(), outcome_counts(criteria));
+}
+
+/// "FAIL busbw all_reduce 1 GiB: 301 GB/s, wanted >= 380 GB/s; node7".
+std::string verdict_line(const CriterionResult& c) {
+  std::string line = name(c.outcome);
+  for (const std::string& word : {std::string(name(c.criterion)), c.cell, size_words(c)}) {
+    if (!word.empty()) line += " " + word;
   }
-  return text;
+  if (!c.found.empty()) line.append(": ").append(without_outcome(c.found, c.outcome));
+  if (!c.wanted.empty()) line += ", wanted " + c.wanted;
+  if (!c.reason.empty()) line += "; " + c.reason;
+  return line;
 }
 
 /// Worst first; equals in the plan's order. Skips are not findings, and whom the search for slow pairs names has a
@@ -122,17 +131,6 @@ ReportTable passed_table(const AcceptResult& result, const std::string& source) 
   return table;
 }
 
-ReportTable failures_table(const AcceptResult& result, const std::string& source) {
-  ReportTable table{.title = titled(source, "What broke off"),
-                    .columns = {"stage", "cell", "verdict", "what happened", "to blame"}};
-  for (const StageFailure& f : result.failures) {
-    std::string blamed = compress_hosts(f.hosts);
-    for (int rank : f.ranks) blamed += fmt::format("{}rank {}", blamed.empty() ? "" : ", ", rank);
-    table.rows.push_back({Outcome::fail, {name(f.stage), f.cell, f.verdict, f.text, blamed}});
-  }
-  return table;
-}
-
 ReportTable counters_table(const AcceptResult& result, const std::string& source) {
   ReportTable table{.title = titled(source, "Counters that moved"),
                     .columns = {"counter", "where", "by", "why", "what to do"}};
@@ -145,7 +143,7 @@ ReportTable counters_table(const AcceptResult& result, const std::string& source
 ReportRun how(const AcceptResult& result, const std::string& source) {
   ReportRun run;
   run.title = source.empty() ? "This run" : source;
-  add_fact(run, "command", command_words(result.command));
+  add_fact(run, "command", join_for_shell(result.command));
   add_fact(run, "plan", result.plan.file);
   add_fact(run, "launch", result.launch);
   add_fact(run, "busbar", result.version);
@@ -176,20 +174,7 @@ ReportRun how(const AcceptResult& result, const std::string& source) {
   return run;
 }
 
-/// "FAIL busbw all_reduce 1 GiB: 301 GB/s, wanted >= 380 GB/s; node7".
-std::string verdict_line(const CriterionResult& c) {
-  std::string line = name(c.outcome);
-  for (const std::string& word : {std::string(name(c.criterion)), c.cell, size_words(c)}) {
-    if (!word.empty()) line += " " + word;
-  }
-  if (!c.found.empty()) line.append(": ").append(without_outcome(c.found, c.outcome));
-  if (!c.wanted.empty()) line += ", wanted " + c.wanted;
-  if (!c.reason.empty()) line += "; " + c.reason;
-  return line;
-}
-
 void add_say(ReportData& data, const AcceptResult& result, const std::string& source) {
-  constexpr std::size_t kMostPlanLines = 6;
   std::vector<std::string> lines;
   if (result.end_time.empty()) lines.push_back("the run did not end: what is here is all that there is");
   for (const StageFailure& f : result.failures) {
@@ -200,10 +185,8 @@ void add_say(ReportData& data, const AcceptResult& result, const std::string& so
     for (const Culprit& c : verdict.culprits) lines.push_back(describe(c, result.located->units));
     for (const auto& slow : result.located->slow_ranks) lines.push_back(slow.text);
   }
-  for (const CriterionResult& c : not_passed(result)) {
-    if (lines.size() >= kMostPlanLines || c.outcome < Outcome::inconclusive) break;
-    lines.push_back(verdict_line(c));
-  }
+  const std::vector<std::string> worst = worst_lines(not_passed(result), Outcome::inconclusive);
+  lines.insert(lines.end(), worst.begin(), worst.end());
   const std::string& plan = result.plan.title_or_file();
   std::string headline = counts_words(result.criteria);
   if (!plan.empty()) headline = plan + ": " + headline;
@@ -359,13 +342,25 @@ void add_expected(ReportData& data, const AcceptResult& result, const std::strin
 
 }  // namespace
 
+std::vector<std::string> worst_lines(const std::vector<CriterionResult>& criteria, Outcome least) {
+  constexpr std::size_t kMost = 6;
+  std::vector<std::string> lines;
+  for (const CriterionResult& c : worst_first(criteria)) {
+    if (lines.size() == kMost || c.outcome < least) break;
+    lines.push_back(verdict_line(c));
+  }
+  return lines;
+}
+
 void add_accept(ReportData& data, const AcceptResult& result, const std::string& source) {
   if (data.title.empty()) {
     data.title = "Acceptance of " + counted(result.hosts.size(), "host");
     if (!result.plan.title.empty()) data.title += ": " + result.plan.title;
   }
   add_say(data, result, source);
-  if (!result.failures.empty()) data.judged.push_back(failures_table(result, source));
+  if (!result.failures.empty()) {
+    data.judged.push_back(table_of(titled(source, "What broke off"), fields_json(result.failures)));
+  }
   if (result.located) add_located(data, *result.located, source);
   data.judged.push_back(criteria_table(result, source));
   if (ReportTable bars = bars_table(result, source); !bars.rows.empty()) data.judged.push_back(std::move(bars));

@@ -10,6 +10,7 @@
 #include "common/record/json_fields.h"
 #include "common/record/json_values.h"
 #include "common/statistics/paired.h"
+#include "driver/launch/launching.h"
 #include "driver/report/report_html.h"
 #include "driver/report/report_parts.h"
 
@@ -23,6 +24,55 @@
 #include <map>
 
 namespace busbar {
+namespace {
+
+constexpr std::size_t kMostColumns = 24;
+
+/// "first_median_s" without its unit, as people write it.
+std::string title_of(std::string_view key) {
+  if (key.ends_with("_s")) key.remove_suffix(2);
+  std::string text(key);
+  for (char& c : text) c = c == '_' || c == '-' ? ' ' : c;
+  return text;
+}
+
+/// A value of a table's cell, whose unit its key names; empty for what has no place in a cell.
+std::string cell_words(std::string_view key, const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
+  if (value.is_number()) {
+    const double number = value.get<double>();
+    if (key.ends_with("_s")) return time_words(number);
+    if (key.ends_with("bytes") && number >= 0 && number < 1e18) return format_bytes(static_cast<std::uint64_t>(number));
+    return value.is_number_integer() ? value.dump() : three_digits(number);
+  }
+  if (value.is_object() && value.contains("low") && value.contains("high")) {
+    return fmt::format("{} to {}", cell_words(key, value["low"]), cell_words(key, value["high"]));
+  }
+  const bool is_list =
+      value.is_array() && std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
+  return is_list ? joined_words(value.get<std::vector<std::string>>(), ", ") : "";
+}
+
+}  // namespace
+
+ReportTable table_of(const std::string& title, const Json& list) {
+  ReportTable table{.title = title, .columns = {}};
+  for (const Json& item : list) {
+    for (const auto& [key, value] : item.items()) {
+      if (table.columns.size() == kMostColumns) break;
+      if (key != "outcome" && !cell_words(key, value).empty()) add_once(table.columns, key);
+    }
+  }
+  for (const Json& item : list) {
+    ReportTable::Row row{from_word<Outcome>(cell_words("", item.value("outcome", Json()))), {}};
+    for (const std::string& key : table.columns) row.cells.push_back(cell_words(key, item.value(key, Json())));
+    table.rows.push_back(std::move(row));
+  }
+  for (std::string& column : table.columns) column = title_of(column);
+  return table;
+}
+
 namespace {
 
 constexpr int kMostRanks = std::numeric_limits<int>::max();
@@ -60,15 +110,9 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
   common.type = type_words(c.at("dtype").text(), c.at("op").text());
   common.placement = placement_words(c.at("in_place").truth());
   common.scope = ranks_words(nranks_of(c), static_cast<std::size_t>(c.at("nnodes").whole(1, kMostRanks)));
-  ReportTable table{.title = titled(source, "Fastest settings of " + common.collective),
-                    .caption = "Winner: confidently faster than the default, and no other setting beats it.",
-                    .columns = {"size", "winner", "fastest by estimate", "its time", "against the default", "interval",
-                                "not slower than it", "default loses"}};
   LineBook book;
   c.at("sizes").each([&](const JsonPlace& size) {
     const auto nbytes = static_cast<std::uint64_t>(size.at("nbytes").whole(0));
-    const std::string fastest = size.at("fastest_by_estimate").text();
-    ReportPoint first;
     size.at("variants").each([&](const JsonPlace& cell) {
       const std::string label = cell.at("variant").text();
       ReportSeries series = common;
@@ -81,29 +125,24 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
         p.ratio = cell.at("ratio").at("value").number();
         if (label != "default") p.ratio_interval = cell.at("ratio").interval_s();
       }
-      if (label == fastest) first = p;
       if (cell.holds("difference")) p.note = difference_words(cell.at("difference"), label);
       if (p.time_s || *p.wrong > 0) book.like(series).points.push_back(p);
     });
-    std::string leading;
-    size.at("not_slower_than_the_fastest").each([&](const JsonPlace& v) {
-      leading += (leading.empty() ? "" : ", ") + v.text();
-    });
     beaten += size.holds("winner") && size.at("winner").text() != "default" ? 1 : 0;
-    const std::string winner = size.holds("verdict")  ? size.at("verdict").text()
-                               : size.holds("winner") ? size.at("winner").text()
-                                                      : "none";
-    const double regret = size.holds("regret") ? size.at("regret").number() : 0;
-    table.add({format_bytes(nbytes), winner, fastest, first.time_s ? time_words(*first.time_s) : "",
-               first.ratio ? fmt::format("{:.3f}", *first.ratio) : "",
-               first.ratio_interval
-                   ? fmt::format("{:.3f} to {:.3f}", first.ratio_interval->low, first.ratio_interval->high)
-                   : "",
-               leading, regret > 0 ? fmt::format("{:.1f} %", 100 * regret) : ""});
   });
   for (ReportSeries& line : book.lines) add_busbw(line, nranks_of(c));
   data.series.insert(data.series.end(), book.lines.begin(), book.lines.end());
-  data.judged.push_back(std::move(table));
+  Json fastest = Json::array();
+  for (const Json& size : c.at("sizes").json()) {
+    Json& row = fastest.emplace_back();
+    for (const char* key :
+         {"nbytes", "winner", "fastest_by_estimate", "not_slower_than_the_fastest", "regret", "verdict"}) {
+      row[key] = size.value(key, Json());
+    }
+    if (row["winner"].is_null()) row["winner"] = "none";
+  }
+  data.judged.push_back(table_of(titled(source, "Fastest settings of " + common.collective), fastest));
+  data.judged.back().caption = "Winner: confidently faster than the default, and no other setting beats it.";
   return beaten;
 }
 
@@ -160,7 +199,7 @@ std::vector<std::string> placement_lines(const std::vector<RunDevice>& devices) 
 ReportRun how(const RunFile& run) {
   ReportRun how;
   how.title = run.name;
-  add_fact(how, "command", command_words(run.args));
+  add_fact(how, "command", join_for_shell(run.args));
   add_fact(how, "busbar", run.version);
   add_fact(how, "backend", run.backend);
   add_fact(how, "library", run.library);
@@ -229,7 +268,7 @@ ReportRun run_of_document(const JsonPlace& file, const std::string& name) {
   const auto texts = [&](const char* key) {
     return file.holds(key) ? file.at(key).texts() : std::vector<std::string>();
   };
-  add_fact(run, "command", command_words(texts("command")));
+  add_fact(run, "command", join_for_shell(texts("command")));
   add_fact(run, "busbar", text("version"));
   add_fact(run, "backend", text("backend"));
   add_fact(run, "library", text("library"));
@@ -371,52 +410,7 @@ void add_locate(ReportData& data, const JsonPlace& file, const std::string& name
 
 namespace {
 
-constexpr std::size_t kMostColumns = 24;
 constexpr std::array<std::string_view, 4> kOfRun{"command", "where", "remarks", "environment"};
-
-/// "first_median_s" without its unit, as people write it.
-std::string title_of(std::string_view key) {
-  if (key.ends_with("_s")) key.remove_suffix(2);
-  std::string text(key);
-  for (char& c : text) c = c == '_' || c == '-' ? ' ' : c;
-  return text;
-}
-
-/// A value of a table's cell, whose unit its key names; empty for what has no place in a cell.
-std::string cell_words(std::string_view key, const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
-  if (value.is_number()) {
-    const double number = value.get<double>();
-    if (key.ends_with("_s")) return time_words(number);
-    if (key.ends_with("bytes") && number >= 0 && number < 1e18) return format_bytes(static_cast<std::uint64_t>(number));
-    return value.is_number_integer() ? value.dump() : three_digits(number);
-  }
-  if (value.is_object() && value.contains("low") && value.contains("high")) {
-    return fmt::format("{} to {}", cell_words(key, value["low"]), cell_words(key, value["high"]));
-  }
-  const bool is_list =
-      value.is_array() && std::ranges::all_of(value, [](const Json& item) { return item.is_string(); });
-  return is_list ? joined_words(value.get<std::vector<std::string>>(), ", ") : "";
-}
-
-/// A list of objects: a column for each member that fits into a cell.
-ReportTable table_of(const std::string& title, const Json& list) {
-  ReportTable table{.title = title, .columns = {}};
-  for (const Json& item : list) {
-    for (const auto& [key, value] : item.items()) {
-      if (table.columns.size() == kMostColumns) break;
-      if (key != "outcome" && !cell_words(key, value).empty()) add_once(table.columns, key);
-    }
-  }
-  for (const Json& item : list) {
-    ReportTable::Row row{from_word<Outcome>(cell_words("", item.value("outcome", Json()))), {}};
-    for (const std::string& key : table.columns) row.cells.push_back(cell_words(key, item.value(key, Json())));
-    table.rows.push_back(std::move(row));
-  }
-  for (std::string& column : table.columns) column = title_of(column);
-  return table;
-}
 
 /// A cell's busbw and time over the days.
 void add_trend(ReportData& data, const JsonPlace& trend, const std::string& source) {

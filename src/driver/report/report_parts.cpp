@@ -4,7 +4,6 @@
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/output/format.h"
 
 #include <fmt/format.h>
 
@@ -122,15 +121,6 @@ ReportSkew skew_of(const Cell& cell, const std::string& what, const std::string&
   const std::string title = fmt::format("{} {}, {}, {}", what, type_words(cell.dtype, cell.op),
                                         format_bytes(cell.nbytes), placement_words(cell.in_place));
   return {titled(source, title), cell.ranks, cell.straggler};
-}
-
-std::string command_words(const std::vector<std::string>& args) {
-  std::string text;
-  for (const std::string& arg : args) {
-    const bool plain = !arg.empty() && arg.find_first_of(" \t\n\"'\\$`*?[]{}()<>|&;~#!") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (plain ? arg : "'" + with_escapes(arg, {{'\'', "'\\''"}}) + "'");
-  }
-  return text;
 }
 
 std::vector<std::string> device_words(const std::vector<std::string>& hosts, const std::vector<std::string>& devices) {

@@ -33,11 +33,14 @@ ReportPoint point_of(const Cell& cell, std::string note);
 /// The cell's ranks; `what`: its name.
 ReportSkew skew_of(const Cell& cell, const std::string& what, const std::string& source);
 
+/// A list of objects as a table: a column for each member that fits into a cell.
+ReportTable table_of(const std::string& title, const Json& list);
+
+/// Those of at least this outcome, worst first, a line each, a few.
+std::vector<std::string> worst_lines(const std::vector<CriterionResult>& criteria, Outcome least);
+
 /// "in place", "out of place".
 std::string placement_words(bool in_place);
-
-/// A command as a shell would take it.
-std::string command_words(const std::vector<std::string>& args);
 
 /// "node[1-4]: NVIDIA H200 x 8": what devices hosts have, equal hosts in one line. One name per rank.
 std::vector<std::string> device_words(const std::vector<std::string>& hosts, const std::vector<std::string>& devices);

@@ -47,10 +47,10 @@ constexpr std::string_view kAbout =
     "of warm-up cycles before them.";
 
 void check_options(const Configured& configured) {
-  for (const std::string& name : configured.set_by_user) {
-    if (contains(kOwnOptions, name)) continue;
-    throw_bad_config(
-        fmt::format("--{} has no meaning for {}: leave it out (--help lists the options)", name, kProgram));
+  for (const Setting& setting : configured.settings) {
+    if (contains(kOwnOptions, setting.option->long_name)) continue;
+    throw_bad_config(fmt::format("--{} has no meaning for {}: leave it out (--help lists the options)",
+                                 setting.option->long_name, kProgram));
   }
   const Config& config = configured.config;
   if (!config.split.empty()) {
