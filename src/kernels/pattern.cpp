@@ -217,27 +217,6 @@ void choose_palette(Pattern& pattern) {
   }
 }
 
-}  // namespace
-
-Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_t seed) {
-  Pattern pattern;
-  pattern.seed = seed;
-  pattern.dtype = dtype;
-  pattern.nranks = nranks;
-  pattern.reduces = op.has_value();
-  if (!op) return pattern;
-
-  pattern.op = *op;
-  choose_palette(pattern);
-  for (std::uint32_t b = 0; b < kPaletteSize; ++b) {
-    const PaletteCounts counts = contributions(b, static_cast<std::uint32_t>(pattern.window));
-    for (std::uint32_t a = 0; a < kPicks; ++a) pattern.reduced[b][a] = reduce_palette(pattern, rotated(counts, a));
-  }
-  return pattern;
-}
-
-namespace {
-
 /// base^exponent without powers larger than the result, so that no step overflows.
 template <class T>
 T power(T base, std::uint32_t exponent) {
@@ -301,6 +280,23 @@ std::uint64_t reduce_floats(const Pattern& pattern, const PaletteCounts& counts)
 }
 
 }  // namespace
+
+Pattern make_pattern(DType dtype, std::optional<Op> op, int nranks, std::uint64_t seed) {
+  Pattern pattern;
+  pattern.seed = seed;
+  pattern.dtype = dtype;
+  pattern.nranks = nranks;
+  pattern.reduces = op.has_value();
+  if (!op) return pattern;
+
+  pattern.op = *op;
+  choose_palette(pattern);
+  for (std::uint32_t b = 0; b < kPaletteSize; ++b) {
+    const PaletteCounts counts = contributions(b, static_cast<std::uint32_t>(pattern.window));
+    for (std::uint32_t a = 0; a < kPicks; ++a) pattern.reduced[b][a] = reduce_palette(pattern, rotated(counts, a));
+  }
+  return pattern;
+}
 
 PaletteCounts contributions(std::uint32_t b, std::uint32_t window) {
   PaletteCounts counts{};

@@ -107,46 +107,6 @@ void require_enough_gpus(const Config& config, std::span<const HostFacts> hosts,
   throw_not_possible(fmt::format("too few GPUs: {}; start fewer ranks there, {}{}", which, share, or_else));
 }
 
-}  // namespace
-
-BackendChoice backend_for(const Config& config, MemoryKind memory, Carrier carrier) {
-  if (config.backend != BackendChoice::automatic) return config.backend;
-  const auto all = all_backends();
-  const auto found = std::ranges::find_if(
-      all, [&](const auto* t) { return t->memory == memory && (carrier == Carrier::mpi || !t->needs_mpi); });
-  return from_word<BackendChoice>((*found)->name).value();
-}
-
-BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in, Carrier carrier) {
-  const bool no_gpu_anywhere = hosts_where(hosts, has_gpu).empty();
-  const BackendChoice choice = backend_for(config, no_gpu_anywhere ? MemoryKind::host : MemoryKind::gpu, carrier);
-  const BackendTraits& traits = traits_of(choice);
-  if (traits.needs_mpi && carrier != Carrier::mpi) {
-    const std::string why = why_no_mpi();
-    throw_not_possible(
-        fmt::format("--backend {}: {}, or measure host memory with --backend gloo", traits.name,
-                    why.empty() ? "these processes run without MPI: start them with mpirun" : std::string_view(why)));
-  }
-  if (traits.memory == MemoryKind::host) return choice;
-  const std::string or_else = or_on_purpose(carrier);
-  if (no_gpu_anywhere) {
-    throw_not_possible(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend {} (host memory)",
-                                   traits.name, host_names(hosts_where(hosts, [](const HostFacts&) { return true; })),
-                                   on_host_memory(carrier)));
-  }
-  if (!built_in) {
-    throw_not_possible(fmt::format("GPUs on {}, but this build has no {} backend: {}, {}",
-                                   host_names(hosts_where(hosts, has_gpu)), traits.title, traits.how_to_build,
-                                   or_else));
-  }
-  require_usable_gpus(hosts, or_else);
-  require_library(hosts, or_else);
-  require_enough_gpus(config, hosts, or_else);
-  return choice;
-}
-
-namespace {
-
 /// What one process sees of its host.
 struct ProcessFacts {
   int host_leader = 0;  ///< the lowest rank of the host
@@ -210,6 +170,42 @@ BackendChoice agree_on_backend(const Config& config, const Comm& world, const Co
 }
 
 }  // namespace
+
+BackendChoice backend_for(const Config& config, MemoryKind memory, Carrier carrier) {
+  if (config.backend != BackendChoice::automatic) return config.backend;
+  const auto all = all_backends();
+  const auto found = std::ranges::find_if(
+      all, [&](const auto* t) { return t->memory == memory && (carrier == Carrier::mpi || !t->needs_mpi); });
+  return from_word<BackendChoice>((*found)->name).value();
+}
+
+BackendChoice choose_backend(const Config& config, std::span<const HostFacts> hosts, bool built_in, Carrier carrier) {
+  const bool no_gpu_anywhere = hosts_where(hosts, has_gpu).empty();
+  const BackendChoice choice = backend_for(config, no_gpu_anywhere ? MemoryKind::host : MemoryKind::gpu, carrier);
+  const BackendTraits& traits = traits_of(choice);
+  if (traits.needs_mpi && carrier != Carrier::mpi) {
+    const std::string why = why_no_mpi();
+    throw_not_possible(
+        fmt::format("--backend {}: {}, or measure host memory with --backend gloo", traits.name,
+                    why.empty() ? "these processes run without MPI: start them with mpirun" : std::string_view(why)));
+  }
+  if (traits.memory == MemoryKind::host) return choice;
+  const std::string or_else = or_on_purpose(carrier);
+  if (no_gpu_anywhere) {
+    throw_not_possible(fmt::format("--backend {}, but there is no NVIDIA GPU on {}: use --backend {} (host memory)",
+                                   traits.name, host_names(hosts_where(hosts, [](const HostFacts&) { return true; })),
+                                   on_host_memory(carrier)));
+  }
+  if (!built_in) {
+    throw_not_possible(fmt::format("GPUs on {}, but this build has no {} backend: {}, {}",
+                                   host_names(hosts_where(hosts, has_gpu)), traits.title, traits.how_to_build,
+                                   or_else));
+  }
+  require_usable_gpus(hosts, or_else);
+  require_library(hosts, or_else);
+  require_enough_gpus(config, hosts, or_else);
+  return choice;
+}
 
 const BackendEntry& entry_of(BackendChoice choice) {
   switch (choice) {

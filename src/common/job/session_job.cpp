@@ -134,19 +134,6 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
       best.empty() ? watchdog.listen(world.rank(), one_host, token, world.address()) : watchdog.listen_on(best));
 }
 
-}  // namespace
-
-std::optional<int> help_or_version(const Launch& launch, CommandLine::Action action,
-                                   const std::function<std::string()>& help) {
-  if (action == CommandLine::Action::run) return std::nullopt;
-  if (launch.rank <= 0) {
-    fmt::print("{}", action == CommandLine::Action::help ? help() : fmt::format("busbar {}\n", BUSBAR_VERSION));
-  }
-  return code_of(ExitCode::good);
-}
-
-namespace {
-
 /// For what every process of a host finds and none knows of another: the first says it, the others find its name taken.
 void say_once_per_host(const Launch& launch, const std::string& text) {
   const std::string name = fmt::format("busbar.{}.{}.{}", getuid(), launch.master_port, launch.nprocs);
@@ -219,7 +206,22 @@ void warn_of_other_local_ranks(const Launch& launch, const Comm& world) {
       launch.rank, hostname(), launch.local_rank, own);
 }
 
+Config on_command_line(const CommandLine& line) {
+  Config config;
+  for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
+  return config;
+}
+
 }  // namespace
+
+std::optional<int> help_or_version(const Launch& launch, CommandLine::Action action,
+                                   const std::function<std::string()>& help) {
+  if (action == CommandLine::Action::run) return std::nullopt;
+  if (launch.rank <= 0) {
+    fmt::print("{}", action == CommandLine::Action::help ? help() : fmt::format("busbar {}\n", BUSBAR_VERSION));
+  }
+  return code_of(ExitCode::good);
+}
 
 int run_session(int argc, char** argv, const Launch& launch, const MpiStart& start, const JobWork& work) {
   if (!launch.problem.empty()) {
@@ -271,16 +273,6 @@ void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, 
   if (!has_mpi()) start_own_ranks(nranks, argc, argv);
   relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
 }
-
-namespace {
-
-Config on_command_line(const CommandLine& line) {
-  Config config;
-  for (const Setting& setting : line.settings) setting.option->set(config, setting.text);
-  return config;
-}
-
-}  // namespace
 
 Launch job_launch(LauncherChoice choice) {
   Launch launch = detect_launch(::getenv, choice);

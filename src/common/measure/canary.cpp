@@ -36,6 +36,27 @@ CoreTime so_far(const CoreClocks& clocks) {
   return best;
 }
 
+/// Hides from the compiler that `value` could be computed beforehand, or need not be computed at all.
+template <class T>
+void keep(T& value) {
+  asm volatile("" : "+r"(value) : : "memory");
+}
+
+std::uint64_t spin() {
+  constexpr int kSteps = 250'000;  // each waits for the last one: a multiplication and an addition, 4 to 5 cycles
+  std::uint64_t x = 1;
+  keep(x);
+  for (int i = 0; i < kSteps; ++i) x = x * 6364136223846793005U + 1442695040888963407U;
+  keep(x);
+  return x;
+}
+
+std::size_t copied_bytes() {
+  constexpr std::size_t kMiB = 1 << 20;
+  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return std::min(8 * kMiB, 2 * (l2 > 0 ? static_cast<std::size_t>(l2) : kMiB));
+}
+
 }  // namespace
 
 double thread_cpu_s() {
@@ -60,31 +81,6 @@ CoreTime spin_on_core(const CoreClocks& clocks) {
   const bool known = begin.waited_s >= 0 && end.waited_s >= 0;
   return {end.wall_s - begin.wall_s, end.cpu_s - begin.cpu_s, known ? end.waited_s - begin.waited_s : -1};
 }
-
-namespace {
-
-/// Hides from the compiler that `value` could be computed beforehand, or need not be computed at all.
-template <class T>
-void keep(T& value) {
-  asm volatile("" : "+r"(value) : : "memory");
-}
-
-std::uint64_t spin() {
-  constexpr int kSteps = 250'000;  // each waits for the last one: a multiplication and an addition, 4 to 5 cycles
-  std::uint64_t x = 1;
-  keep(x);
-  for (int i = 0; i < kSteps; ++i) x = x * 6364136223846793005U + 1442695040888963407U;
-  keep(x);
-  return x;
-}
-
-std::size_t copied_bytes() {
-  constexpr std::size_t kMiB = 1 << 20;
-  const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return std::min(8 * kMiB, 2 * (l2 > 0 ? static_cast<std::size_t>(l2) : kMiB));
-}
-
-}  // namespace
 
 // Real data in both, or the kernel would map all pages to one.
 Canary::Canary() : from_(copied_bytes(), std::byte{1}), to_(from_.size(), std::byte{2}) {}

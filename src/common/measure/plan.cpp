@@ -154,6 +154,88 @@ void check_matrix_fits(const Plan& plan, const Config& config, const Backend::Me
   }
 }
 
+/// The agreed values, as bytes.
+struct Digested {
+  std::string bytes;
+  void add(auto... values) { (pack_into(bytes, values), ...); }
+};
+
+void add_config(Digested& all, const Config& c) {
+  all.add(c.nthreads, c.ngpus, c.iters, c.agg_iters, c.warmup_iters, c.run_cycles, c.average, c.per_iter_timing,
+          c.per_iter_skip, c.parallel_init, c.check, c.blocking, c.stream_null, c.timeout_s, c.cudagraph,
+          c.local_register, c.cta_policy, c.memory_report, c.unalign, c.backend, c.placement, c.buffers, c.pairs,
+          c.nonblocking, c.dry_run, c.topology, c.ranks_per_gpu, c.stat, c.rel_ci, c.min_time_s, c.max_time_s,
+          c.cell_time_s, c.epochs, c.seed, c.cadence, c.per_rank, c.show_algo, c.show_prediction, c.paranoid,
+          c.inject.has_value());
+  if (c.inject) all.add(c.inject->rank, c.inject->operation, c.inject->kind, c.inject->late_s);
+  // These decide whether ranks gather what they report.
+  all.add(!c.output_file.empty(), !c.csv.empty());
+}
+
+void add_traffic(Digested& all, const Traffic& traffic) {
+  all.add(traffic.spread, traffic.dim, traffic.bytes);
+  all.add(traffic.pattern, traffic.window);
+}
+
+constexpr std::size_t kManySizes = 100;
+constexpr double kLongTime = 600;   ///< [s]
+constexpr double kLatency = 20e-6;  ///< [s]
+
+bool same_sweep(const Case& a, const Case& b) { return a.dtype == b.dtype && a.op == b.op && a.root == b.root; }
+
+std::size_t count_sizes(const Plan& plan) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(plan.cases, [&](const Case& c) { return same_sweep(c, plan.cases.front()); }));
+}
+
+int count_halves(const Plan& plan, const Config& config) {
+  return config.placement == Placements::both && has_in_place(plan) ? 2 : 1;
+}
+
+std::string duration_words(const Plan& plan, const Config& config, double assumed_busbw) {
+  const double cycle_s = estimate_time_s(plan, config, assumed_busbw);
+  if (config.run_cycles == 0) return fmt::format("about {} per cycle, without end (-N 0)", format_duration(cycle_s));
+  return fmt::format("about {}", format_duration(cycle_s * config.run_cycles));
+}
+
+/// All rows, or the first and last of many.
+std::string row_lines(const Plan& plan) {
+  constexpr std::size_t kHead = 40;
+  constexpr std::size_t kTail = 10;
+  const std::size_t n = plan.cases.size();
+  const std::size_t hidden = n > kHead + kTail + 1 ? n - kHead - kTail : 0;
+  constexpr const char* kLine = "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n";
+  std::string text = fmt::format(kLine, "size (B)", "count", "type", "redop", "root");
+  for (std::size_t i = 0; i < n; ++i) {
+    if (hidden > 0 && i == kHead) {
+      text += fmt::format("{:>12}  ({} more rows)\n", "...", hidden);
+      i += hidden;
+    }
+    const Case& c = plan.cases[i];
+    text += fmt::format(kLine, c.nbytes, c.problem.count, name(c.dtype), c.op ? name(*c.op) : "none",
+                        shown_root(*plan.collective, c.root));
+  }
+  return text;
+}
+
+std::string skip_line(const Collective& collective, const Skip& skip) {
+  std::string what(name(skip.dtype));
+  if (skip.op) what += fmt::format(" {}", name(*skip.op));
+  what += root_words(collective, skip.root);
+  return fmt::format("skipped: {}: {}\n", what, skip.reason);
+}
+
+std::string memory_lines(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit,
+                         int ranks_per_host) {
+  const std::size_t message = largest_message(plan);
+  const std::size_t per_rank = arena_bytes(message, unalign_bytes(config));
+  std::string text =
+      fmt::format("memory: {} per rank (two buffers of {} with guards), {} per host of {}\n", format_bytes(per_rank),
+                  format_bytes(message), format_bytes(per_rank * ranks_per_host), counted(ranks_per_host, "rank"));
+  text += fmt::format("limit:  {} per rank ({})\n", format_bytes(limit.bytes_per_rank), limit.arithmetic);
+  return text;
+}
+
 }  // namespace
 
 std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxbytes) {
@@ -217,33 +299,6 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
   return plan;
 }
 
-namespace {
-
-/// The agreed values, as bytes.
-struct Digested {
-  std::string bytes;
-  void add(auto... values) { (pack_into(bytes, values), ...); }
-};
-
-void add_config(Digested& all, const Config& c) {
-  all.add(c.nthreads, c.ngpus, c.iters, c.agg_iters, c.warmup_iters, c.run_cycles, c.average, c.per_iter_timing,
-          c.per_iter_skip, c.parallel_init, c.check, c.blocking, c.stream_null, c.timeout_s, c.cudagraph,
-          c.local_register, c.cta_policy, c.memory_report, c.unalign, c.backend, c.placement, c.buffers, c.pairs,
-          c.nonblocking, c.dry_run, c.topology, c.ranks_per_gpu, c.stat, c.rel_ci, c.min_time_s, c.max_time_s,
-          c.cell_time_s, c.epochs, c.seed, c.cadence, c.per_rank, c.show_algo, c.show_prediction, c.paranoid,
-          c.inject.has_value());
-  if (c.inject) all.add(c.inject->rank, c.inject->operation, c.inject->kind, c.inject->late_s);
-  // These decide whether ranks gather what they report.
-  all.add(!c.output_file.empty(), !c.csv.empty());
-}
-
-void add_traffic(Digested& all, const Traffic& traffic) {
-  all.add(traffic.spread, traffic.dim, traffic.bytes);
-  all.add(traffic.pattern, traffic.window);
-}
-
-}  // namespace
-
 std::uint64_t hash(std::string_view bytes) {
   std::uint64_t value = 0xcbf29ce484222325ull;
   for (const char c : bytes) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
@@ -263,69 +318,6 @@ std::uint64_t digest(const Plan& plan, const Config& config) {
   if (!plan.cases.empty() && has_traffic) add_traffic(all, *plan.cases.front().problem.traffic);
   return hash(all.bytes);
 }
-
-namespace {
-
-constexpr std::size_t kManySizes = 100;
-constexpr double kLongTime = 600;   ///< [s]
-constexpr double kLatency = 20e-6;  ///< [s]
-
-bool same_sweep(const Case& a, const Case& b) { return a.dtype == b.dtype && a.op == b.op && a.root == b.root; }
-
-std::size_t count_sizes(const Plan& plan) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(plan.cases, [&](const Case& c) { return same_sweep(c, plan.cases.front()); }));
-}
-
-int count_halves(const Plan& plan, const Config& config) {
-  return config.placement == Placements::both && has_in_place(plan) ? 2 : 1;
-}
-
-std::string duration_words(const Plan& plan, const Config& config, double assumed_busbw) {
-  const double cycle_s = estimate_time_s(plan, config, assumed_busbw);
-  if (config.run_cycles == 0) return fmt::format("about {} per cycle, without end (-N 0)", format_duration(cycle_s));
-  return fmt::format("about {}", format_duration(cycle_s * config.run_cycles));
-}
-
-/// All rows, or the first and last of many.
-std::string row_lines(const Plan& plan) {
-  constexpr std::size_t kHead = 40;
-  constexpr std::size_t kTail = 10;
-  const std::size_t n = plan.cases.size();
-  const std::size_t hidden = n > kHead + kTail + 1 ? n - kHead - kTail : 0;
-  constexpr const char* kLine = "{:>12}  {:>12}  {:>8}  {:>6}  {:>6}\n";
-  std::string text = fmt::format(kLine, "size (B)", "count", "type", "redop", "root");
-  for (std::size_t i = 0; i < n; ++i) {
-    if (hidden > 0 && i == kHead) {
-      text += fmt::format("{:>12}  ({} more rows)\n", "...", hidden);
-      i += hidden;
-    }
-    const Case& c = plan.cases[i];
-    text += fmt::format(kLine, c.nbytes, c.problem.count, name(c.dtype), c.op ? name(*c.op) : "none",
-                        shown_root(*plan.collective, c.root));
-  }
-  return text;
-}
-
-std::string skip_line(const Collective& collective, const Skip& skip) {
-  std::string what(name(skip.dtype));
-  if (skip.op) what += fmt::format(" {}", name(*skip.op));
-  what += root_words(collective, skip.root);
-  return fmt::format("skipped: {}: {}\n", what, skip.reason);
-}
-
-std::string memory_lines(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit,
-                         int ranks_per_host) {
-  const std::size_t message = largest_message(plan);
-  const std::size_t per_rank = arena_bytes(message, unalign_bytes(config));
-  std::string text =
-      fmt::format("memory: {} per rank (two buffers of {} with guards), {} per host of {}\n", format_bytes(per_rank),
-                  format_bytes(message), format_bytes(per_rank * ranks_per_host), counted(ranks_per_host, "rank"));
-  text += fmt::format("limit:  {} per rank ({})\n", format_bytes(limit.bytes_per_rank), limit.arithmetic);
-  return text;
-}
-
-}  // namespace
 
 double estimate_time_s(const Plan& plan, const Config& config, double assumed_busbw) {
   const double repeats = static_cast<double>(config.agg_iters) * std::max(1, config.cudagraph);

@@ -18,6 +18,48 @@ constexpr std::size_t kRememberedSeeds = 8;
 /// A seed used by no other (round, slot).
 std::uint64_t slot_seed(std::uint64_t round, std::size_t slot) { return (round << 24) + slot; }
 
+/// Bytes of a wrong buffer that are copied and examined, from its first wrong element on.
+constexpr std::size_t kExaminedBytes = std::size_t{16} << 20;
+
+std::uint64_t wanted_bits(const Pattern& pattern, const std::vector<Block>& blocks, std::size_t index) {
+  for (const Block& b : blocks) {
+    if (index >= b.at && index < b.at + b.count) return element_bits(pattern, b.source, b.from + (index - b.at));
+  }
+  return 0;
+}
+
+/// One record per rank and buffer: later findings only add to the count.
+void add(std::vector<WrongRank>& found, WrongRank record) {
+  for (WrongRank& known : found) {
+    if (known.rank == record.rank && known.in_place == record.in_place && known.part == record.part) {
+      known.count += record.count;
+      return;
+    }
+  }
+  found.push_back(std::move(record));
+}
+
+struct Guard {
+  std::byte* at;
+  WrongPart part;
+};
+
+std::vector<Guard> guards_of(const Backend& backend, const BufferPlan& buffer_plan, int local) {
+  const Operation& op = buffer_plan.operation();
+  const std::size_t w = op.problem.elem_size;
+  std::byte* const recv = buffer_plan.recv_base(local);
+  if (op.in_place) {
+    return {{recv - kGuardBytes, WrongPart::guard_before_recv},
+            {recv + buffer_plan.message_bytes(), WrongPart::guard_after_recv}};
+  }
+  const Extents e = extents_of(*op.collective, op.problem, backend.local_ranks()[local]);
+  std::byte* const send = buffer_plan.send_base(local);
+  return {{recv - kGuardBytes, WrongPart::guard_before_recv},
+          {recv + e.recv * w, WrongPart::guard_after_recv},
+          {send - kGuardBytes, WrongPart::guard_before_send},
+          {send + e.send * w, WrongPart::guard_after_send}};
+}
+
 }  // namespace
 
 Verifier::Verifier(Backend& backend, std::vector<RankInfo> local_ranks)
@@ -103,52 +145,6 @@ std::vector<WrongRank> Verifier::verify_once(const BufferPlan& buffer_plan, bool
   remember(seed);
   return found;
 }
-
-namespace {
-
-/// Bytes of a wrong buffer that are copied and examined, from its first wrong element on.
-constexpr std::size_t kExaminedBytes = std::size_t{16} << 20;
-
-std::uint64_t wanted_bits(const Pattern& pattern, const std::vector<Block>& blocks, std::size_t index) {
-  for (const Block& b : blocks) {
-    if (index >= b.at && index < b.at + b.count) return element_bits(pattern, b.source, b.from + (index - b.at));
-  }
-  return 0;
-}
-
-/// One record per rank and buffer: later findings only add to the count.
-void add(std::vector<WrongRank>& found, WrongRank record) {
-  for (WrongRank& known : found) {
-    if (known.rank == record.rank && known.in_place == record.in_place && known.part == record.part) {
-      known.count += record.count;
-      return;
-    }
-  }
-  found.push_back(std::move(record));
-}
-
-struct Guard {
-  std::byte* at;
-  WrongPart part;
-};
-
-std::vector<Guard> guards_of(const Backend& backend, const BufferPlan& buffer_plan, int local) {
-  const Operation& op = buffer_plan.operation();
-  const std::size_t w = op.problem.elem_size;
-  std::byte* const recv = buffer_plan.recv_base(local);
-  if (op.in_place) {
-    return {{recv - kGuardBytes, WrongPart::guard_before_recv},
-            {recv + buffer_plan.message_bytes(), WrongPart::guard_after_recv}};
-  }
-  const Extents e = extents_of(*op.collective, op.problem, backend.local_ranks()[local]);
-  std::byte* const send = buffer_plan.send_base(local);
-  return {{recv - kGuardBytes, WrongPart::guard_before_recv},
-          {recv + e.recv * w, WrongPart::guard_after_recv},
-          {send - kGuardBytes, WrongPart::guard_before_send},
-          {send + e.send * w, WrongPart::guard_after_send}};
-}
-
-}  // namespace
 
 void Verifier::set_guards(const BufferPlan& buffer_plan, int local) {
   for (const Guard& guard : guards_of(backend_, buffer_plan, local)) {

@@ -83,6 +83,16 @@ double percentile(const std::vector<double>& sorted, std::size_t percent) {
   return sorted[std::min(sorted.size() - 1, (sorted.size() * percent + 99) / 100 - 1)];
 }
 
+std::string rank_line(std::size_t elements, const WrongRank& w) {
+  const std::string amount = is_guard(w.part) ? fmt::format("{} elements overwritten", w.count)
+                                              : fmt::format("{} of {} elements wrong", w.count, elements);
+  std::string text = fmt::format("# wrong: rank {} {} {}: {}: {}, first {} last {}", w.rank, w.host, w.device,
+                                 buffer_words(w.in_place, w.part), amount, w.first, w.last);
+  if (!w.got.empty() || !w.want.empty()) text += fmt::format(", got {} want {}", w.got, w.want);
+  const std::string& cause = w.explanation.empty() ? w.cause : w.explanation;
+  return text + fmt::format(", suspected: {}\n", cause.empty() ? "undetermined" : cause);
+}
+
 }  // namespace
 
 IterationStats iteration_stats(const IterationTimes& iterations) {
@@ -108,20 +118,6 @@ IterationStats iteration_stats(const IterationTimes& iterations) {
       .cv_pct = avg_s > 0 ? stdev_s / avg_s * 100 : 0,
   };
 }
-
-namespace {
-
-std::string rank_line(std::size_t elements, const WrongRank& w) {
-  const std::string amount = is_guard(w.part) ? fmt::format("{} elements overwritten", w.count)
-                                              : fmt::format("{} of {} elements wrong", w.count, elements);
-  std::string text = fmt::format("# wrong: rank {} {} {}: {}: {}, first {} last {}", w.rank, w.host, w.device,
-                                 buffer_words(w.in_place, w.part), amount, w.first, w.last);
-  if (!w.got.empty() || !w.want.empty()) text += fmt::format(", got {} want {}", w.got, w.want);
-  const std::string& cause = w.explanation.empty() ? w.cause : w.explanation;
-  return text + fmt::format(", suspected: {}\n", cause.empty() ? "undetermined" : cause);
-}
-
-}  // namespace
 
 std::string wrong_text(const Collective& collective, const Row& row, bool in_json) {
   if (row.wrong.empty()) return {};

@@ -39,6 +39,20 @@ std::vector<RankTime> latest_first(std::vector<RankTime> ranks) {
   return ranks;
 }
 
+constexpr std::uint64_t kFewestSamples = 20;
+constexpr double kBarrierSkew = 1e-6;  // [s]; 0.1 to 0.25 us measured between two ranks of a host
+constexpr double kWorthNaming = 0.01;  // of the operation's time
+
+constexpr std::size_t kMaxRuns = 12;  // of neighboring cells in one line
+
+template <class Member>
+bool differs(const Plan& plan, Member member) {
+  return std::any_of(plan.cases.begin(), plan.cases.end(),
+                     [&](const Case& c) { return c.*member != plan.cases.front().*member; });
+}
+
+std::string_view placement_name(bool in_place) { return in_place ? "in-place" : "out-of-place"; }
+
 }  // namespace
 
 std::string rank_table(std::string_view cell_name, const CellStats& cell) {
@@ -64,14 +78,6 @@ std::string rank_table(std::string_view cell_name, const CellStats& cell) {
   return without_footer_words(text);
 }
 
-namespace {
-
-constexpr std::uint64_t kFewestSamples = 20;
-constexpr double kBarrierSkew = 1e-6;  // [s]; 0.1 to 0.25 us measured between two ranks of a host
-constexpr double kWorthNaming = 0.01;  // of the operation's time
-
-}  // namespace
-
 std::optional<Straggler> find_straggler(const CellStats& cell) {
   if (cell.shared_cores || cell.ranks.size() < 2 || !cell.skew_median_s || cell.samples < kFewestSamples)
     return std::nullopt;
@@ -91,20 +97,6 @@ std::optional<Straggler> find_straggler(const CellStats& cell) {
   if (!(late_s > 3 * next_late_s && late_s - next_late_s > noise_s)) return std::nullopt;
   return Straggler{suspect->rank, suspect->host, last_share, late_s};
 }
-
-namespace {
-
-constexpr std::size_t kMaxRuns = 12;  // of neighboring cells in one line
-
-template <class Member>
-bool differs(const Plan& plan, Member member) {
-  return std::any_of(plan.cases.begin(), plan.cases.end(),
-                     [&](const Case& c) { return c.*member != plan.cases.front().*member; });
-}
-
-std::string_view placement_name(bool in_place) { return in_place ? "in-place" : "out-of-place"; }
-
-}  // namespace
 
 std::string compressed(std::vector<CellName> cells) {
   std::stable_sort(cells.begin(), cells.end(),

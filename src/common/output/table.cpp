@@ -197,6 +197,55 @@ std::string column_titles(const Config& c) {
   return text;
 }
 
+/// Over NCCL, the line by which readers recognize nccl-tests' output; some fail without its three numbers.
+std::string origin_line(const RunInfo& info) {
+  if (info.header_version_code == 0) return {};
+  constexpr std::string_view kFormatOf = "2.19.6";  // the nccl-tests version whose table this is
+  return fmt::format("# nccl-tests version {} nccl-headers={} nccl-library={} (format of; printed by busbar)\n",
+                     kFormatOf, info.header_version_code, info.library_version_code);
+}
+
+std::string parameters_line(const Config& c) {
+  const SizeRange sizes = asked_sizes(c);
+  const std::string step = !c.sizes.empty()   ? "0(list)"
+                           : c.stepfactor > 1 ? fmt::format("{:g}(factor)", c.stepfactor)
+                                              : fmt::format("{}(bytes)", c.stepbytes);
+  return fmt::format(
+      "# nThread {} nGpus {} minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: {} "
+      "validation: {} graph: {} unalign: {}\n",
+      c.nthreads, c.ngpus, sizes.first, sizes.last, step, c.warmup_iters, c.iters, c.agg_iters, c.check, c.cudagraph,
+      c.unalign);
+}
+
+std::string mode_lines(const RunInfo& info) {
+  const Config& c = info.config;
+  std::string text;
+  if (c.blocking == 1) text += "# Blocking Enabled: wait and barrier after each inner iteration (-m)\n";
+  if (c.blocking == 2) text += "# Blocking Enabled: wait after each inner iteration (-m), no barrier\n";
+  if (c.blocking == 3) {
+    text += "# Blocking Enabled: wait and barrier after each outer iteration (-n); time excludes barrier\n";
+  }
+  if (c.per_iter_timing) {
+    text += fmt::format("# Per-Iteration Report: {} timing; i_* uses max over process rows",
+                        traits_of(info.backend).iteration_clock);
+    if (c.per_iter_skip > 0) text += fmt::format("; summary skips first {} iterations", c.per_iter_skip);
+    text += "\n";
+  }
+  if (c.parallel_init) text += "# Parallel Init Enabled: threads call into NcclInitRank concurrently\n";
+  return text;
+}
+
+std::string memory_line(const RunInfo& info, const Summary& summary) {
+  std::string text = fmt::format(
+      "# {:<20} : ", traits_of(info.backend).memory == MemoryKind::gpu ? "GPU memory usage" : "Host memory usage");
+  std::int64_t total = 0;
+  for (const Backend::MemoryUse& use : summary.memory) {
+    text += fmt::format("{} {} | ", use.label, memory_amount(use.bytes));
+    total += use.bytes;
+  }
+  return text + fmt::format("Total  {}\n", memory_amount(total));
+}
+
 }  // namespace
 
 std::string table_row(const Config& config, const Collective& collective, const Row& row) {
@@ -251,59 +300,6 @@ std::string phases_line(const Row& row) {
       last->initial_sync_s * 1e6, last->rank, first->initial_sync_s * 1e6, first->rank, least->compute_s * 1e6,
       most->compute_s * 1e6, closing->final_sync_s * 1e6);
 }
-
-namespace {
-
-/// Over NCCL, the line by which readers recognize nccl-tests' output; some fail without its three numbers.
-std::string origin_line(const RunInfo& info) {
-  if (info.header_version_code == 0) return {};
-  constexpr std::string_view kFormatOf = "2.19.6";  // the nccl-tests version whose table this is
-  return fmt::format("# nccl-tests version {} nccl-headers={} nccl-library={} (format of; printed by busbar)\n",
-                     kFormatOf, info.header_version_code, info.library_version_code);
-}
-
-std::string parameters_line(const Config& c) {
-  const SizeRange sizes = asked_sizes(c);
-  const std::string step = !c.sizes.empty()   ? "0(list)"
-                           : c.stepfactor > 1 ? fmt::format("{:g}(factor)", c.stepfactor)
-                                              : fmt::format("{}(bytes)", c.stepbytes);
-  return fmt::format(
-      "# nThread {} nGpus {} minBytes {} maxBytes {} step: {} warmup iters: {} iters: {} agg iters: {} "
-      "validation: {} graph: {} unalign: {}\n",
-      c.nthreads, c.ngpus, sizes.first, sizes.last, step, c.warmup_iters, c.iters, c.agg_iters, c.check, c.cudagraph,
-      c.unalign);
-}
-
-std::string mode_lines(const RunInfo& info) {
-  const Config& c = info.config;
-  std::string text;
-  if (c.blocking == 1) text += "# Blocking Enabled: wait and barrier after each inner iteration (-m)\n";
-  if (c.blocking == 2) text += "# Blocking Enabled: wait after each inner iteration (-m), no barrier\n";
-  if (c.blocking == 3) {
-    text += "# Blocking Enabled: wait and barrier after each outer iteration (-n); time excludes barrier\n";
-  }
-  if (c.per_iter_timing) {
-    text += fmt::format("# Per-Iteration Report: {} timing; i_* uses max over process rows",
-                        traits_of(info.backend).iteration_clock);
-    if (c.per_iter_skip > 0) text += fmt::format("; summary skips first {} iterations", c.per_iter_skip);
-    text += "\n";
-  }
-  if (c.parallel_init) text += "# Parallel Init Enabled: threads call into NcclInitRank concurrently\n";
-  return text;
-}
-
-std::string memory_line(const RunInfo& info, const Summary& summary) {
-  std::string text = fmt::format(
-      "# {:<20} : ", traits_of(info.backend).memory == MemoryKind::gpu ? "GPU memory usage" : "Host memory usage");
-  std::int64_t total = 0;
-  for (const Backend::MemoryUse& use : summary.memory) {
-    text += fmt::format("{} {} | ", use.label, memory_amount(use.bytes));
-    total += use.bytes;
-  }
-  return text + fmt::format("Total  {}\n", memory_amount(total));
-}
-
-}  // namespace
 
 std::string calls_line(const RunInfo& info) {
   const MpiThreads asked = info.config.mpi_threads;

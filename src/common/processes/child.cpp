@@ -155,6 +155,22 @@ Time after(double seconds) {
          std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
 
+/// What Open MPI's mpirun, PRRTE, Hydra and torchrun set for their ranks, and what names a place in a job without MPI;
+/// the user's own OMPI_MCA_... and OMPI_ALLOW_... stay.
+bool set_by_launcher(std::string_view name) {
+  static const std::vector<std::string_view> kBegin = split_text(
+      "OMPI_COMM_WORLD_ OMPI_APP_CTX_ OMPI_COMMAND OMPI_ARGV OMPI_FILE_LOCATION OMPI_FIRST_RANKS "
+      "OMPI_NUM_APP_CTX OMPI_UNIVERSE_SIZE OMPI_MCA_ess OMPI_MCA_orte_ OMPI_MCA_pmix OMPI_MCA_initial_wdir "
+      "OMPI_MCA_mpi_oversubscribe OMPI_MCA_shmem_RUNTIME_QUERY_hint PMIX_ PMI_ HYDI_ MPI_LOCALNRANKS "
+      "MPI_LOCALRANKID PRTE_LAUNCHED PRTE_MCA_prte_ess TORCHELASTIC_ GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK "
+      "ROLE_WORLD_SIZE ROLE_NAME",
+      ' ');
+  static const std::vector<std::string_view> kWhole =
+      split_text("RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX", ' ');
+  return contains(kWhole, name) ||
+         std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
+}
+
 }  // namespace
 
 std::string interrupted_line(int signal, const std::string& kept) {
@@ -236,26 +252,6 @@ ChildResult run_child(const std::vector<std::string>& argv, const ChildOptions& 
   if (WIFSIGNALED(*status)) result.signal = WTERMSIG(*status);
   return result;
 }
-
-namespace {
-
-/// What Open MPI's mpirun, PRRTE, Hydra and torchrun set for their ranks, and what names a place in a job without MPI;
-/// the user's own OMPI_MCA_... and OMPI_ALLOW_... stay.
-bool set_by_launcher(std::string_view name) {
-  static const std::vector<std::string_view> kBegin = split_text(
-      "OMPI_COMM_WORLD_ OMPI_APP_CTX_ OMPI_COMMAND OMPI_ARGV OMPI_FILE_LOCATION OMPI_FIRST_RANKS "
-      "OMPI_NUM_APP_CTX OMPI_UNIVERSE_SIZE OMPI_MCA_ess OMPI_MCA_orte_ OMPI_MCA_pmix OMPI_MCA_initial_wdir "
-      "OMPI_MCA_mpi_oversubscribe OMPI_MCA_shmem_RUNTIME_QUERY_hint PMIX_ PMI_ HYDI_ MPI_LOCALNRANKS "
-      "MPI_LOCALRANKID PRTE_LAUNCHED PRTE_MCA_prte_ess TORCHELASTIC_ GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK "
-      "ROLE_WORLD_SIZE ROLE_NAME",
-      ' ');
-  static const std::vector<std::string_view> kWhole =
-      split_text("RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX", ' ');
-  return contains(kWhole, name) ||
-         std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
-}
-
-}  // namespace
 
 std::vector<std::string> child_environment(std::span<const char* const> current, bool launched,
                                            const EnvironmentSettings& settings) {

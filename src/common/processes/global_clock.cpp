@@ -54,6 +54,23 @@ void serve_offsets(const Comm& comm, int client, const ReadSeconds& own) {
   while (comm.receive(client) != kEnd) comm.send(client, own());
 }
 
+/// Offsets over a little more than half a second: enough for a drift to show.
+std::vector<PairOffset> follow(const Comm& comm, int reference, const ReadSeconds& own) {
+  constexpr int kOffsets = 32;
+  constexpr double kSpan = 0.52;
+  std::vector<PairOffset> offsets;
+  measure_offset(comm, reference, own);  // returns when the reference has served the hosts before us: now time counts
+  const double start = own();
+  for (int i = 0; i < kOffsets; ++i) {
+    // A measurement may be late on a busy host; it is then made at once, and none is left out.
+    const double due = start + kSpan * i / (kOffsets - 1);
+    if (const double wait = due - own(); wait > 0) std::this_thread::sleep_for(std::chrono::duration<double>(wait));
+    offsets.push_back(measure_offset(comm, reference, own));
+  }
+  end_offsets(comm, reference);
+  return offsets;
+}
+
 }  // namespace
 
 ClockModel fit_clock(std::span<const PairOffset> offsets) {
@@ -92,27 +109,6 @@ ClockModel fit_clock(std::span<const PairOffset> offsets) {
   const double drift = ty / (tt + scatter / (kUsualDrift * kUsualDrift));
   return {y_mean - drift * t_mean, drift};
 }
-
-namespace {
-
-/// Offsets over a little more than half a second: enough for a drift to show.
-std::vector<PairOffset> follow(const Comm& comm, int reference, const ReadSeconds& own) {
-  constexpr int kOffsets = 32;
-  constexpr double kSpan = 0.52;
-  std::vector<PairOffset> offsets;
-  measure_offset(comm, reference, own);  // returns when the reference has served the hosts before us: now time counts
-  const double start = own();
-  for (int i = 0; i < kOffsets; ++i) {
-    // A measurement may be late on a busy host; it is then made at once, and none is left out.
-    const double due = start + kSpan * i / (kOffsets - 1);
-    if (const double wait = due - own(); wait > 0) std::this_thread::sleep_for(std::chrono::duration<double>(wait));
-    offsets.push_back(measure_offset(comm, reference, own));
-  }
-  end_offsets(comm, reference);
-  return offsets;
-}
-
-}  // namespace
 
 GlobalClock::GlobalClock(const Comm& world) : GlobalClock(world, world.split_by_host(), [] { return Clock::now(); }) {}
 

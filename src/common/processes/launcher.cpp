@@ -194,6 +194,19 @@ std::string warning_of(const Get& get, const Launch& launch) {
       name(launch.kind), launch.rank, launch.nprocs, rank, nprocs);
 }
 
+/// The setting that makes a library yield while it waits.
+struct Yielding {
+  std::string_view library;  ///< how its version begins
+  const char* variable;
+  const char* value;
+  std::string_view spins_with;  ///< values with which it does not, as a list
+};
+
+// Tried with 3 ranks on 2 cores and an all_reduce of 8 bytes (docs/evidence/mpi_measured.md). MPICH is not here: built
+// for Linux it has no call that yields (--enable-yield is "nothing" there), whatever MPIR_CVAR_POLLS_BEFORE_YIELD is.
+constexpr Yielding kYielding[] = {{"Open MPI", "OMPI_MCA_mpi_yield_when_idle", "1", "0,false"},
+                                  {"Intel(R) MPI", "I_MPI_THREAD_YIELD", "3", "0,1,2"}};
+
 }  // namespace
 
 std::string_view name(Launcher launcher) {
@@ -272,23 +285,6 @@ int slurm_tasks_on_node(std::string_view text, int index) {
   }
   return 0;
 }
-
-namespace {
-
-/// The setting that makes a library yield while it waits.
-struct Yielding {
-  std::string_view library;  ///< how its version begins
-  const char* variable;
-  const char* value;
-  std::string_view spins_with;  ///< values with which it does not, as a list
-};
-
-// Tried with 3 ranks on 2 cores and an all_reduce of 8 bytes (docs/evidence/mpi_measured.md). MPICH is not here: built
-// for Linux it has no call that yields (--enable-yield is "nothing" there), whatever MPIR_CVAR_POLLS_BEFORE_YIELD is.
-constexpr Yielding kYielding[] = {{"Open MPI", "OMPI_MCA_mpi_yield_when_idle", "1", "0,false"},
-                                  {"Intel(R) MPI", "I_MPI_THREAD_YIELD", "3", "0,1,2"}};
-
-}  // namespace
 
 std::string repair_oversubscription(const Launch& launch, std::string_view library, const std::filesystem::path& root) {
   if (launch.local_size <= 1) return {};

@@ -86,6 +86,18 @@ fs::path find_mpirun() {
   return {};
 }
 
+/// A TCP port that is free now, and most likely the next ones.
+int free_port() {
+  const Socket probe = listen_everywhere(0);
+  if (!probe.open()) throw_not_possible(fmt::format("no port to listen on: {}", std::strerror(errno)));
+  return port_of(local_address(probe.fd()));
+}
+
+[[noreturn]] void become_rank(int rank, const std::vector<std::string>& command) {
+  for (const char* name : {"RANK", "LOCAL_RANK"}) setenv(name, std::to_string(rank).c_str(), 1);
+  become(command);
+}
+
 }  // namespace
 
 std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_view library, int nranks, bool as_root,
@@ -121,22 +133,6 @@ void relaunch_under_mpirun(int nranks, std::string_view library, int argc, char*
   setenv(kGuard, "1", 1);
   become(command);
 }
-
-namespace {
-
-/// A TCP port that is free now, and most likely the next ones.
-int free_port() {
-  const Socket probe = listen_everywhere(0);
-  if (!probe.open()) throw_not_possible(fmt::format("no port to listen on: {}", std::strerror(errno)));
-  return port_of(local_address(probe.fd()));
-}
-
-[[noreturn]] void become_rank(int rank, const std::vector<std::string>& command) {
-  for (const char* name : {"RANK", "LOCAL_RANK"}) setenv(name, std::to_string(rank).c_str(), 1);
-  become(command);
-}
-
-}  // namespace
 
 void start_own_ranks(int nranks, int argc, char** argv) {
   // --launcher env: whatever else the environment holds, these variables count.

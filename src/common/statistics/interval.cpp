@@ -38,6 +38,26 @@ std::optional<Ranks> exact_ranks(std::size_t n, double q, double confidence) {
   return Ranks{low, n + 1 - from_end};
 }
 
+/// Variance of the share of values at or below `value` in `nblocks` blocks of epochs, over that of independent values.
+double design_effect(std::span<const float> in_order, std::span<const std::size_t> ends, double value,
+                     std::size_t nblocks) {
+  const auto n = static_cast<double>(in_order.size());
+  const auto is_below = [&](float v) { return v <= value; };
+  const double share = static_cast<double>(std::count_if(in_order.begin(), in_order.end(), is_below)) / n;
+  double squares = 0;
+  std::size_t begin = 0;
+  for (std::size_t b = 1; b <= nblocks; ++b) {
+    const std::size_t end = ends[b * ends.size() / nblocks - 1];
+    const auto block = in_order.subspan(begin, end - begin);
+    const double more = static_cast<double>(std::count_if(block.begin(), block.end(), is_below)) -
+                        share * static_cast<double>(block.size());
+    squares += more * more;
+    begin = end;
+  }
+  const auto blocks = static_cast<double>(nblocks);
+  return squares / n * blocks / (blocks - 1) / (share * (1 - share));
+}
+
 }  // namespace
 
 double median(std::span<const double> values) {
@@ -67,30 +87,6 @@ std::optional<Interval> quantile_interval(std::span<const double> sorted, double
   if (!ranks) return std::nullopt;
   return Interval{sorted[ranks->low - 1], sorted[ranks->high - 1]};
 }
-
-namespace {
-
-/// Variance of the share of values at or below `value` in `nblocks` blocks of epochs, over that of independent values.
-double design_effect(std::span<const float> in_order, std::span<const std::size_t> ends, double value,
-                     std::size_t nblocks) {
-  const auto n = static_cast<double>(in_order.size());
-  const auto is_below = [&](float v) { return v <= value; };
-  const double share = static_cast<double>(std::count_if(in_order.begin(), in_order.end(), is_below)) / n;
-  double squares = 0;
-  std::size_t begin = 0;
-  for (std::size_t b = 1; b <= nblocks; ++b) {
-    const std::size_t end = ends[b * ends.size() / nblocks - 1];
-    const auto block = in_order.subspan(begin, end - begin);
-    const double more = static_cast<double>(std::count_if(block.begin(), block.end(), is_below)) -
-                        share * static_cast<double>(block.size());
-    squares += more * more;
-    begin = end;
-  }
-  const auto blocks = static_cast<double>(nblocks);
-  return squares / n * blocks / (blocks - 1) / (share * (1 - share));
-}
-
-}  // namespace
 
 std::optional<Interval> quantile_interval(std::span<const float> in_order, std::span<const std::size_t> ends,
                                           std::span<const double> sorted, double q, double confidence) {

@@ -117,6 +117,25 @@ std::string accept_help() {
   return text.replace(text.find(kPlace), kPlace.size(), joined_words(shipped_plans()));
 }
 
+int run(const Launch& detected, int argc, char** argv) {
+  const AcceptOptions options = read_accept_options(argc, argv);
+  if (const auto code = help_or_version(detected, options.line.action, accept_help)) return *code;
+  const Launch launch = chosen_launch(options.line);
+  const bool is_root = launch.rank <= 0;
+  if (options.dry_run) {
+    const AcceptPlan plan = checked_plan(read_plan_text(options.plan_file), options);
+    if (is_root) write_stdout(accept_dry_run(plan, !options.launch.empty()));
+    return code_of(ExitCode::good);
+  }
+  if (launch.launched() && !options.launch.empty()) {
+    throw_bad_config("--launch starts jobs itself: start busbar without a launcher");
+  }
+  const std::span<char*> args(argv, static_cast<std::size_t>(argc));
+  if (!options.launch.empty()) return code_of(run_accept_launches(args, options));
+  return run_session(argc, argv, launch, mpi_start(options.line),
+                     [&](Job& job) { return run_accept_job(args, options, job); });
+}
+
 }  // namespace
 
 Config config_of(const PlanCell& cell, const AcceptOptions& options) {
@@ -155,29 +174,6 @@ std::string read_plan_text(const std::string& file) {
   }
   return read_file(file, "the plan");
 }
-
-namespace {
-
-int run(const Launch& detected, int argc, char** argv) {
-  const AcceptOptions options = read_accept_options(argc, argv);
-  if (const auto code = help_or_version(detected, options.line.action, accept_help)) return *code;
-  const Launch launch = chosen_launch(options.line);
-  const bool is_root = launch.rank <= 0;
-  if (options.dry_run) {
-    const AcceptPlan plan = checked_plan(read_plan_text(options.plan_file), options);
-    if (is_root) write_stdout(accept_dry_run(plan, !options.launch.empty()));
-    return code_of(ExitCode::good);
-  }
-  if (launch.launched() && !options.launch.empty()) {
-    throw_bad_config("--launch starts jobs itself: start busbar without a launcher");
-  }
-  const std::span<char*> args(argv, static_cast<std::size_t>(argc));
-  if (!options.launch.empty()) return code_of(run_accept_launches(args, options));
-  return run_session(argc, argv, launch, mpi_start(options.line),
-                     [&](Job& job) { return run_accept_job(args, options, job); });
-}
-
-}  // namespace
 
 int run_accept(int argc, char** argv) {
   const Launch launch = detect_launch();

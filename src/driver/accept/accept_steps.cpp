@@ -53,6 +53,45 @@ std::string describe(const AcceptPlan& plan, const AcceptStep& step) {
   return text;
 }
 
+constexpr std::string_view kMaxTimeOver = "max-time";
+
+template <class T>
+void append(std::vector<T>& to, std::vector<T>& from) {
+  std::ranges::move(from, std::back_inserter(to));
+}
+
+/// Drops what unfinished steps left: they are measured again.
+void drop_unfinished(AcceptResult& result) {
+  const auto is_done = [&](Stage stage, const std::string& cell) {
+    return contains(result.done, fmt::format("{}/{}", name(stage), cell));
+  };
+  std::erase_if(result.cells, [&](const Cell& m) { return !is_done(*m.stage, m.cell); });
+  std::erase_if(result.skipped, [&](const SkippedCell& s) { return !is_done(s.stage, s.cell); });
+}
+
+Outcome outcome_of(const AcceptResult::Located& look) {
+  Outcome outcome = look.finding.outcome;
+  for (const auto& slow : look.slow_ranks) outcome = worse(outcome, slow.outcome);
+  return outcome;
+}
+
+/// A look that could not decide says less than one that found nothing.
+int weight(Outcome outcome) { return outcome == Outcome::inconclusive ? 1 : 2 * static_cast<int>(outcome); }
+
+/// Units are indices: they mean the same only among the same units.
+void add_culprits(AcceptResult::Located& to, const AcceptResult::Located& from) {
+  for (const auto& slow : from.slow_ranks) {
+    const auto same = [&](const auto& known) { return known.rank == slow.rank; };
+    if (std::ranges::none_of(to.slow_ranks, same)) to.slow_ranks.push_back(slow);
+  }
+  if (to.units != from.units) return;
+  std::vector<Culprit>& all = to.finding.culprits;
+  for (const Culprit& culprit : from.finding.culprits) {
+    const auto same = [&](const Culprit& known) { return known.what == culprit.what && known.units == culprit.units; };
+    if (std::ranges::none_of(all, same)) all.push_back(culprit);
+  }
+}
+
 }  // namespace
 
 std::vector<AcceptStep> steps_of(const AcceptPlan& plan) {
@@ -112,10 +151,6 @@ std::vector<AcceptPart> parts_of(const AcceptPlan& plan, const std::vector<Accep
   return parts;
 }
 
-namespace {
-constexpr std::string_view kMaxTimeOver = "max-time";
-}  // namespace
-
 std::string out_of_time_remark(const AcceptPlan& plan, const std::vector<AcceptStep>& late) {
   return fmt::format("{} {} was over before {}: raise it, or measure fewer sizes", kMaxTimeOver,
                      format_duration(plan.max_time_s), fmt::join(mapped(late, &AcceptStep::id), ", "));
@@ -153,47 +188,6 @@ std::string accept_dry_run(const AcceptPlan& plan, bool launches) {
   }
   return text;
 }
-
-namespace {
-
-template <class T>
-void append(std::vector<T>& to, std::vector<T>& from) {
-  std::ranges::move(from, std::back_inserter(to));
-}
-
-/// Drops what unfinished steps left: they are measured again.
-void drop_unfinished(AcceptResult& result) {
-  const auto is_done = [&](Stage stage, const std::string& cell) {
-    return contains(result.done, fmt::format("{}/{}", name(stage), cell));
-  };
-  std::erase_if(result.cells, [&](const Cell& m) { return !is_done(*m.stage, m.cell); });
-  std::erase_if(result.skipped, [&](const SkippedCell& s) { return !is_done(s.stage, s.cell); });
-}
-
-Outcome outcome_of(const AcceptResult::Located& look) {
-  Outcome outcome = look.finding.outcome;
-  for (const auto& slow : look.slow_ranks) outcome = worse(outcome, slow.outcome);
-  return outcome;
-}
-
-/// A look that could not decide says less than one that found nothing.
-int weight(Outcome outcome) { return outcome == Outcome::inconclusive ? 1 : 2 * static_cast<int>(outcome); }
-
-/// Units are indices: they mean the same only among the same units.
-void add_culprits(AcceptResult::Located& to, const AcceptResult::Located& from) {
-  for (const auto& slow : from.slow_ranks) {
-    const auto same = [&](const auto& known) { return known.rank == slow.rank; };
-    if (std::ranges::none_of(to.slow_ranks, same)) to.slow_ranks.push_back(slow);
-  }
-  if (to.units != from.units) return;
-  std::vector<Culprit>& all = to.finding.culprits;
-  for (const Culprit& culprit : from.finding.culprits) {
-    const auto same = [&](const Culprit& known) { return known.what == culprit.what && known.units == culprit.units; };
-    if (std::ranges::none_of(all, same)) all.push_back(culprit);
-  }
-}
-
-}  // namespace
 
 void add_located(AcceptResult& result, AcceptResult::Located look) {
   const Outcome outcome = outcome_of(look);

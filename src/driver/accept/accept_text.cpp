@@ -88,43 +88,6 @@ std::string culprits_text(const AcceptResult& result) {
                   });
 }
 
-}  // namespace
-
-std::string next_step(const AcceptResult& result) {
-  const auto hosts = blamed(result);
-  const std::string culprit = hosts.empty() ? "" : hosts.front().first;
-  const bool doubted = result.outcome == Outcome::warn || result.outcome == Outcome::inconclusive;
-  if (doubted && std::ranges::any_of(result.cells, &Cell::shared_cores))
-    return "start at most one rank per core: ranks that share cores take turns, and their times decide nothing";
-  switch (result.outcome) {
-    case Outcome::skip:
-    case Outcome::pass:
-      return {};
-    case Outcome::warn:
-      return "see the warnings below; with --strict the exit code is 7";
-    case Outcome::inconclusive:
-      return "run again on quiet machines, with a longer cell-time and max-time: undecided is not a pass";
-    case Outcome::fail:
-      break;
-  }
-  if (failed(result, Criterion::platform)) return "run busbar doctor to see why the GPUs are not the expected ones";
-  if (failed(result, Criterion::wrong)) {
-    return culprit.empty()
-               ? "run the failed collective alone with -c 10 to see which rank is always wrong"
-               : fmt::format("take {} out and run again: if the data are right without it, it is at fault", culprit);
-  }
-  if (failed(result, Criterion::doctor) || failed(result, Criterion::counters))
-    return "follow the advice next to each finding below; busbar doctor checks again in seconds";
-  if (!culprit.empty()) {
-    return fmt::format("run busbar doctor --local on {0}, then run again without {0}{1}", culprit,
-                       hosts.size() > 1 ? " (and one host at a time)" : "");
-  }
-  return "run busbar locate --full: it measures every pair of hosts, to find a link; if all pairs are good, the whole "
-         "is set up wrongly";
-}
-
-namespace {
-
 constexpr std::size_t kMostRows = 48;  // two screens
 
 /// Measurements of the same, on several groups of ranks or again later.
@@ -309,6 +272,39 @@ std::string skips_text(const AcceptResult& result) {
 }
 
 }  // namespace
+
+std::string next_step(const AcceptResult& result) {
+  const auto hosts = blamed(result);
+  const std::string culprit = hosts.empty() ? "" : hosts.front().first;
+  const bool doubted = result.outcome == Outcome::warn || result.outcome == Outcome::inconclusive;
+  if (doubted && std::ranges::any_of(result.cells, &Cell::shared_cores))
+    return "start at most one rank per core: ranks that share cores take turns, and their times decide nothing";
+  switch (result.outcome) {
+    case Outcome::skip:
+    case Outcome::pass:
+      return {};
+    case Outcome::warn:
+      return "see the warnings below; with --strict the exit code is 7";
+    case Outcome::inconclusive:
+      return "run again on quiet machines, with a longer cell-time and max-time: undecided is not a pass";
+    case Outcome::fail:
+      break;
+  }
+  if (failed(result, Criterion::platform)) return "run busbar doctor to see why the GPUs are not the expected ones";
+  if (failed(result, Criterion::wrong)) {
+    return culprit.empty()
+               ? "run the failed collective alone with -c 10 to see which rank is always wrong"
+               : fmt::format("take {} out and run again: if the data are right without it, it is at fault", culprit);
+  }
+  if (failed(result, Criterion::doctor) || failed(result, Criterion::counters))
+    return "follow the advice next to each finding below; busbar doctor checks again in seconds";
+  if (!culprit.empty()) {
+    return fmt::format("run busbar doctor --local on {0}, then run again without {0}{1}", culprit,
+                       hosts.size() > 1 ? " (and one host at a time)" : "");
+  }
+  return "run busbar locate --full: it measures every pair of hosts, to find a link; if all pairs are good, the whole "
+         "is set up wrongly";
+}
 
 std::string accept_text(const AcceptResult& result) {
   std::string text = wrapped(headline(result), 0, 2);

@@ -25,39 +25,6 @@ CriterionResult bounded_share(const CellSeries& series, Criterion criterion, con
   return c;
 }
 
-}  // namespace
-
-CriterionResult judge_drift(const CellSeries& series) {
-  const Bound& bound = *series.plan->criteria.drift;
-  CriterionResult c = bounded_share(series, Criterion::drift, bound);
-  std::vector<double> times;
-  for (const Cell* m : series.repetitions) {
-    if (std::isfinite(m->median_s) && m->median_s > 0) times.push_back(m->median_s);
-  }
-  constexpr std::size_t kFewest = 9;
-  if (times.size() < kFewest) {
-    return skipped(std::move(c),
-                   fmt::format("{} repetitions are too few to show a drift, {} needed", times.size(), kFewest));
-  }
-  const std::span<const double> all(times);
-  const std::size_t third = times.size() / 3;
-  const double drift = median(all.last(third)) / median(all.first(third)) - 1;
-  const double p = trend_p(mapped(times, [](double time_s) { return std::log(time_s); }));
-  c.found = fmt::format("{:+.1f} % over {} repetitions (trend p = {:.2g})", drift * 100, times.size(), p);
-  // Without a trend the thirds differ by noise.
-  if (p < 0.01) {
-    const Estimate estimate{.value = drift, .interval = Interval{drift, drift}, .precise = true};
-    const std::vector<const Cell*> last(series.repetitions.end() - static_cast<std::ptrdiff_t>(third),
-                                        series.repetitions.end());
-    const BoundVerdict verdict = doubt_turns(judge_bound(estimate, bound, false), core_wait_of(last));
-    c.outcome = verdict.outcome;
-    c.reason = verdict.reason;
-  }
-  return c;
-}
-
-namespace {
-
 struct HostTime {
   std::string host;
   Estimate time;
@@ -175,61 +142,6 @@ CriterionResult judge_group(const CellSeries& like, std::vector<HostTime> hosts)
   return c;
 }
 
-}  // namespace
-
-void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria) {
-  const auto without_host = [](const CellSeries& s) {
-    const Cell& m = s.first();
-    return std::tie(m.stage, m.cell, m.dtype, m.op, m.nbytes, m.in_place);
-  };
-  for (const auto& [like, group] : grouped(all, without_host)) {
-    const CellSeries& first = *group.front();
-    if (!first.plan->criteria.host_spread || first.first().stage != Stage::per_host) continue;
-    criteria.push_back(judge_group(first, mapped(group, [](const CellSeries* s) {
-                                     return HostTime{s->first().scope, time_of(*s), core_wait_of(s->repetitions)};
-                                   })));
-  }
-}
-
-CriterionResult judge_ranks(const CellSeries& series) {
-  const Cell& m = *series.repetitions.back();
-  const Bound& bound = *series.plan->criteria.rank_spread;
-  CriterionResult c = bounded_share(series, Criterion::rank_spread, bound);
-  const auto skip = [&](const char* why) { return skipped(std::move(c), why); };
-  constexpr std::uint64_t kFewestSamples = 20;
-  if (m.ranks.size() < 3) return skip("fewer than three ranks whose arrivals are known");
-  if (m.shared_cores) return skip("ranks share cores: the scheduler decides which one is late");
-  if (m.samples < kFewestSamples) return skip("too few samples to tell who is late");
-  if (!(m.median_s > 0)) return skip("no time was measured");
-  std::vector<double> late;
-  for (const RankTime& rank : m.ranks) {
-    if (!rank.late_median_s || !rank.last_share) return skip("fewer than three ranks whose arrivals are known");
-    late.push_back(*rank.late_median_s);
-  }
-  const double usual_s = median(late);
-  // The late rank is the one to blame; its own time is the shortest, because the others wait for it.
-  const auto& last = *std::ranges::max_element(
-      m.ranks, [](const auto& a, const auto& b) { return a.late_median_s < b.late_median_s; });
-  const double share = (*last.late_median_s - usual_s) / m.median_s;
-  c.found = fmt::format("rank {} on {} is {} later than the median rank ({}), last in {:.0f} % of samples", last.rank,
-                        last.host, time_text(*last.late_median_s - usual_s), share_text(share), *last.last_share * 100);
-  const double chance = 1 / static_cast<double>(m.ranks.size());
-  const bool often = *last.last_share > chance + (1 - chance) / 2;
-  // Lateness is a median of many samples on one clock: it needs no interval, but a rank to blame.
-  const BoundVerdict verdict =
-      judge_bound({.value = share, .interval = Interval{share, share}, .precise = true}, bound, false);
-  c.outcome = verdict.outcome;
-  if (c.outcome == Outcome::fail && !often) {
-    c.outcome = Outcome::inconclusive;
-    c.reason = "no rank is last often enough to be blamed";
-  } else if (c.outcome != Outcome::pass) {
-    c.hosts = {last.host};
-  }
-  return c;
-}
-
-namespace {
-
 /// What a row took in each launch. Repetitions of one job are one launch: they saw one placement of its processes.
 struct LaunchTimes {
   std::vector<double> logs;  ///< of a time [s], per launch
@@ -335,6 +247,86 @@ CriterionResult compare_series(const CellSeries& now, bool launched, const CellS
 }
 
 }  // namespace
+
+CriterionResult judge_drift(const CellSeries& series) {
+  const Bound& bound = *series.plan->criteria.drift;
+  CriterionResult c = bounded_share(series, Criterion::drift, bound);
+  std::vector<double> times;
+  for (const Cell* m : series.repetitions) {
+    if (std::isfinite(m->median_s) && m->median_s > 0) times.push_back(m->median_s);
+  }
+  constexpr std::size_t kFewest = 9;
+  if (times.size() < kFewest) {
+    return skipped(std::move(c),
+                   fmt::format("{} repetitions are too few to show a drift, {} needed", times.size(), kFewest));
+  }
+  const std::span<const double> all(times);
+  const std::size_t third = times.size() / 3;
+  const double drift = median(all.last(third)) / median(all.first(third)) - 1;
+  const double p = trend_p(mapped(times, [](double time_s) { return std::log(time_s); }));
+  c.found = fmt::format("{:+.1f} % over {} repetitions (trend p = {:.2g})", drift * 100, times.size(), p);
+  // Without a trend the thirds differ by noise.
+  if (p < 0.01) {
+    const Estimate estimate{.value = drift, .interval = Interval{drift, drift}, .precise = true};
+    const std::vector<const Cell*> last(series.repetitions.end() - static_cast<std::ptrdiff_t>(third),
+                                        series.repetitions.end());
+    const BoundVerdict verdict = doubt_turns(judge_bound(estimate, bound, false), core_wait_of(last));
+    c.outcome = verdict.outcome;
+    c.reason = verdict.reason;
+  }
+  return c;
+}
+
+void judge_hosts(const std::vector<CellSeries>& all, CriterionResults& criteria) {
+  const auto without_host = [](const CellSeries& s) {
+    const Cell& m = s.first();
+    return std::tie(m.stage, m.cell, m.dtype, m.op, m.nbytes, m.in_place);
+  };
+  for (const auto& [like, group] : grouped(all, without_host)) {
+    const CellSeries& first = *group.front();
+    if (!first.plan->criteria.host_spread || first.first().stage != Stage::per_host) continue;
+    criteria.push_back(judge_group(first, mapped(group, [](const CellSeries* s) {
+                                     return HostTime{s->first().scope, time_of(*s), core_wait_of(s->repetitions)};
+                                   })));
+  }
+}
+
+CriterionResult judge_ranks(const CellSeries& series) {
+  const Cell& m = *series.repetitions.back();
+  const Bound& bound = *series.plan->criteria.rank_spread;
+  CriterionResult c = bounded_share(series, Criterion::rank_spread, bound);
+  const auto skip = [&](const char* why) { return skipped(std::move(c), why); };
+  constexpr std::uint64_t kFewestSamples = 20;
+  if (m.ranks.size() < 3) return skip("fewer than three ranks whose arrivals are known");
+  if (m.shared_cores) return skip("ranks share cores: the scheduler decides which one is late");
+  if (m.samples < kFewestSamples) return skip("too few samples to tell who is late");
+  if (!(m.median_s > 0)) return skip("no time was measured");
+  std::vector<double> late;
+  for (const RankTime& rank : m.ranks) {
+    if (!rank.late_median_s || !rank.last_share) return skip("fewer than three ranks whose arrivals are known");
+    late.push_back(*rank.late_median_s);
+  }
+  const double usual_s = median(late);
+  // The late rank is the one to blame; its own time is the shortest, because the others wait for it.
+  const auto& last = *std::ranges::max_element(
+      m.ranks, [](const auto& a, const auto& b) { return a.late_median_s < b.late_median_s; });
+  const double share = (*last.late_median_s - usual_s) / m.median_s;
+  c.found = fmt::format("rank {} on {} is {} later than the median rank ({}), last in {:.0f} % of samples", last.rank,
+                        last.host, time_text(*last.late_median_s - usual_s), share_text(share), *last.last_share * 100);
+  const double chance = 1 / static_cast<double>(m.ranks.size());
+  const bool often = *last.last_share > chance + (1 - chance) / 2;
+  // Lateness is a median of many samples on one clock: it needs no interval, but a rank to blame.
+  const BoundVerdict verdict =
+      judge_bound({.value = share, .interval = Interval{share, share}, .precise = true}, bound, false);
+  c.outcome = verdict.outcome;
+  if (c.outcome == Outcome::fail && !often) {
+    c.outcome = Outcome::inconclusive;
+    c.reason = "no rank is last often enough to be blamed";
+  } else if (c.outcome != Outcome::pass) {
+    c.hosts = {last.host};
+  }
+  return c;
+}
 
 void judge_baseline(const AcceptResult& result, const std::vector<CellSeries>& all, const AcceptResult* baseline,
                     CriterionResults& criteria) {

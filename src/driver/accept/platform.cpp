@@ -88,21 +88,6 @@ void read_root(const YamlValue& root, Platform& p) {
   if (p.gpus_per_node == 0) root.fail("gpus-per-node is needed");
 }
 
-}  // namespace
-
-Platform read_platform(std::string_view text, const std::string& file_name) {
-  Platform platform;
-  platform.name = std::filesystem::path(file_name).stem().string();
-  with_yaml(file_name, text, [&](const YamlValue& root) { read_root(root, platform); });
-  return platform;
-}
-
-std::vector<Platform> shipped_platforms() {
-  return mapped(embedded_platforms(), [](const EmbeddedFile& f) { return read_platform(f.text, std::string(f.name)); });
-}
-
-namespace {
-
 /// "NVIDIA A100-SXM4-80GB" as nvidia, a100, sxm4, 80gb: GB200 is not a B200.
 std::vector<std::string> words(std::string_view text) {
   std::string plain = lower_case(text);
@@ -147,7 +132,63 @@ bool says_more(const PlatformEntry* a, const PlatformEntry* b) {
   return a->busbw > b->busbw;
 }
 
+/// [s] A sick driver takes minutes.
+constexpr double kPatience = 10;
+
+using Settings = std::map<std::string, NcclSetting>;
+
+std::string value_of(const Settings& settings, const std::string& name) {
+  const auto found = settings.find(name);
+  return found == settings.end() ? "" : found->second.value;
+}
+
+/// Registered, together with GPUs of other hosts: on one host the cluster's UUID is zero (NCCL, src/mnnvl.cc).
+bool is_in_cluster(const GpuFacts& gpu) {
+  constexpr int kCompleted = 3;
+  return gpu.fabric && gpu.fabric->state == kCompleted && gpu.fabric->status == 0 &&
+         gpu.fabric->cluster.find_first_not_of('0') != std::string::npos;
+}
+
+bool is_mnnvl(const Settings& settings, const std::vector<std::string>& domains) {
+  if (domains.size() < 2 || domains.front().empty() || value_of(settings, "NCCL_MNNVL_ENABLE") == "0") return false;
+  return std::ranges::all_of(domains, [&](const std::string& d) { return d == domains.front(); });
+}
+
+/// GPUDirect-TCPXO runs over ordinary Ethernet cards: only its plugin's settings show it (Google's guides for A3 Mega
+/// set NCCL_FASTRAK_IFNAME and NCCL_FASTRAK_CTRL_DEV; the plugin calls its network FasTrak).
+bool is_tcpxo(const Settings& settings) {
+  const std::string asked = lower_case(value_of(settings, "NCCL_NET"));
+  if (!asked.empty()) return asked == "fastrak";
+  return settings.count("NCCL_FASTRAK_IFNAME") != 0 || settings.count("NCCL_FASTRAK_CTRL_DEV") != 0;
+}
+
+std::string rdma_network(const Probe& probe) {
+  const std::string root = "/sys/class/infiniband";
+  bool roce = false;
+  for (const std::string& card : probe.list(root)) {
+    const std::string driver = probe.link_name(fmt::format("{}/{}/device/driver", root, card)).value_or("");
+    if (driver == "efa" || card.starts_with("efa")) return "efa";
+    for (const std::string& port : probe.list(fmt::format("{}/{}/ports", root, card))) {
+      const std::string layer = probe.read(fmt::format("{}/{}/ports/{}/link_layer", root, card, port)).value_or("");
+      if (layer == "InfiniBand") return "ib";
+      roce = roce || layer == "Ethernet";
+    }
+  }
+  return roce ? "roce" : "";
+}
+
 }  // namespace
+
+Platform read_platform(std::string_view text, const std::string& file_name) {
+  Platform platform;
+  platform.name = std::filesystem::path(file_name).stem().string();
+  with_yaml(file_name, text, [&](const YamlValue& root) { read_root(root, platform); });
+  return platform;
+}
+
+std::vector<Platform> shipped_platforms() {
+  return mapped(embedded_platforms(), [](const EmbeddedFile& f) { return read_platform(f.text, std::string(f.name)); });
+}
 
 RecognisedPlatform recognise_platform(const std::vector<Platform>& platforms,
                                       const std::vector<AcceptResult::Host>& hosts) {
@@ -203,55 +244,6 @@ Ceiling ceiling_busbw(const Platform& platform, const std::string& network, cons
       fmt::format("{} has no ceiling for {} with {} {}", platform.name, cell.collective, cell.algorithm,
                   inside ? "inside a node" : fmt::format("over {}", network.empty() ? "an unknown network" : network))};
 }
-
-namespace {
-
-/// [s] A sick driver takes minutes.
-constexpr double kPatience = 10;
-
-using Settings = std::map<std::string, NcclSetting>;
-
-std::string value_of(const Settings& settings, const std::string& name) {
-  const auto found = settings.find(name);
-  return found == settings.end() ? "" : found->second.value;
-}
-
-/// Registered, together with GPUs of other hosts: on one host the cluster's UUID is zero (NCCL, src/mnnvl.cc).
-bool is_in_cluster(const GpuFacts& gpu) {
-  constexpr int kCompleted = 3;
-  return gpu.fabric && gpu.fabric->state == kCompleted && gpu.fabric->status == 0 &&
-         gpu.fabric->cluster.find_first_not_of('0') != std::string::npos;
-}
-
-bool is_mnnvl(const Settings& settings, const std::vector<std::string>& domains) {
-  if (domains.size() < 2 || domains.front().empty() || value_of(settings, "NCCL_MNNVL_ENABLE") == "0") return false;
-  return std::ranges::all_of(domains, [&](const std::string& d) { return d == domains.front(); });
-}
-
-/// GPUDirect-TCPXO runs over ordinary Ethernet cards: only its plugin's settings show it (Google's guides for A3 Mega
-/// set NCCL_FASTRAK_IFNAME and NCCL_FASTRAK_CTRL_DEV; the plugin calls its network FasTrak).
-bool is_tcpxo(const Settings& settings) {
-  const std::string asked = lower_case(value_of(settings, "NCCL_NET"));
-  if (!asked.empty()) return asked == "fastrak";
-  return settings.count("NCCL_FASTRAK_IFNAME") != 0 || settings.count("NCCL_FASTRAK_CTRL_DEV") != 0;
-}
-
-std::string rdma_network(const Probe& probe) {
-  const std::string root = "/sys/class/infiniband";
-  bool roce = false;
-  for (const std::string& card : probe.list(root)) {
-    const std::string driver = probe.link_name(fmt::format("{}/{}/device/driver", root, card)).value_or("");
-    if (driver == "efa" || card.starts_with("efa")) return "efa";
-    for (const std::string& port : probe.list(fmt::format("{}/{}/ports", root, card))) {
-      const std::string layer = probe.read(fmt::format("{}/{}/ports/{}/link_layer", root, card, port)).value_or("");
-      if (layer == "InfiniBand") return "ib";
-      roce = roce || layer == "Ethernet";
-    }
-  }
-  return roce ? "roce" : "";
-}
-
-}  // namespace
 
 std::string nvlink_domain(const HostGpus& gpus) {
   if (gpus.gpus.empty() || !std::ranges::all_of(gpus.gpus, is_in_cluster)) return {};

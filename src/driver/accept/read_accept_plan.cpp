@@ -141,18 +141,6 @@ bool has_sizes(const YamlValue& map) {
   return found;
 }
 
-}  // namespace
-
-double parse_gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }
-
-const Collective* read_collective(const YamlValue& value) {
-  const std::string name = value.text();
-  if (const Collective* found = find_collective(name)) return found;
-  value.fail_unknown("collective", name, collective_names());
-}
-
-namespace {
-
 std::vector<Stage> read_stages(const YamlValue& value) {
   std::vector<Stage> stages;
   for (const std::string& word : value.texts()) {
@@ -345,6 +333,14 @@ std::string words_of(const YamlTree& tree) {
 }
 
 }  // namespace
+
+double parse_gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }
+
+const Collective* read_collective(const YamlValue& value) {
+  const std::string name = value.text();
+  if (const Collective* found = find_collective(name)) return found;
+  value.fail_unknown("collective", name, collective_names());
+}
 
 AcceptPlan read_accept_plan(std::string_view text, const std::string& file_name) {
   AcceptPlan plan;

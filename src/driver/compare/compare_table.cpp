@@ -265,21 +265,6 @@ std::string title(const Comparison& comparison) {
                             comparison.nranks, counted(comparison.nnodes, "node"));
 }
 
-}  // namespace
-
-std::string cell_text(const VariantCell& cell) {
-  if (!cell.why_not.empty()) return "n/a";
-  if (cell.wrong > 0) return "WRONG";
-  if (!cell.ratio) return "-";
-  const Ratio& r = *cell.ratio;
-  const double half_width = (r.interval.high - r.interval.low) / 2 / r.value;
-  constexpr std::string_view kMarks = "<>=?";  // as Difference counts
-  const char mark = kMarks[static_cast<std::size_t>(cell.difference)];
-  return fmt::format("{}+-{}%{}", ratio_number(r.value), percent(half_width), mark);
-}
-
-namespace {
-
 /// "1.9 times slower", "5 % slower".
 std::string slower_words(double ratio) {
   return ratio < 1.5 ? fmt::format("{:.0f} % slower", 100 * (ratio - 1)) : fmt::format("{:.1f} times slower", ratio);
@@ -310,6 +295,17 @@ std::string unbeaten_text(const Comparison& comparison, const ComparedCase& comp
 }
 
 }  // namespace
+
+std::string cell_text(const VariantCell& cell) {
+  if (!cell.why_not.empty()) return "n/a";
+  if (cell.wrong > 0) return "WRONG";
+  if (!cell.ratio) return "-";
+  const Ratio& r = *cell.ratio;
+  const double half_width = (r.interval.high - r.interval.low) / 2 / r.value;
+  constexpr std::string_view kMarks = "<>=?";  // as Difference counts
+  const char mark = kMarks[static_cast<std::size_t>(cell.difference)];
+  return fmt::format("{}+-{}%{}", ratio_number(r.value), percent(half_width), mark);
+}
 
 std::string winner_text(const Comparison& comparison, const ComparedCase& compared) {
   const bool compares = std::any_of(compared.variants.begin() + 1, compared.variants.end(),

@@ -152,6 +152,16 @@ void decide(ComparedCase& compared) {
   if (any) compared.winner = 0;
 }
 
+constexpr double kNarrow = 1.10;  // of the ends of a bracket
+constexpr double kNear = 1.03;
+
+bool measured_near(const Comparison& comparison, double nbytes) {
+  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& c) {
+    const auto at = static_cast<double>(c.row_case.nbytes);
+    return at < nbytes * kNear && nbytes < at * kNear;
+  });
+}
+
 }  // namespace
 
 std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches) {
@@ -288,20 +298,6 @@ CellCounts count_cells(const Comparison& comparison) {
 bool any_wrong(std::span<const Comparison> comparisons) {
   return std::ranges::any_of(comparisons, [](const Comparison& c) { return count_cells(c).wrong > 0; });
 }
-
-namespace {
-
-constexpr double kNarrow = 1.10;  // of the ends of a bracket
-constexpr double kNear = 1.03;
-
-bool measured_near(const Comparison& comparison, double nbytes) {
-  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& c) {
-    const auto at = static_cast<double>(c.row_case.nbytes);
-    return at < nbytes * kNear && nbytes < at * kNear;
-  });
-}
-
-}  // namespace
 
 std::optional<std::uint64_t> next_size_between(const Comparison& comparison) {
   for (const NamedCrossover& found : named_crossovers(comparison)) {

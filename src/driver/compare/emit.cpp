@@ -158,77 +158,6 @@ std::vector<Comparison> join_by_collective(std::span<const Comparison> compariso
   return joined;
 }
 
-}  // namespace
-
-std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons) {
-  std::vector<OmpiRule> rules;
-  for (const Comparison& c : join_by_collective(comparisons)) {
-    const CollectiveId id = c.collective->id;
-    if (ompi_collective(id) == nullptr) continue;  // no variant of it can have won
-    std::size_t former = 0;
-    const auto add = [&](std::uint64_t from_bytes, std::size_t variant) {
-      const OmpiChoice choice = ompi_choice(c.variants[variant], *c.collective);
-      if (variant != former) rules.push_back({id, c.nranks, from_bytes, choice.algorithm, choice.segment_bytes});
-      former = variant;
-    };
-    const auto choices = choose_by_size(c, [&](const Case& k) { return ompi_rule_bytes(id, k.problem); });
-    for (const SizeChoice& at : choices) add(at.from_bytes, at.variant);
-    if (!choices.empty()) add(choices.back().next_bytes, 0);
-  }
-  return rules;
-}
-
-TunerTable tuner_rules(std::span<const Comparison> comparisons) {
-  TunerTable table;
-  for (const Comparison& c : join_by_collective(comparisons)) {
-    for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
-      if (at.variant == 0) continue;
-      TunerLine line = tuner_line(c, at);
-      if (!line.why_not.empty()) {
-        table.left_out.push_back(fmt::format("{} at {}, {}: {}", c.collective->name, range_text(at),
-                                             c.variants[at.variant].label, line.why_not));
-      } else if (!table.rules.empty() && continues(table.rules.back(), line.rule)) {
-        table.rules.back().max_bytes = line.rule.max_bytes;
-      } else {
-        table.rules.push_back(line.rule);
-      }
-    }
-  }
-  return table;
-}
-
-std::string why_no_ompi_rules(std::span<const std::string> varied_names) {
-  return why_not_all(
-      kInRules, varied_names,
-      "Open MPI's rules files hold algorithms and segment sizes, not {}; vary ompi.algorithm, or use --emit-env");
-}
-
-std::string why_no_tuner_table(std::span<const std::string> varied_names) {
-  return why_not_all(kInTable, varied_names,
-                     "NCCL's tuners choose algorithm, protocol and channels, not {}; vary NCCL_ALGO and NCCL_PROTO, or "
-                     "use --emit-env");
-}
-
-std::string why_no_environment(std::span<const std::string> varied_names) {
-  const auto odd = std::ranges::find_if_not(varied_names, has_environment);
-  if (odd == varied_names.end()) return {};
-  return fmt::format(
-      "no environment variable sets {}, which only communicators take: leave it out of --vary, or the file", *odd);
-}
-
-std::string emission_hint(std::span<const std::string> varied_names) {
-  const auto winners = [](std::string_view option) {
-    return fmt::format("to keep the winners as settings of every launch, add {}; --verify tests them in new launches",
-                       option);
-  };
-  if (why_no_ompi_rules(varied_names).empty()) return winners("--emit-ompi-rules FILE");
-  if (why_no_tuner_table(varied_names).empty()) return winners("--emit-tuner FILE.csv");
-  if (!why_no_environment(varied_names).empty()) return {};
-  return "to keep the best single setting for every launch, add --emit-env FILE; --verify tests it in new launches";
-}
-
-namespace {
-
 /// Settings that name the collective when they become variables.
 bool of_one_collective(std::string_view name) {
   constexpr std::array<std::string_view, 4> kNames{"ompi.algorithm", "ompi.segmentsize", "NCCL_ALGO", "NCCL_PROTO"};
@@ -345,50 +274,6 @@ std::string describe(const Group& group) {
   return fmt::format("{} on {} ranks, {}", fmt::join(names, ", "), group.front()->nranks, sizes);
 }
 
-}  // namespace
-
-BestSetting best_setting(std::span<const Comparison> comparisons) {
-  BestSetting result;
-  EnvironmentSettings environment;
-  result.text = "# The single best setting that `busbar compare` found.\n";
-  for (const Group& group : group(comparisons)) {
-    const double delta = group.front()->delta;
-    const std::optional<Regret> own = most_regret(group, 0);
-    if (!own) continue;
-    std::size_t best = 0;
-    Regret least = *own;
-    std::vector<std::string> unknown;
-    for (std::size_t v = 1; v < group.front()->variants.size(); ++v) {
-      const std::optional<Regret> regret = most_regret(group, v);
-      if (!regret) unknown.push_back(group.front()->variants[v].label);
-      if (!regret || regret->worst >= least.worst || !faster_somewhere(group, v)) continue;
-      best = v;
-      least = *regret;
-    }
-    const std::string& label = group.front()->variants[best].label;
-    result.text += fmt::format("# {}:\n", describe(group));
-    if (best == 0) {
-      result.text += fmt::format("#   no setting is surely better than the library's own choice: {}; nothing to set\n",
-                                 own->text(delta));
-    } else {
-      result.text +=
-          fmt::format("#   {}: {}\n#   the library's own choice: {}\n", label, least.text(delta), own->text(delta));
-      for (const Comparison* c : group) merge(environment, variant_environment(c->variants[best], *c->collective));
-    }
-    if (!unknown.empty()) {
-      result.text +=
-          fmt::format("#   left out, not usable or without a ratio at some size: {}\n", fmt::join(unknown, ", "));
-    }
-  }
-  for (const auto& [name, value] : environment)
-    result.text += fmt::format("export {}={}\n", name, quote_for_shell(value));
-  result.changes_anything = !environment.empty();
-  result.environment = std::move(environment);
-  return result;
-}
-
-namespace {
-
 namespace fs = std::filesystem;
 
 /// Returns the whole name that it really got.
@@ -478,6 +363,113 @@ void emit_environment(const std::string& path, std::span<const Comparison> compa
 }
 
 }  // namespace
+
+std::vector<OmpiRule> ompi_rules(std::span<const Comparison> comparisons) {
+  std::vector<OmpiRule> rules;
+  for (const Comparison& c : join_by_collective(comparisons)) {
+    const CollectiveId id = c.collective->id;
+    if (ompi_collective(id) == nullptr) continue;  // no variant of it can have won
+    std::size_t former = 0;
+    const auto add = [&](std::uint64_t from_bytes, std::size_t variant) {
+      const OmpiChoice choice = ompi_choice(c.variants[variant], *c.collective);
+      if (variant != former) rules.push_back({id, c.nranks, from_bytes, choice.algorithm, choice.segment_bytes});
+      former = variant;
+    };
+    const auto choices = choose_by_size(c, [&](const Case& k) { return ompi_rule_bytes(id, k.problem); });
+    for (const SizeChoice& at : choices) add(at.from_bytes, at.variant);
+    if (!choices.empty()) add(choices.back().next_bytes, 0);
+  }
+  return rules;
+}
+
+TunerTable tuner_rules(std::span<const Comparison> comparisons) {
+  TunerTable table;
+  for (const Comparison& c : join_by_collective(comparisons)) {
+    for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
+      if (at.variant == 0) continue;
+      TunerLine line = tuner_line(c, at);
+      if (!line.why_not.empty()) {
+        table.left_out.push_back(fmt::format("{} at {}, {}: {}", c.collective->name, range_text(at),
+                                             c.variants[at.variant].label, line.why_not));
+      } else if (!table.rules.empty() && continues(table.rules.back(), line.rule)) {
+        table.rules.back().max_bytes = line.rule.max_bytes;
+      } else {
+        table.rules.push_back(line.rule);
+      }
+    }
+  }
+  return table;
+}
+
+std::string why_no_ompi_rules(std::span<const std::string> varied_names) {
+  return why_not_all(
+      kInRules, varied_names,
+      "Open MPI's rules files hold algorithms and segment sizes, not {}; vary ompi.algorithm, or use --emit-env");
+}
+
+std::string why_no_tuner_table(std::span<const std::string> varied_names) {
+  return why_not_all(kInTable, varied_names,
+                     "NCCL's tuners choose algorithm, protocol and channels, not {}; vary NCCL_ALGO and NCCL_PROTO, or "
+                     "use --emit-env");
+}
+
+std::string why_no_environment(std::span<const std::string> varied_names) {
+  const auto odd = std::ranges::find_if_not(varied_names, has_environment);
+  if (odd == varied_names.end()) return {};
+  return fmt::format(
+      "no environment variable sets {}, which only communicators take: leave it out of --vary, or the file", *odd);
+}
+
+std::string emission_hint(std::span<const std::string> varied_names) {
+  const auto winners = [](std::string_view option) {
+    return fmt::format("to keep the winners as settings of every launch, add {}; --verify tests them in new launches",
+                       option);
+  };
+  if (why_no_ompi_rules(varied_names).empty()) return winners("--emit-ompi-rules FILE");
+  if (why_no_tuner_table(varied_names).empty()) return winners("--emit-tuner FILE.csv");
+  if (!why_no_environment(varied_names).empty()) return {};
+  return "to keep the best single setting for every launch, add --emit-env FILE; --verify tests it in new launches";
+}
+
+BestSetting best_setting(std::span<const Comparison> comparisons) {
+  BestSetting result;
+  EnvironmentSettings environment;
+  result.text = "# The single best setting that `busbar compare` found.\n";
+  for (const Group& group : group(comparisons)) {
+    const double delta = group.front()->delta;
+    const std::optional<Regret> own = most_regret(group, 0);
+    if (!own) continue;
+    std::size_t best = 0;
+    Regret least = *own;
+    std::vector<std::string> unknown;
+    for (std::size_t v = 1; v < group.front()->variants.size(); ++v) {
+      const std::optional<Regret> regret = most_regret(group, v);
+      if (!regret) unknown.push_back(group.front()->variants[v].label);
+      if (!regret || regret->worst >= least.worst || !faster_somewhere(group, v)) continue;
+      best = v;
+      least = *regret;
+    }
+    const std::string& label = group.front()->variants[best].label;
+    result.text += fmt::format("# {}:\n", describe(group));
+    if (best == 0) {
+      result.text += fmt::format("#   no setting is surely better than the library's own choice: {}; nothing to set\n",
+                                 own->text(delta));
+    } else {
+      result.text +=
+          fmt::format("#   {}: {}\n#   the library's own choice: {}\n", label, least.text(delta), own->text(delta));
+      for (const Comparison* c : group) merge(environment, variant_environment(c->variants[best], *c->collective));
+    }
+    if (!unknown.empty()) {
+      result.text +=
+          fmt::format("#   left out, not usable or without a ratio at some size: {}\n", fmt::join(unknown, ", "));
+    }
+  }
+  for (const auto& [name, value] : environment)
+    result.text += fmt::format("export {}={}\n", name, quote_for_shell(value));
+  result.changes_anything = !environment.empty();
+  result.environment = std::move(environment);
+  return result;
+}
 
 EnvironmentSettings environment_of_file(Emitted::Kind kind, const std::string& path) {
   if (kind == Emitted::Kind::ompi_rules) {

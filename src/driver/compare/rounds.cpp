@@ -111,6 +111,15 @@ std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& col
   return backend;
 }
 
+/// Turns of a visit; an even number, so that each order has its mirror image.
+constexpr int kTurns = 8;
+
+/// Time of a batch's samples [s]: short against the machine's drift, long against the agreement at its end.
+double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
+
+/// Logarithms need a time above 0.
+double positive(double time_s) { return std::max(time_s, 1e-12); }
+
 }  // namespace
 
 OpenedVariant open_variant(const Variant& variant, const Collective& collective, const Config& config,
@@ -125,19 +134,6 @@ OpenedVariant open_variant(const Variant& variant, const Collective& collective,
   }
   return opened;
 }
-
-namespace {
-
-/// Turns of a visit; an even number, so that each order has its mirror image.
-constexpr int kTurns = 8;
-
-/// Time of a batch's samples [s]: short against the machine's drift, long against the agreement at its end.
-double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
-
-/// Logarithms need a time above 0.
-double positive(double time_s) { return std::max(time_s, 1e-12); }
-
-}  // namespace
 
 int count_nodes(const Comm& comm) {
   const Comm host = comm.split_by_host();

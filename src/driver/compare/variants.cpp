@@ -32,36 +32,6 @@ constexpr std::array<std::string_view, 8> kPerCommunicator{
 /// Next to the numbers of kNcclFields; `nccl.ctas` sets minCTAs and maxCTAs alike, which fixes the number of channels.
 constexpr std::array<std::string_view, 2> kConfigFields{"nccl.ctas", "nccl.netName"};
 
-}  // namespace
-
-std::vector<std::string> settings_of_communicators() {
-  std::vector<std::string> names(kOfMpi.begin(), kOfMpi.end());
-  names.insert(names.end(), kPerCommunicator.begin(), kPerCommunicator.end());
-  names.insert(names.end(), kConfigFields.begin(), kConfigFields.end());
-  for (const NcclField& field : kNcclFields) names.push_back(fmt::format("nccl.{}", field.name));
-  for (std::string_view name : {kDeviceKernel, kGlooAlgorithm}) names.emplace_back(name);
-  return names;
-}
-
-bool rereads_per_communicator(std::string_view name) {
-  const std::vector<std::string> known = settings_of_communicators();
-  return contains(known, name) || name.starts_with(kTunedStem);
-}
-
-std::string_view setting_in_one_job(std::string_view name) {
-  if (name.ends_with("_NCHANNELS") || name == "NCCL_MIN_CTAS" || name == "NCCL_MAX_CTAS" || name.ends_with("_NRINGS")) {
-    return "nccl.ctas";
-  }
-  if (name == "NCCL_NVLS_ENABLE") return "NCCL_ALGO=^NVLS";
-  if (name == "NCCL_PAT_ENABLE") return "NCCL_ALGO=^PAT";
-  if (name == "NCCL_CGA_CLUSTER_SIZE") return "nccl.cgaClusterSize";
-  if (name == "NCCL_CTA_POLICY") return "nccl.CTAPolicy";
-  if (name == "NCCL_NVLS_NCHANNELS") return "nccl.nvlsCTAs";
-  return {};
-}
-
-namespace {
-
 constexpr std::string_view kOmpiAlgorithm = "ompi.algorithm";
 constexpr std::string_view kOmpiSegment = "ompi.segmentsize";
 
@@ -147,7 +117,92 @@ void complete_ompi(Variant& variant, const Collective& collective) {
   }
 }
 
+/// "4M" as "4194304"; anything that is not digits and a unit stays.
+std::string in_bytes(const std::string& value) {
+  const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+  const auto unit = std::ranges::find_if_not(value, digit);
+  if (unit == value.begin() || unit == value.end() || std::string_view("KMGTkmgt").find(*unit) == std::string::npos) {
+    return value;
+  }
+  try {
+    return std::to_string(parse_bytes(value));
+  } catch (const Error&) {
+    return value;
+  }
+}
+
+/// The field of ncclConfig_t that a setting "nccl.NAME" is; null if it is none.
+const NcclField* nccl_field(std::string_view setting) {
+  const auto is_it = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
+  const auto* field = std::ranges::find_if(kNcclFields, is_it);
+  return field == kNcclFields.end() ? nullptr : field;
+}
+
+void add_config_field(const std::string& name, const std::string& value, EnvironmentSettings& environment) {
+  if (name == "nccl.ctas") {
+    environment.emplace_back("NCCL_MIN_CTAS", value);
+    environment.emplace_back("NCCL_MAX_CTAS", value);
+    return;
+  }
+  if (name == "nccl.netName") {
+    environment.emplace_back("NCCL_NET", value);
+    return;
+  }
+  const NcclField* field = nccl_field(name);
+  if (field == nullptr || field->variable.empty()) {
+    throw_bad_config(fmt::format("no environment variable sets {}; name the variable itself", in_quotes(name)));
+  }
+  environment.emplace_back(field->variable, value);
+}
+
+void add_ompi_choice(const Variant& variant, const Collective& collective, EnvironmentSettings& environment) {
+  const OmpiCollective* known = ompi_collective(collective.id);
+  if (known == nullptr) {
+    throw_bad_config(fmt::format("Open MPI has no algorithms for {}", collective.name));
+  }
+  const OmpiChoice choice = ompi_choice(variant, collective);
+  const std::string stem = fmt::format("OMPI_MCA_coll_tuned_{}_algorithm", known->tuned_name);
+  environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");
+  environment.emplace_back(stem, std::to_string(choice.algorithm));
+  if (choice.segment_bytes > 0) environment.emplace_back(stem + "_segmentsize", std::to_string(choice.segment_bytes));
+}
+
+void add_mpich_choice(const Collective& collective, const std::string& value, EnvironmentSettings& environment) {
+  const MpichCollective* known = mpich_collective(collective.id);
+  if (known == nullptr) {
+    throw_bad_config(fmt::format("MPICH has no algorithms for {}", collective.name));
+  }
+  environment.emplace_back(mpich_algorithm_variable(*known), find_mpich_algorithm(*known, value).name);
+  environment.emplace_back(mpich_device_variable(*known), "0");
+}
+
 }  // namespace
+
+std::vector<std::string> settings_of_communicators() {
+  std::vector<std::string> names(kOfMpi.begin(), kOfMpi.end());
+  names.insert(names.end(), kPerCommunicator.begin(), kPerCommunicator.end());
+  names.insert(names.end(), kConfigFields.begin(), kConfigFields.end());
+  for (const NcclField& field : kNcclFields) names.push_back(fmt::format("nccl.{}", field.name));
+  for (std::string_view name : {kDeviceKernel, kGlooAlgorithm}) names.emplace_back(name);
+  return names;
+}
+
+bool rereads_per_communicator(std::string_view name) {
+  const std::vector<std::string> known = settings_of_communicators();
+  return contains(known, name) || name.starts_with(kTunedStem);
+}
+
+std::string_view setting_in_one_job(std::string_view name) {
+  if (name.ends_with("_NCHANNELS") || name == "NCCL_MIN_CTAS" || name == "NCCL_MAX_CTAS" || name.ends_with("_NRINGS")) {
+    return "nccl.ctas";
+  }
+  if (name == "NCCL_NVLS_ENABLE") return "NCCL_ALGO=^NVLS";
+  if (name == "NCCL_PAT_ENABLE") return "NCCL_ALGO=^PAT";
+  if (name == "NCCL_CGA_CLUSTER_SIZE") return "nccl.cgaClusterSize";
+  if (name == "NCCL_CTA_POLICY") return "nccl.CTAPolicy";
+  if (name == "NCCL_NVLS_NCHANNELS") return "nccl.nvlsCTAs";
+  return {};
+}
 
 Varied make_varied(const std::string& name, const std::vector<std::string>& values) {
   Varied varied{name, {}};
@@ -275,69 +330,6 @@ std::optional<std::string> why_not(const Variant& variant, const Operation& op, 
   return nccl_why_not(op, algorithm != nullptr ? *algorithm : "", protocol != nullptr ? *protocol : "", where.nnodes,
                       where.ranks_per_node);
 }
-
-namespace {
-
-/// "4M" as "4194304"; anything that is not digits and a unit stays.
-std::string in_bytes(const std::string& value) {
-  const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
-  const auto unit = std::ranges::find_if_not(value, digit);
-  if (unit == value.begin() || unit == value.end() || std::string_view("KMGTkmgt").find(*unit) == std::string::npos) {
-    return value;
-  }
-  try {
-    return std::to_string(parse_bytes(value));
-  } catch (const Error&) {
-    return value;
-  }
-}
-
-/// The field of ncclConfig_t that a setting "nccl.NAME" is; null if it is none.
-const NcclField* nccl_field(std::string_view setting) {
-  const auto is_it = [&](const NcclField& f) { return fmt::format("nccl.{}", f.name) == setting; };
-  const auto* field = std::ranges::find_if(kNcclFields, is_it);
-  return field == kNcclFields.end() ? nullptr : field;
-}
-
-void add_config_field(const std::string& name, const std::string& value, EnvironmentSettings& environment) {
-  if (name == "nccl.ctas") {
-    environment.emplace_back("NCCL_MIN_CTAS", value);
-    environment.emplace_back("NCCL_MAX_CTAS", value);
-    return;
-  }
-  if (name == "nccl.netName") {
-    environment.emplace_back("NCCL_NET", value);
-    return;
-  }
-  const NcclField* field = nccl_field(name);
-  if (field == nullptr || field->variable.empty()) {
-    throw_bad_config(fmt::format("no environment variable sets {}; name the variable itself", in_quotes(name)));
-  }
-  environment.emplace_back(field->variable, value);
-}
-
-void add_ompi_choice(const Variant& variant, const Collective& collective, EnvironmentSettings& environment) {
-  const OmpiCollective* known = ompi_collective(collective.id);
-  if (known == nullptr) {
-    throw_bad_config(fmt::format("Open MPI has no algorithms for {}", collective.name));
-  }
-  const OmpiChoice choice = ompi_choice(variant, collective);
-  const std::string stem = fmt::format("OMPI_MCA_coll_tuned_{}_algorithm", known->tuned_name);
-  environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");
-  environment.emplace_back(stem, std::to_string(choice.algorithm));
-  if (choice.segment_bytes > 0) environment.emplace_back(stem + "_segmentsize", std::to_string(choice.segment_bytes));
-}
-
-void add_mpich_choice(const Collective& collective, const std::string& value, EnvironmentSettings& environment) {
-  const MpichCollective* known = mpich_collective(collective.id);
-  if (known == nullptr) {
-    throw_bad_config(fmt::format("MPICH has no algorithms for {}", collective.name));
-  }
-  environment.emplace_back(mpich_algorithm_variable(*known), find_mpich_algorithm(*known, value).name);
-  environment.emplace_back(mpich_device_variable(*known), "0");
-}
-
-}  // namespace
 
 bool has_environment(std::string_view setting) {
   const NcclField* field = nccl_field(setting);

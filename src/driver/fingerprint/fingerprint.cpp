@@ -85,45 +85,6 @@ Json case_json(const FingerprintResult& r) {
   return result;
 }
 
-}  // namespace
-
-std::string describe_consistent(const Collective& collective, const std::vector<OmpiChoice>& choices) {
-  if (choices.empty()) return "{}: none of the algorithms below";
-  return fmt::format("{{{}}}{}", fmt::join(names(collective.id, choices), ", "),
-                     choices.size() > 1 ? ": alike here" : "");
-}
-
-std::string fingerprint_text(const FingerprintResult& r) {
-  const FingerprintCase& c = r.fingerprint_case;
-  std::string text = fmt::format("# {} of {} {}{} on {} ranks, {}\n", c.collective->name, format_bytes(c.nbytes),
-                                 name(c.dtype), c.op ? fmt::format(" {}", name(*c.op)) : "", r.nranks, r.library);
-  text += fmt::format("{:<26}{}\n", r.setting, describe(r.sent));
-  if (!r.known.empty()) {
-    text +=
-        fmt::format("{:<26}{}\n", "  consistent with", describe_consistent(*c.collective, consistent(r.sent, r.known)));
-  }
-  if (r.without_rules) {
-    text += fmt::format("{:<26}{}{}\n", "without the rules file", describe(*r.without_rules),
-                        *r.without_rules == r.sent ? ": the file changes nothing here" : "");
-  }
-  for (const KnownFingerprint& k : r.known) {
-    text +=
-        fmt::format("  {:<24}{}\n", describe(c.collective->id, k.choice),
-                    k.why_not.empty() ? describe(k.sent) + alike(c.collective->id, k, r.known) : "n/a: " + k.why_not);
-  }
-  return text;
-}
-
-std::string fingerprint_json(const std::vector<FingerprintResult>& results) {
-  Json cases = Json::array();
-  for (const FingerprintResult& result : results) cases.push_back(case_json(result));
-  Json document = envelope_json({"fingerprint", local_timestamp(), {hostname()}, own_command()});
-  document["cases"] = std::move(cases);
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-namespace {
-
 /// Each takes about half a second; more is a slip of the sizes.
 constexpr std::size_t kMaxSizes = 32;
 
@@ -299,6 +260,41 @@ int run(const Launch& launch, int argc, char** argv) {
 }
 
 }  // namespace
+
+std::string describe_consistent(const Collective& collective, const std::vector<OmpiChoice>& choices) {
+  if (choices.empty()) return "{}: none of the algorithms below";
+  return fmt::format("{{{}}}{}", fmt::join(names(collective.id, choices), ", "),
+                     choices.size() > 1 ? ": alike here" : "");
+}
+
+std::string fingerprint_text(const FingerprintResult& r) {
+  const FingerprintCase& c = r.fingerprint_case;
+  std::string text = fmt::format("# {} of {} {}{} on {} ranks, {}\n", c.collective->name, format_bytes(c.nbytes),
+                                 name(c.dtype), c.op ? fmt::format(" {}", name(*c.op)) : "", r.nranks, r.library);
+  text += fmt::format("{:<26}{}\n", r.setting, describe(r.sent));
+  if (!r.known.empty()) {
+    text +=
+        fmt::format("{:<26}{}\n", "  consistent with", describe_consistent(*c.collective, consistent(r.sent, r.known)));
+  }
+  if (r.without_rules) {
+    text += fmt::format("{:<26}{}{}\n", "without the rules file", describe(*r.without_rules),
+                        *r.without_rules == r.sent ? ": the file changes nothing here" : "");
+  }
+  for (const KnownFingerprint& k : r.known) {
+    text +=
+        fmt::format("  {:<24}{}\n", describe(c.collective->id, k.choice),
+                    k.why_not.empty() ? describe(k.sent) + alike(c.collective->id, k, r.known) : "n/a: " + k.why_not);
+  }
+  return text;
+}
+
+std::string fingerprint_json(const std::vector<FingerprintResult>& results) {
+  Json cases = Json::array();
+  for (const FingerprintResult& result : results) cases.push_back(case_json(result));
+  Json document = envelope_json({"fingerprint", local_timestamp(), {hostname()}, own_command()});
+  document["cases"] = std::move(cases);
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 int run_fingerprint(int argc, char** argv) {
   const Launch launch = command_launch();

@@ -37,6 +37,91 @@ std::string amount(const Sent& sent) {
   return fmt::format("{}/{}", sent.messages, format_bytes(sent.nbytes));
 }
 
+namespace fs = std::filesystem;
+
+/// Ten: a call that differs from the others leaves a remainder.
+constexpr int kCalls = 10;
+
+/// Set on the ranks' side by env(1), so that any launcher will do.
+std::vector<std::string> probe_environment(const fs::path& files, const FingerprintSetting& setting) {
+  std::vector<std::string> words{"env"};
+  constexpr const char* kRules = "OMPI_MCA_coll_tuned_dynamic_rules_filename";
+  const bool without_rules = setting.forced || (setting.rules_file && setting.rules_file->empty());
+  if (without_rules) words.insert(words.end(), {"-u", kRules});
+  // The probe turns them on itself; a user's 0 is about the setting in force.
+  if (setting.forced) words.insert(words.end(), {"-u", "OMPI_MCA_coll_tuned_use_dynamic_rules"});
+  words.insert(words.end(), {"OMPI_MCA_pml_monitoring_enable=2", "OMPI_MCA_pml_monitoring_enable_output=3",
+                             fmt::format("OMPI_MCA_pml_monitoring_filename={}", files.string())});
+  if (!without_rules && setting.rules_file) {
+    words.push_back("OMPI_MCA_coll_tuned_use_dynamic_rules=1");
+    words.push_back(fmt::format("{}={}", kRules, fs::absolute(*setting.rules_file).string()));
+  }
+  return words;
+}
+
+std::vector<std::string> probe_command(const FingerprintCase& c, const FingerprintSetting& setting, int calls) {
+  std::vector<std::string> words{program_beside("busbar").string(), "fingerprint", std::string(c.collective->name)};
+  words.insert(words.end(), {"--probe", std::to_string(calls), "--sizes", std::to_string(c.nbytes)});
+  words.insert(words.end(), {"-d", std::string(name(c.dtype))});
+  if (c.op) words.insert(words.end(), {"-o", std::string(name(*c.op))});
+  if (c.collective->has_root) words.insert(words.end(), {"-r", std::to_string(c.root)});
+  if (setting.forced) {
+    words.insert(words.end(), {"--algorithm", std::to_string(setting.forced->algorithm), "--segmentsize",
+                               std::to_string(setting.forced->segment_bytes)});
+  }
+  return words;
+}
+
+/// A call that Open MPI refuses would end the probe; one that it replaces by another may be measured.
+void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
+  const OmpiCollective* collective = ompi_collective(c.collective->id);
+  if (collective == nullptr) return;
+  const Problem problem = problem_of(c, nranks);
+  if (!refuses_call(*collective, choice, problem)) return;
+  throw Error(ExitCode::not_possible, why_not(*collective, choice, problem).value_or(""));
+}
+
+/// The same on all ranks.
+void refuse_unsupported(const Backend& backend, const FingerprintCase& c) {
+  const Operation op{c.collective, problem_of(c, backend.nranks()), c.dtype, c.op, false};
+  std::string why = backend.why_unsupported(op).value_or("");
+  if (why.empty() && c.collective->why_not != nullptr) why = c.collective->why_not(op.problem);
+  if (why.empty() && c.collective->has_root && c.root >= backend.nranks()) {
+    why = fmt::format("root {} is none of {} ranks", c.root, backend.nranks());
+  }
+  if (!why.empty()) throw Error(ExitCode::not_possible, why);
+}
+
+ExitCode probe(Job& job, const FingerprintCase& c, const OmpiChoice& forced, int calls) {
+  const Comm& world = job.world();
+  job.set_step("making the communicator");
+  std::unique_ptr<Backend> backend;
+  collectively(world, job.step(), [&] {
+    std::vector<std::pair<std::string, std::string>> settings;
+    if (forced.algorithm != 0) settings.emplace_back("ompi.algorithm", std::to_string(forced.algorithm));
+    if (forced.segment_bytes != 0) settings.emplace_back("ompi.segmentsize", std::to_string(forced.segment_bytes));
+    // The settings are checked before anything is sent, so that they fail alike on all or on none.
+    const TunedSettings settled(*c.collective, settings, world.size());
+    backend = make_mpi_backend(world, world.size());
+    refuse_unsupported(*backend, c);
+  });
+  Case row{c.dtype, c.op, c.root, c.nbytes, problem_of(c, world.size()), 0};
+  row.nbytes = message_bytes(*c.collective, row.problem);
+  const Arena arena(*backend, row.nbytes, 0);
+  const BufferPlan buffer_plan(*backend, arena, *c.collective, row, false, 0, 1);
+  job.set_step("calling");
+  for (int i = 0; i < calls; ++i) {
+    backend->enqueue(0, buffer_plan.operation(), buffer_plan.lane_buffers(0, 0));
+    backend->synchronize(0);
+  }
+  if (world.rank() == 0) {
+    fmt::print("busbar-probe {} {} {} {}\n", world.size(), hostname(),
+               backend->observe_end(buffer_plan.operation()).algorithm, mpi_library_version());
+    std::fflush(stdout);
+  }
+  return ExitCode::good;
+}
+
 }  // namespace
 
 std::vector<Sent> parse_monitoring(std::string_view text, int rank, int nranks) {
@@ -105,54 +190,6 @@ std::string describe(const SentMatrix& sent) {
   if (others) parts.push_back("others " + amount(most->second));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-/// Ten: a call that differs from the others leaves a remainder.
-constexpr int kCalls = 10;
-
-/// Set on the ranks' side by env(1), so that any launcher will do.
-std::vector<std::string> probe_environment(const fs::path& files, const FingerprintSetting& setting) {
-  std::vector<std::string> words{"env"};
-  constexpr const char* kRules = "OMPI_MCA_coll_tuned_dynamic_rules_filename";
-  const bool without_rules = setting.forced || (setting.rules_file && setting.rules_file->empty());
-  if (without_rules) words.insert(words.end(), {"-u", kRules});
-  // The probe turns them on itself; a user's 0 is about the setting in force.
-  if (setting.forced) words.insert(words.end(), {"-u", "OMPI_MCA_coll_tuned_use_dynamic_rules"});
-  words.insert(words.end(), {"OMPI_MCA_pml_monitoring_enable=2", "OMPI_MCA_pml_monitoring_enable_output=3",
-                             fmt::format("OMPI_MCA_pml_monitoring_filename={}", files.string())});
-  if (!without_rules && setting.rules_file) {
-    words.push_back("OMPI_MCA_coll_tuned_use_dynamic_rules=1");
-    words.push_back(fmt::format("{}={}", kRules, fs::absolute(*setting.rules_file).string()));
-  }
-  return words;
-}
-
-std::vector<std::string> probe_command(const FingerprintCase& c, const FingerprintSetting& setting, int calls) {
-  std::vector<std::string> words{program_beside("busbar").string(), "fingerprint", std::string(c.collective->name)};
-  words.insert(words.end(), {"--probe", std::to_string(calls), "--sizes", std::to_string(c.nbytes)});
-  words.insert(words.end(), {"-d", std::string(name(c.dtype))});
-  if (c.op) words.insert(words.end(), {"-o", std::string(name(*c.op))});
-  if (c.collective->has_root) words.insert(words.end(), {"-r", std::to_string(c.root)});
-  if (setting.forced) {
-    words.insert(words.end(), {"--algorithm", std::to_string(setting.forced->algorithm), "--segmentsize",
-                               std::to_string(setting.forced->segment_bytes)});
-  }
-  return words;
-}
-
-/// A call that Open MPI refuses would end the probe; one that it replaces by another may be measured.
-void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
-  const OmpiCollective* collective = ompi_collective(c.collective->id);
-  if (collective == nullptr) return;
-  const Problem problem = problem_of(c, nranks);
-  if (!refuses_call(*collective, choice, problem)) return;
-  throw Error(ExitCode::not_possible, why_not(*collective, choice, problem).value_or(""));
-}
-
-}  // namespace
 
 void Fingerprinter::read_greeting(const ChildResult& result, const std::string& command) {
   if (!result.good()) {
@@ -244,51 +281,6 @@ std::vector<OmpiChoice> consistent(const SentMatrix& sent, const std::vector<Kno
   }
   return result;
 }
-
-namespace {
-
-/// The same on all ranks.
-void refuse_unsupported(const Backend& backend, const FingerprintCase& c) {
-  const Operation op{c.collective, problem_of(c, backend.nranks()), c.dtype, c.op, false};
-  std::string why = backend.why_unsupported(op).value_or("");
-  if (why.empty() && c.collective->why_not != nullptr) why = c.collective->why_not(op.problem);
-  if (why.empty() && c.collective->has_root && c.root >= backend.nranks()) {
-    why = fmt::format("root {} is none of {} ranks", c.root, backend.nranks());
-  }
-  if (!why.empty()) throw Error(ExitCode::not_possible, why);
-}
-
-ExitCode probe(Job& job, const FingerprintCase& c, const OmpiChoice& forced, int calls) {
-  const Comm& world = job.world();
-  job.set_step("making the communicator");
-  std::unique_ptr<Backend> backend;
-  collectively(world, job.step(), [&] {
-    std::vector<std::pair<std::string, std::string>> settings;
-    if (forced.algorithm != 0) settings.emplace_back("ompi.algorithm", std::to_string(forced.algorithm));
-    if (forced.segment_bytes != 0) settings.emplace_back("ompi.segmentsize", std::to_string(forced.segment_bytes));
-    // The settings are checked before anything is sent, so that they fail alike on all or on none.
-    const TunedSettings settled(*c.collective, settings, world.size());
-    backend = make_mpi_backend(world, world.size());
-    refuse_unsupported(*backend, c);
-  });
-  Case row{c.dtype, c.op, c.root, c.nbytes, problem_of(c, world.size()), 0};
-  row.nbytes = message_bytes(*c.collective, row.problem);
-  const Arena arena(*backend, row.nbytes, 0);
-  const BufferPlan buffer_plan(*backend, arena, *c.collective, row, false, 0, 1);
-  job.set_step("calling");
-  for (int i = 0; i < calls; ++i) {
-    backend->enqueue(0, buffer_plan.operation(), buffer_plan.lane_buffers(0, 0));
-    backend->synchronize(0);
-  }
-  if (world.rank() == 0) {
-    fmt::print("busbar-probe {} {} {} {}\n", world.size(), hostname(),
-               backend->observe_end(buffer_plan.operation()).algorithm, mpi_library_version());
-    std::fflush(stdout);
-  }
-  return ExitCode::good;
-}
-
-}  // namespace
 
 int run_fingerprint_probe(int argc, char** argv, const FingerprintCase& c, const std::optional<OmpiChoice>& forced,
                           int calls) {

@@ -35,38 +35,6 @@ std::string criterion_line(const CriterionResult& c) {
                      csv_field(c.wanted), csv_field(c.source), csv_field(c.reason), csv_field(joined_words(c.hosts)));
 }
 
-}  // namespace
-
-std::string accept_csv(const AcceptResult& result) {
-  std::string text =
-      "record,stage,scope,cell,collective,dtype,op,size_bytes,placement,nranks,nhosts,repetition,algorithm,median_us,"
-      "ci_low_us,ci_high_us,"
-      "busbw_gbps,busbw_low_gbps,busbw_high_gbps,wrong,stop,criterion,outcome,found,wanted,source,reason,hosts\n";
-  for (const Cell& cell : result.cells) text += cell_line(cell);
-  for (const CriterionResult& criterion : result.criteria) text += criterion_line(criterion);
-  return text;
-}
-
-std::vector<std::string> blamed_hosts(const AcceptResult& result) {
-  std::vector<std::string> blamed;
-  const auto add = [&](const std::vector<std::string>& hosts) {
-    for (const std::string& host : hosts) add_once(blamed, host);
-  };
-  for (const StageFailure& f : result.failures) add(f.hosts);
-  for (const CriterionResult& c : result.criteria) {
-    if (c.outcome == Outcome::fail) add(c.hosts);
-  }
-  return blamed;
-}
-
-double run_time_s(const AcceptResult& result) {
-  const auto start = parse_local_timestamp(result.start_time);
-  const auto end = parse_local_timestamp(result.end_time);
-  return start && end && *end > *start ? static_cast<double>(*end - *start) : 0;
-}
-
-namespace {
-
 constexpr std::size_t kMostReasons = 8;  // of one check, in one field of a file
 
 /// One check over all nodes and subjects: whether it passes must not depend on how findings are grouped, nor its name.
@@ -138,6 +106,34 @@ CriterionResult criterion_of(const Culprit& culprit, UnitKind unit, const std::v
 }
 
 }  // namespace
+
+std::string accept_csv(const AcceptResult& result) {
+  std::string text =
+      "record,stage,scope,cell,collective,dtype,op,size_bytes,placement,nranks,nhosts,repetition,algorithm,median_us,"
+      "ci_low_us,ci_high_us,"
+      "busbw_gbps,busbw_low_gbps,busbw_high_gbps,wrong,stop,criterion,outcome,found,wanted,source,reason,hosts\n";
+  for (const Cell& cell : result.cells) text += cell_line(cell);
+  for (const CriterionResult& criterion : result.criteria) text += criterion_line(criterion);
+  return text;
+}
+
+std::vector<std::string> blamed_hosts(const AcceptResult& result) {
+  std::vector<std::string> blamed;
+  const auto add = [&](const std::vector<std::string>& hosts) {
+    for (const std::string& host : hosts) add_once(blamed, host);
+  };
+  for (const StageFailure& f : result.failures) add(f.hosts);
+  for (const CriterionResult& c : result.criteria) {
+    if (c.outcome == Outcome::fail) add(c.hosts);
+  }
+  return blamed;
+}
+
+double run_time_s(const AcceptResult& result) {
+  const auto start = parse_local_timestamp(result.start_time);
+  const auto end = parse_local_timestamp(result.end_time);
+  return start && end && *end > *start ? static_cast<double>(*end - *start) : 0;
+}
 
 AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
   AcceptResult result;

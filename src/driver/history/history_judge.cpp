@@ -46,67 +46,6 @@ bool all_digits(std::string_view text) {
                   in_quotes(word), known));
 }
 
-}  // namespace
-
-std::string run_words(const HistoryRun& run) { return fmt::format("run {} ({})", run.id, printable(run.time)); }
-
-std::string measured_alike(const HistoryRun& run) {
-  std::string text = printable(run.backend);
-  if (!run.platform.empty()) text += ", " + printable(run.platform);
-  text += fmt::format(", {} on {}", counted(std::max(run.nranks, 0), "rank"), counted(run.hosts.size(), "host"));
-  if (run.kind != "perf") text += ", " + printable(run.kind);
-  // accept says itself how it samples.
-  return run.kind == "perf" || run.kind == "compare"
-             ? fmt::format("{}, {}", text, run.estimand.empty() ? "loop without --stat" : printable(run.estimand))
-             : text;
-}
-
-std::string setup(const HistoryRun& run) { return fmt::format("{}, {}", measured_alike(run), printable(run.library)); }
-
-std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
-  std::vector<std::string> found;
-  const auto differ = [&](std::string_view what, const std::string& before, const std::string& after) {
-    if (before != after) found.push_back(fmt::format("{}: {}, then {}", what, in_quotes(before), in_quotes(after)));
-  };
-  differ("library", a.library, b.library);
-  differ("busbar", a.version, b.version);
-  differ("backend", a.backend, b.backend);
-  differ("platform", a.platform, b.platform);
-  differ("ranks", std::to_string(a.nranks), std::to_string(b.nranks));
-  const auto hosts = [](const HistoryRun& run) {
-    std::vector<std::string> names = run.hosts;
-    std::ranges::sort(names);
-    return joined_words(names, " ");
-  };
-  differ("hosts", hosts(a), hosts(b));
-  const auto variables = [&](std::string_view when, const std::vector<std::string>& only) {
-    if (!only.empty()) found.push_back(fmt::format("variables {}: {}", when, fmt::join(only, " ")));
-  };
-  variables("before", without(a.environment, b.environment));
-  variables("then", without(b.environment, a.environment));
-  return found;
-}
-
-const HistoryRun& find_run(std::span<const HistoryRun> runs, std::string_view word) {
-  if (word.starts_with("last")) {
-    const auto back = word.size() == 4 ? std::optional<std::size_t>(0)
-                      : word[4] == '-' ? number_of<std::size_t>(word.substr(5))
-                                       : std::nullopt;
-    if (!back || *back >= runs.size()) no_run(runs, word);
-    return runs[runs.size() - 1 - *back];
-  }
-  // A year alone would be taken for a number, which is what most words of digits are.
-  const auto is_it = [&](const HistoryRun& run) {
-    return all_digits(word) ? std::to_string(run.id) == word
-                            : word.find('-') != std::string_view::npos && run.time.starts_with(word);
-  };
-  const auto found = std::find_if(runs.rbegin(), runs.rend(), is_it);
-  if (found == runs.rend()) no_run(runs, word);
-  return *found;
-}
-
-namespace {
-
 using Verdict = CellAgainstHistory::Verdict;
 
 /// Per run, oldest first, the number of its burst, 0, 1, ...: runs that began within an hour of a burst's first saw one
@@ -270,7 +209,110 @@ Outcome outcome_of(const std::vector<CellAgainstHistory>& cells) {
   return outcome;
 }
 
+constexpr double kLeastDeviation = 0.005;  // of ln(time): runs that happen to agree to the digit are no measure
+constexpr double kLeastDays = 3;
+constexpr std::size_t kLeastRuns = 8;
+constexpr std::size_t kMostRuns = 1000;  // slopes take the square
+constexpr double kChangeAlpha = 0.01;
+
+std::vector<double> middles(const std::vector<Burst>& bursts, std::size_t most) {
+  return mapped(bursts, [&](const Burst& burst) { return burst.middle(most); });
+}
+
+void judge_slope(CellTrend& trend, const std::vector<Burst>& bursts, const std::vector<double>& logs) {
+  std::vector<double> days;
+  for (const Burst& burst : bursts) {
+    const auto time = parse_local_timestamp(trend.points[burst.first].time);
+    if (!time) return;
+    days.push_back(static_cast<double>(*time) / 86400);
+  }
+  if (days.size() < kLeastRuns || days.back() - days.front() < kLeastDays) return;
+  trend.month_slope = std::expm1(30 * theil_sen_slope(days, logs));
+}
+
+void judge_trend(CellTrend& trend) {
+  Series series;
+  for (const CellTrend::Point& point : trend.points) series.add(parse_local_timestamp(point.time), point.median_s);
+  const std::vector<Burst> bursts = series.bursts();
+  trend.bursts = bursts.size();
+  trend.latest_burst = bursts.back().first;
+  // A lone run scatters more than the median of several does: of each burst as many are taken as the latest has.
+  const std::vector<double> alike = middles(bursts, bursts.back().logs.size());
+  const std::span<const double> earlier(alike.data(), alike.size() - 1);
+  const std::vector<double>& latest = bursts.back().logs;
+  const std::span<const double> shown = earlier.empty() ? std::span(latest).first(latest.size() - 1) : earlier;
+  if (!shown.empty()) trend.earlier_median_s = std::exp(median(shown));
+  trend.distance = robust_distance(earlier, alike.back(), kLeastDeviation);
+  trend.latest_p = last_value_p(alike);
+  const std::vector<double> logs = middles(bursts, kMostRuns);
+  trend.p = trend_p(logs);
+  trend.change = level_change(logs, kChangeAlpha);
+  if (trend.change) {
+    trend.change->first_after = bursts[trend.change->first_after].first;
+    trend.change->before = std::exp(trend.change->before);
+    trend.change->after = std::exp(trend.change->after);
+  }
+  judge_slope(trend, bursts, logs);
+}
+
 }  // namespace
+
+std::string run_words(const HistoryRun& run) { return fmt::format("run {} ({})", run.id, printable(run.time)); }
+
+std::string measured_alike(const HistoryRun& run) {
+  std::string text = printable(run.backend);
+  if (!run.platform.empty()) text += ", " + printable(run.platform);
+  text += fmt::format(", {} on {}", counted(std::max(run.nranks, 0), "rank"), counted(run.hosts.size(), "host"));
+  if (run.kind != "perf") text += ", " + printable(run.kind);
+  // accept says itself how it samples.
+  return run.kind == "perf" || run.kind == "compare"
+             ? fmt::format("{}, {}", text, run.estimand.empty() ? "loop without --stat" : printable(run.estimand))
+             : text;
+}
+
+std::string setup(const HistoryRun& run) { return fmt::format("{}, {}", measured_alike(run), printable(run.library)); }
+
+std::vector<std::string> differences(const HistoryRun& a, const HistoryRun& b) {
+  std::vector<std::string> found;
+  const auto differ = [&](std::string_view what, const std::string& before, const std::string& after) {
+    if (before != after) found.push_back(fmt::format("{}: {}, then {}", what, in_quotes(before), in_quotes(after)));
+  };
+  differ("library", a.library, b.library);
+  differ("busbar", a.version, b.version);
+  differ("backend", a.backend, b.backend);
+  differ("platform", a.platform, b.platform);
+  differ("ranks", std::to_string(a.nranks), std::to_string(b.nranks));
+  const auto hosts = [](const HistoryRun& run) {
+    std::vector<std::string> names = run.hosts;
+    std::ranges::sort(names);
+    return joined_words(names, " ");
+  };
+  differ("hosts", hosts(a), hosts(b));
+  const auto variables = [&](std::string_view when, const std::vector<std::string>& only) {
+    if (!only.empty()) found.push_back(fmt::format("variables {}: {}", when, fmt::join(only, " ")));
+  };
+  variables("before", without(a.environment, b.environment));
+  variables("then", without(b.environment, a.environment));
+  return found;
+}
+
+const HistoryRun& find_run(std::span<const HistoryRun> runs, std::string_view word) {
+  if (word.starts_with("last")) {
+    const auto back = word.size() == 4 ? std::optional<std::size_t>(0)
+                      : word[4] == '-' ? number_of<std::size_t>(word.substr(5))
+                                       : std::nullopt;
+    if (!back || *back >= runs.size()) no_run(runs, word);
+    return runs[runs.size() - 1 - *back];
+  }
+  // A year alone would be taken for a number, which is what most words of digits are.
+  const auto is_it = [&](const HistoryRun& run) {
+    return all_digits(word) ? std::to_string(run.id) == word
+                            : word.find('-') != std::string_view::npos && run.time.starts_with(word);
+  };
+  const auto found = std::find_if(runs.rbegin(), runs.rend(), is_it);
+  if (found == runs.rend()) no_run(runs, word);
+  return *found;
+}
 
 HistoryComparison compare_with_history(const HistoryRun& after, std::span<const HistoryRun> before,
                                        std::span<const HistoryRun> others, double delta) {
@@ -323,56 +365,6 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
   result.outcome = outcome_of(result.cells);
   return result;
 }
-
-namespace {
-
-constexpr double kLeastDeviation = 0.005;  // of ln(time): runs that happen to agree to the digit are no measure
-constexpr double kLeastDays = 3;
-constexpr std::size_t kLeastRuns = 8;
-constexpr std::size_t kMostRuns = 1000;  // slopes take the square
-constexpr double kChangeAlpha = 0.01;
-
-std::vector<double> middles(const std::vector<Burst>& bursts, std::size_t most) {
-  return mapped(bursts, [&](const Burst& burst) { return burst.middle(most); });
-}
-
-void judge_slope(CellTrend& trend, const std::vector<Burst>& bursts, const std::vector<double>& logs) {
-  std::vector<double> days;
-  for (const Burst& burst : bursts) {
-    const auto time = parse_local_timestamp(trend.points[burst.first].time);
-    if (!time) return;
-    days.push_back(static_cast<double>(*time) / 86400);
-  }
-  if (days.size() < kLeastRuns || days.back() - days.front() < kLeastDays) return;
-  trend.month_slope = std::expm1(30 * theil_sen_slope(days, logs));
-}
-
-void judge_trend(CellTrend& trend) {
-  Series series;
-  for (const CellTrend::Point& point : trend.points) series.add(parse_local_timestamp(point.time), point.median_s);
-  const std::vector<Burst> bursts = series.bursts();
-  trend.bursts = bursts.size();
-  trend.latest_burst = bursts.back().first;
-  // A lone run scatters more than the median of several does: of each burst as many are taken as the latest has.
-  const std::vector<double> alike = middles(bursts, bursts.back().logs.size());
-  const std::span<const double> earlier(alike.data(), alike.size() - 1);
-  const std::vector<double>& latest = bursts.back().logs;
-  const std::span<const double> shown = earlier.empty() ? std::span(latest).first(latest.size() - 1) : earlier;
-  if (!shown.empty()) trend.earlier_median_s = std::exp(median(shown));
-  trend.distance = robust_distance(earlier, alike.back(), kLeastDeviation);
-  trend.latest_p = last_value_p(alike);
-  const std::vector<double> logs = middles(bursts, kMostRuns);
-  trend.p = trend_p(logs);
-  trend.change = level_change(logs, kChangeAlpha);
-  if (trend.change) {
-    trend.change->first_after = bursts[trend.change->first_after].first;
-    trend.change->before = std::exp(trend.change->before);
-    trend.change->after = std::exp(trend.change->after);
-  }
-  judge_slope(trend, bursts, logs);
-}
-
-}  // namespace
 
 void TrendBook::add(const HistoryRun& run) {
   const std::string of = setup(run);

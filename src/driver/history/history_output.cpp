@@ -140,6 +140,47 @@ Json run_json(const HistoryRun& run) {
   return json;
 }
 
+Json new_document(std::string_view what) { return envelope_json({what, local_timestamp(), {}, own_command()}); }
+
+Json point_json(const CellTrend::Point& point) {
+  return {{"run", point.run},
+          {"time", point.time},
+          {"median_s", json_seconds(point.median_s)},
+          {"busbw", json_number(point.busbw)}};
+}
+
+Json trend_json(const CellTrend& t) {
+  Json json = cell_json(t.cell);
+  json.update({{"setup", t.setup},
+               {"earlier_median_s", t.earlier_median_s > 0 ? json_seconds(t.earlier_median_s) : Json(nullptr)},
+               {"robust_distance", fields_json(t.distance)},
+               {"month_slope", fields_json(t.month_slope)},
+               {"trend_p", t.p},
+               {"bursts", t.bursts},
+               {"latest_p", t.latest_p},
+               {"level_change", nullptr}});
+  if (t.change) {
+    json["level_change"] = {{"run", t.points[t.change->first_after].run},
+                            {"before_s", json_seconds(t.change->before)},
+                            {"after_s", json_seconds(t.change->after)},
+                            {"p", t.change->p}};
+  }
+  json["points"] = json_list(t.points, point_json);
+  return json;
+}
+
+Json compared_json(const CellAgainstHistory& c) {
+  Json json = cell_json(c.cell);
+  json.update({{"before_s", json_seconds(c.before_s)},
+               {"ratio", json_number(c.ratio.value)},
+               {"ratio_interval", fields_json(c.ratio.interval)},
+               {"launch_deviation", json_number(c.deviation)},
+               {"launch_deviation_assumed", c.assumed},
+               {"adjusted_p", c.adjusted_p},
+               {"verdict", name(c.verdict)}});
+  return json;
+}
+
 }  // namespace
 
 std::string list_text(std::span<const HistoryRun> runs) {
@@ -247,51 +288,6 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
   if (comparison.only_after > 0) text += fmt::format("# {} cells only after\n", comparison.only_after);
   return text + verdict_text(comparison, delta);
 }
-
-namespace {
-
-Json new_document(std::string_view what) { return envelope_json({what, local_timestamp(), {}, own_command()}); }
-
-Json point_json(const CellTrend::Point& point) {
-  return {{"run", point.run},
-          {"time", point.time},
-          {"median_s", json_seconds(point.median_s)},
-          {"busbw", json_number(point.busbw)}};
-}
-
-Json trend_json(const CellTrend& t) {
-  Json json = cell_json(t.cell);
-  json.update({{"setup", t.setup},
-               {"earlier_median_s", t.earlier_median_s > 0 ? json_seconds(t.earlier_median_s) : Json(nullptr)},
-               {"robust_distance", fields_json(t.distance)},
-               {"month_slope", fields_json(t.month_slope)},
-               {"trend_p", t.p},
-               {"bursts", t.bursts},
-               {"latest_p", t.latest_p},
-               {"level_change", nullptr}});
-  if (t.change) {
-    json["level_change"] = {{"run", t.points[t.change->first_after].run},
-                            {"before_s", json_seconds(t.change->before)},
-                            {"after_s", json_seconds(t.change->after)},
-                            {"p", t.change->p}};
-  }
-  json["points"] = json_list(t.points, point_json);
-  return json;
-}
-
-Json compared_json(const CellAgainstHistory& c) {
-  Json json = cell_json(c.cell);
-  json.update({{"before_s", json_seconds(c.before_s)},
-               {"ratio", json_number(c.ratio.value)},
-               {"ratio_interval", fields_json(c.ratio.interval)},
-               {"launch_deviation", json_number(c.deviation)},
-               {"launch_deviation_assumed", c.assumed},
-               {"adjusted_p", c.adjusted_p},
-               {"verdict", name(c.verdict)}});
-  return json;
-}
-
-}  // namespace
 
 std::string runs_json(std::span<const HistoryRun> runs) {
   Json document = new_document("history-runs");

@@ -33,6 +33,98 @@ std::string_view placeholder(std::string_view text, std::size_t at) {
   return word ? name : std::string_view{};
 }
 
+// Open MPI's, and MPICH's and Intel MPI's -f and -hosts.
+constexpr std::array<std::string_view, 6> kFileOptions{"--hostfile",   "-hostfile",          "--machinefile",
+                                                       "-machinefile", "--default-hostfile", "-f"};
+constexpr std::array<std::string_view, 4> kHostOptions{"--host", "-host", "-H", "-hosts"};
+
+/// Where an option's value is in the words.
+struct Place {
+  std::size_t word = 0;
+  std::size_t offset = 0;  ///< after "--hostfile="
+};
+
+std::optional<Place> find_value(const std::vector<std::string>& words, std::span<const std::string_view> names) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "{cmd}") break;
+    for (const std::string_view name : names) {
+      if (words[i] == name && i + 1 < words.size()) return Place{i + 1, 0};
+      if (words[i].starts_with(name) && words[i].size() > name.size() && words[i][name.size()] == '=') {
+        return Place{i, name.size() + 1};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// What a launch command says of its hosts, and where.
+struct HostList {
+  std::optional<Place> place;
+  bool is_file = false;
+  std::vector<std::string> items;  ///< lines of the file, or of --host
+};
+
+HostList host_list(const std::vector<std::string>& words) {
+  HostList list{find_value(words, kFileOptions), true, {}};
+  if (!list.place) list = {find_value(words, kHostOptions), false, {}};
+  if (!list.place) return list;
+  std::string text = words[list.place->word].substr(list.place->offset);
+  if (list.is_file) text = read_file(text, "the launch command's host file");
+  const auto items = split_text(text, list.is_file ? '\n' : ',');
+  list.items.assign(items.begin(), items.end());
+  return list;
+}
+
+/// "node3 slots=2", "node3:2": the host of a line of a host file; nothing for a comment.
+std::optional<LaunchHost> host_of_line(std::string_view line) {
+  std::istringstream fields{std::string(line.substr(0, line.find('#')))};
+  std::string word;
+  if (!(fields >> word)) return std::nullopt;
+  LaunchHost host;
+  const std::size_t colon = word.find(':');
+  host.name = word.substr(0, colon);
+  if (colon != std::string::npos) host.slots = positive_or(std::string_view(word).substr(colon + 1), 1);
+  while (fields >> word) {
+    if (word.starts_with("slots=")) host.slots = positive_or(std::string_view(word).substr(6), 1);
+  }
+  return host;
+}
+
+bool is_srun(const std::vector<std::string>& words) {
+  return !words.empty() && std::filesystem::path(words.front()).filename() == "srun";
+}
+
+bool is_excluded(const std::string& host, const std::set<std::string>& excluded) {
+  return std::ranges::any_of(excluded, [&](const std::string& e) { return names_same(host, e); });
+}
+
+namespace fs = std::filesystem;
+
+/// What lets Open MPI's mpirun start as root (if we are) and more ranks than cores, for the child's environment;
+/// what the user has set stays.
+EnvironmentSettings launch_environment() {
+  EnvironmentSettings settings;
+  const auto set = [&](const char* name, const char* value) {
+    if (std::getenv(name) == nullptr) settings.emplace_back(name, value);
+  };
+  if (geteuid() == 0) {
+    set("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    set("PRTE_ALLOW_RUN_AS_ROOT", "1");
+    set("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  }
+  // Only allows it: ranks still fill the slots first, and nothing changes if they suffice.
+  set("OMPI_MCA_rmaps_base_oversubscribe", "1");
+  set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+  return settings;
+}
+
+/// Untrusted text on one line.
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kLongest = 300;
+  return without_controls(text.substr(0, kLongest));
+}
+
 }  // namespace
 
 std::vector<std::string> split_command(std::string_view text) {
@@ -121,75 +213,6 @@ std::vector<std::string> environment_words(const EnvironmentSettings& environmen
   return words;
 }
 
-namespace {
-
-// Open MPI's, and MPICH's and Intel MPI's -f and -hosts.
-constexpr std::array<std::string_view, 6> kFileOptions{"--hostfile",   "-hostfile",          "--machinefile",
-                                                       "-machinefile", "--default-hostfile", "-f"};
-constexpr std::array<std::string_view, 4> kHostOptions{"--host", "-host", "-H", "-hosts"};
-
-/// Where an option's value is in the words.
-struct Place {
-  std::size_t word = 0;
-  std::size_t offset = 0;  ///< after "--hostfile="
-};
-
-std::optional<Place> find_value(const std::vector<std::string>& words, std::span<const std::string_view> names) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "{cmd}") break;
-    for (const std::string_view name : names) {
-      if (words[i] == name && i + 1 < words.size()) return Place{i + 1, 0};
-      if (words[i].starts_with(name) && words[i].size() > name.size() && words[i][name.size()] == '=') {
-        return Place{i, name.size() + 1};
-      }
-    }
-  }
-  return std::nullopt;
-}
-
-/// What a launch command says of its hosts, and where.
-struct HostList {
-  std::optional<Place> place;
-  bool is_file = false;
-  std::vector<std::string> items;  ///< lines of the file, or of --host
-};
-
-HostList host_list(const std::vector<std::string>& words) {
-  HostList list{find_value(words, kFileOptions), true, {}};
-  if (!list.place) list = {find_value(words, kHostOptions), false, {}};
-  if (!list.place) return list;
-  std::string text = words[list.place->word].substr(list.place->offset);
-  if (list.is_file) text = read_file(text, "the launch command's host file");
-  const auto items = split_text(text, list.is_file ? '\n' : ',');
-  list.items.assign(items.begin(), items.end());
-  return list;
-}
-
-/// "node3 slots=2", "node3:2": the host of a line of a host file; nothing for a comment.
-std::optional<LaunchHost> host_of_line(std::string_view line) {
-  std::istringstream fields{std::string(line.substr(0, line.find('#')))};
-  std::string word;
-  if (!(fields >> word)) return std::nullopt;
-  LaunchHost host;
-  const std::size_t colon = word.find(':');
-  host.name = word.substr(0, colon);
-  if (colon != std::string::npos) host.slots = positive_or(std::string_view(word).substr(colon + 1), 1);
-  while (fields >> word) {
-    if (word.starts_with("slots=")) host.slots = positive_or(std::string_view(word).substr(6), 1);
-  }
-  return host;
-}
-
-bool is_srun(const std::vector<std::string>& words) {
-  return !words.empty() && std::filesystem::path(words.front()).filename() == "srun";
-}
-
-bool is_excluded(const std::string& host, const std::set<std::string>& excluded) {
-  return std::ranges::any_of(excluded, [&](const std::string& e) { return names_same(host, e); });
-}
-
-}  // namespace
-
 int positive_or(std::string_view text, int otherwise) {
   const int value = number_of<int>(text).value_or(0);
   return value > 0 ? value : otherwise;
@@ -233,37 +256,6 @@ ReducedLaunch without_hosts(const std::vector<std::string>& words, const std::se
   }
   return reduced;
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-/// What lets Open MPI's mpirun start as root (if we are) and more ranks than cores, for the child's environment;
-/// what the user has set stays.
-EnvironmentSettings launch_environment() {
-  EnvironmentSettings settings;
-  const auto set = [&](const char* name, const char* value) {
-    if (std::getenv(name) == nullptr) settings.emplace_back(name, value);
-  };
-  if (geteuid() == 0) {
-    set("OMPI_ALLOW_RUN_AS_ROOT", "1");
-    set("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    set("PRTE_ALLOW_RUN_AS_ROOT", "1");
-    set("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-  }
-  // Only allows it: ranks still fill the slots first, and nothing changes if they suffice.
-  set("OMPI_MCA_rmaps_base_oversubscribe", "1");
-  set("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
-  return settings;
-}
-
-/// Untrusted text on one line.
-std::string one_line(std::string_view text) {
-  constexpr std::size_t kLongest = 300;
-  return without_controls(text.substr(0, kLongest));
-}
-
-}  // namespace
 
 bool LaunchFolder::make_in(const fs::path& parent) {
   std::string name = (parent / "busbar_launches_XXXXXX").string();

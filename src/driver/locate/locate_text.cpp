@@ -102,35 +102,6 @@ std::string measured_text(const LocateRun& run) {
   return text;
 }
 
-}  // namespace
-
-std::string bandwidth_text(double bytes_per_s) {
-  constexpr std::array kUnits = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
-  std::size_t unit = 0;
-  while (bytes_per_s >= 1000 && unit + 1 < kUnits.size()) {
-    bytes_per_s /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.3g} {}", bytes_per_s, kUnits[unit]);
-}
-
-std::string locate_text(const LocateRun& run) {
-  const LocateVerdict& verdict = run.located.finding;
-  const auto decides = [&](const DoctorRow& row) { return worse(row.outcome, verdict.outcome) != verdict.outcome; };
-  const bool counters_first = std::ranges::any_of(run.counters, decides);
-  std::string text = counters_first ? counters_text(run) : "";
-  text += headline(verdict, run.located.units) + "\n";
-  for (std::size_t i = 1; i < verdict.culprits.size(); ++i) {
-    text +=
-        fmt::format("{}: {}\n", name(verdict.culprits[i].outcome), describe(verdict.culprits[i], run.located.units));
-  }
-  text += ranks_text(run.ranks);
-  if (!counters_first) text += counters_text(run);
-  return text + suspects_table(run.located) + matrix_text(run.located) + "#\n" + measured_text(run);
-}
-
-namespace {
-
 constexpr std::size_t kNumbersUpTo = 16;
 constexpr std::size_t kMapUpTo = 32;
 
@@ -253,14 +224,6 @@ std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
          suspect_rows(shares, located) + histogram(shares);
 }
 
-}  // namespace
-
-std::string matrix_text(const AcceptResult::Located& located) {
-  return one_matrix(located, false) + one_matrix(located, true);
-}
-
-namespace {
-
 Json culprit_json(const Culprit& c, const std::vector<std::string>& names) {
   Json json = fields_json(c);
   json.update({{"units", unit_names(c, names)},
@@ -347,6 +310,35 @@ Json verdict_json(const LocateRun& run) {
 }
 
 }  // namespace
+
+std::string bandwidth_text(double bytes_per_s) {
+  constexpr std::array kUnits = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+  std::size_t unit = 0;
+  while (bytes_per_s >= 1000 && unit + 1 < kUnits.size()) {
+    bytes_per_s /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.3g} {}", bytes_per_s, kUnits[unit]);
+}
+
+std::string locate_text(const LocateRun& run) {
+  const LocateVerdict& verdict = run.located.finding;
+  const auto decides = [&](const DoctorRow& row) { return worse(row.outcome, verdict.outcome) != verdict.outcome; };
+  const bool counters_first = std::ranges::any_of(run.counters, decides);
+  std::string text = counters_first ? counters_text(run) : "";
+  text += headline(verdict, run.located.units) + "\n";
+  for (std::size_t i = 1; i < verdict.culprits.size(); ++i) {
+    text +=
+        fmt::format("{}: {}\n", name(verdict.culprits[i].outcome), describe(verdict.culprits[i], run.located.units));
+  }
+  text += ranks_text(run.ranks);
+  if (!counters_first) text += counters_text(run);
+  return text + suspects_table(run.located) + matrix_text(run.located) + "#\n" + measured_text(run);
+}
+
+std::string matrix_text(const AcceptResult::Located& located) {
+  return one_matrix(located, false) + one_matrix(located, true);
+}
 
 std::string locate_json(const RunInfo& info, const LocateRun& run, std::optional<ExitCode> code) {
   Json json = job_document("locate", info);

@@ -49,38 +49,6 @@ std::vector<Screen::State> states(const std::vector<double>& score, double limit
   });
 }
 
-}  // namespace
-
-Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double threshold, bool few) {
-  Screen screen;
-  screen.score = scores(pairs, nends);
-  screen.state.assign(static_cast<std::size_t>(nends), Screen::State::unknown);
-  if (pairs.empty()) return screen;
-  const auto both_good = [&](const MeasuredPair& pair) { return screen.good(pair.a) && screen.good(pair.b); };
-  // First find good ends by a rough idea of normal, then normal from the good ends; scores are the best of several and
-  // a little high, and so is a rough idea built from them.
-  screen.reference = few ? best_quartile(mapped(pairs, &MeasuredPair::bandwidth)) : median_score(screen.score);
-  for (int pass = 0; pass < 2; ++pass) {
-    screen.state = states(screen.score, threshold * screen.reference);
-    std::vector<double> normal;
-    for (const MeasuredPair& pair : pairs) {
-      if (both_good(pair)) normal.push_back(pair.bandwidth);
-    }
-    if (!normal.empty()) screen.reference = median(normal);
-  }
-  screen.state = states(screen.score, threshold * screen.reference);
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (both_good(pairs[i]) && pairs[i].bandwidth < threshold * screen.reference) {
-      screen.slow_pairs.push_back(static_cast<int>(i));
-    }
-  }
-  const auto faster = std::ranges::count_if(screen.score, [&](double x) { return x * threshold > screen.reference; });
-  screen.faster_share = static_cast<double>(faster) / nends;
-  return screen;
-}
-
-namespace {
-
 /// The screen's pairs, two-way or one-way, each once: the median of its measurements, each divided by the factor of its
 /// round (1 if there is none).
 std::vector<MeasuredPair> pairs_of_screen(std::span<const PairResult> results, bool one_way, int nunits,
@@ -373,6 +341,34 @@ class PairScoring {
 };
 
 }  // namespace
+
+Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double threshold, bool few) {
+  Screen screen;
+  screen.score = scores(pairs, nends);
+  screen.state.assign(static_cast<std::size_t>(nends), Screen::State::unknown);
+  if (pairs.empty()) return screen;
+  const auto both_good = [&](const MeasuredPair& pair) { return screen.good(pair.a) && screen.good(pair.b); };
+  // First find good ends by a rough idea of normal, then normal from the good ends; scores are the best of several and
+  // a little high, and so is a rough idea built from them.
+  screen.reference = few ? best_quartile(mapped(pairs, &MeasuredPair::bandwidth)) : median_score(screen.score);
+  for (int pass = 0; pass < 2; ++pass) {
+    screen.state = states(screen.score, threshold * screen.reference);
+    std::vector<double> normal;
+    for (const MeasuredPair& pair : pairs) {
+      if (both_good(pair)) normal.push_back(pair.bandwidth);
+    }
+    if (!normal.empty()) screen.reference = median(normal);
+  }
+  screen.state = states(screen.score, threshold * screen.reference);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (both_good(pairs[i]) && pairs[i].bandwidth < threshold * screen.reference) {
+      screen.slow_pairs.push_back(static_cast<int>(i));
+    }
+  }
+  const auto faster = std::ranges::count_if(screen.score, [&](double x) { return x * threshold > screen.reference; });
+  screen.faster_share = static_cast<double>(faster) / nends;
+  return screen;
+}
 
 void SlowCount::add(double ratio, bool is_slow) {
   ++measured;

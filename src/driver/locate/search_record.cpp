@@ -45,6 +45,41 @@ void take_off_rounds(std::vector<std::vector<double>>& logs) {
   }
 }
 
+constexpr double kDrift = 0.05;
+constexpr double kAlarm = 0.5;
+constexpr int kVotes = 3;
+constexpr std::size_t kMostSlow = 1'000'000;
+
+/// Level by level below which bandwidth a group is slow.
+std::map<int, double> slow_limits(const SearchRecord& record) {
+  std::map<int, std::vector<double>> of_level;
+  for (const GroupResult& group : record.groups) of_level[group.level].push_back(group.bandwidth);
+  std::map<int, double> limits;
+  for (const auto& [level, values] : of_level) limits[level] = record.threshold * best_quartile(values);
+  return limits;
+}
+
+bool share_a_unit(const std::vector<int>& a, const std::vector<int>& b) {
+  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
+    if (*x == *y) return true;
+    *x < *y ? ++x : ++y;
+  }
+  return false;
+}
+
+using GroupsOfLevels = std::map<std::pair<int, std::vector<int>>, SlowGroup>;
+
+double chance_of(const SlowGroup& group, const GroupsOfLevels& all) {
+  double slow = 0.5;
+  double measured = 1;
+  for (const auto& [key, other] : all) {
+    if (share_a_unit(group.units, other.units)) continue;
+    slow += other.measurements.slow;
+    measured += other.measurements.measured;
+  }
+  return static_cast<double>(all.size()) * std::pow(slow / measured, group.measurements.slow);
+}
+
 }  // namespace
 
 double noise_of_repeats(std::span<const std::vector<double>> repeats) {
@@ -89,13 +124,6 @@ double slow_threshold(double noise, double warn) {
   if (std::isnan(noise)) return warn;
   return std::min(warn, std::max(1 - kDeviations * noise, std::exp(-kNoisyDeviations * noise)));
 }
-
-namespace {
-constexpr double kDrift = 0.05;
-constexpr double kAlarm = 0.5;
-constexpr int kVotes = 3;
-constexpr std::size_t kMostSlow = 1'000'000;
-}  // namespace
 
 SoakWatch::SoakWatch(int nunits) : units_(static_cast<std::size_t>(nunits)) {}
 
@@ -154,40 +182,6 @@ std::vector<SoakFlag> SoakWatch::flags() const {
   }
   return found;
 }
-
-namespace {
-
-/// Level by level below which bandwidth a group is slow.
-std::map<int, double> slow_limits(const SearchRecord& record) {
-  std::map<int, std::vector<double>> of_level;
-  for (const GroupResult& group : record.groups) of_level[group.level].push_back(group.bandwidth);
-  std::map<int, double> limits;
-  for (const auto& [level, values] : of_level) limits[level] = record.threshold * best_quartile(values);
-  return limits;
-}
-
-bool share_a_unit(const std::vector<int>& a, const std::vector<int>& b) {
-  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
-    if (*x == *y) return true;
-    *x < *y ? ++x : ++y;
-  }
-  return false;
-}
-
-using GroupsOfLevels = std::map<std::pair<int, std::vector<int>>, SlowGroup>;
-
-double chance_of(const SlowGroup& group, const GroupsOfLevels& all) {
-  double slow = 0.5;
-  double measured = 1;
-  for (const auto& [key, other] : all) {
-    if (share_a_unit(group.units, other.units)) continue;
-    slow += other.measurements.slow;
-    measured += other.measurements.measured;
-  }
-  return static_cast<double>(all.size()) * std::pow(slow / measured, group.measurements.slow);
-}
-
-}  // namespace
 
 std::vector<int> slow_rails(const SearchRecord& record, int unit) {
   std::map<int, std::vector<double>> own;

@@ -131,6 +131,22 @@ bool kernel_tells_waiting(std::span<const ProbedRank> ranks) {
 /// P(at least `k` of `n`), each with chance `p`.
 double at_least(std::size_t n, double p, int k) { return k <= 0 ? 1 : 1 - binomial_cdf(n, p, k - 1); }
 
+std::string what_was_seen(const SlowRank& slow) {
+  const std::string who = fmt::format("rank {} on {}", slow.rank, slow.host);
+  if (slow.probe == SlowBy::core_share || slow.probe == SlowBy::core_share_in_turns) {
+    return fmt::format("{}: kept off its core: {:.2f} of the median's CPU time{}, in {} of {} sets", who, slow.ratio,
+                       slow.probe == SlowBy::core_share_in_turns ? " (waiting for other processes left out)" : "",
+                       slow.slow_sets, kSoloSets);
+  }
+  if (slow.probe != SlowBy::arrival) {
+    return fmt::format("{}: {} at {:.2f} of the median, in {} of {} sets", who, name(slow.probe), slow.ratio,
+                       slow.slow_sets, kSoloSets);
+  }
+  return fmt::format("{}: last in {} of {} arrivals, {:.2f} ms after the median rank; without it the operation is {}",
+                     who, slow.times_last, slow.iterations, 1e3 * slow.late_s,
+                     slow.confirmed ? "as fast as it should be" : "no faster");
+}
+
 }  // namespace
 
 SlowRankVerdict judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
@@ -275,26 +291,6 @@ void demand_looks(SlowRankVerdict& verdict, int wanted) {
 }
 
 bool fails_so_far(const SlowRank& slow) { return slow.outcome == Outcome::fail && slow.looks_slow == slow.looks; }
-
-namespace {
-
-std::string what_was_seen(const SlowRank& slow) {
-  const std::string who = fmt::format("rank {} on {}", slow.rank, slow.host);
-  if (slow.probe == SlowBy::core_share || slow.probe == SlowBy::core_share_in_turns) {
-    return fmt::format("{}: kept off its core: {:.2f} of the median's CPU time{}, in {} of {} sets", who, slow.ratio,
-                       slow.probe == SlowBy::core_share_in_turns ? " (waiting for other processes left out)" : "",
-                       slow.slow_sets, kSoloSets);
-  }
-  if (slow.probe != SlowBy::arrival) {
-    return fmt::format("{}: {} at {:.2f} of the median, in {} of {} sets", who, name(slow.probe), slow.ratio,
-                       slow.slow_sets, kSoloSets);
-  }
-  return fmt::format("{}: last in {} of {} arrivals, {:.2f} ms after the median rank; without it the operation is {}",
-                     who, slow.times_last, slow.iterations, 1e3 * slow.late_s,
-                     slow.confirmed ? "as fast as it should be" : "no faster");
-}
-
-}  // namespace
 
 std::string describe(const SlowRank& slow) { return what_was_seen(slow) + looks_words(slow.looks, slow.looks_slow); }
 

@@ -214,6 +214,23 @@ Json cell_json(const MergedCell& m) {
   return json;
 }
 
+std::vector<OwnOption> own_options(double& launch_cost_s) {
+  return {{"launch-cost", "SECONDS", "cost of a launch besides measuring, for the best number of epochs (default: 2)",
+           into(launch_cost_s, parse_duration)}};
+}
+
+int merge(const CommandLine& line, double launch_cost_s) {
+  const std::string output_file = only_output_file(line, "merge");
+  const auto read = [](const std::string& file) { return read_run(read_file(file, "the run file"), file); };
+  const MergedRuns merged = merge_runs(mapped(line.words, read), launch_cost_s);
+  if (!output_file.empty()) write_new_file(output_file, "-J", merged_json(merged));
+  if (!write_stdout(merged_text(merged))) {
+    throw Error(ExitCode::results_lost, "stdout takes no more output; the table is incomplete");
+  }
+  const bool wrong = std::ranges::any_of(merged.cells, [](const MergedCell& c) { return c.wrong > 0; });
+  return static_cast<int>(wrong ? ExitCode::wrong_data : ExitCode::good);
+}
+
 }  // namespace
 
 Json launches_json(const MergedCell& m) {
@@ -321,27 +338,6 @@ std::string merged_json(const MergedRuns& merged) {
                    {"cells", json_list(merged.cells, cell_json)}});
   return dump_document(document);
 }
-
-namespace {
-
-std::vector<OwnOption> own_options(double& launch_cost_s) {
-  return {{"launch-cost", "SECONDS", "cost of a launch besides measuring, for the best number of epochs (default: 2)",
-           into(launch_cost_s, parse_duration)}};
-}
-
-int merge(const CommandLine& line, double launch_cost_s) {
-  const std::string output_file = only_output_file(line, "merge");
-  const auto read = [](const std::string& file) { return read_run(read_file(file, "the run file"), file); };
-  const MergedRuns merged = merge_runs(mapped(line.words, read), launch_cost_s);
-  if (!output_file.empty()) write_new_file(output_file, "-J", merged_json(merged));
-  if (!write_stdout(merged_text(merged))) {
-    throw Error(ExitCode::results_lost, "stdout takes no more output; the table is incomplete");
-  }
-  const bool wrong = std::ranges::any_of(merged.cells, [](const MergedCell& c) { return c.wrong > 0; });
-  return static_cast<int>(wrong ? ExitCode::wrong_data : ExitCode::good);
-}
-
-}  // namespace
 
 int run_merge(int argc, char** argv) {
   double launch_cost_s = 2;

@@ -34,38 +34,6 @@ RunFile for_merge(RunFile run) {
   return run;
 }
 
-}  // namespace
-
-std::vector<int> looks_of(int launches, bool waits_for_width) {
-  std::vector<int> looks;
-  for (const int look : {6, 8, 10}) {
-    if (waits_for_width && look < launches) looks.push_back(look);
-  }
-  looks.push_back(launches);
-  return looks;
-}
-
-double level_of(std::size_t looks) {
-  static constexpr std::array kLevels{0.05, 0.0294, 0.0221, 0.0182};
-  return kLevels.at(looks - 1);
-}
-
-double LaunchMean::half_width() const {
-  return interval_s ? (interval_s->high - interval_s->low) / 2 / time_s : std::numeric_limits<double>::infinity();
-}
-
-LaunchMean launch_mean(const std::vector<double>& medians_s, double level) {
-  const Moments m = moments(mapped(medians_s, [](double time_s) { return std::log(time_s); }));
-  LaunchMean result{.time_s = std::exp(m.mean), .interval_s = {}};
-  if (medians_s.size() < kEnoughLaunches) return result;
-  const double half = student_t_quantile(1 - level / 2, static_cast<int>(medians_s.size()) - 1) *
-                      std::sqrt(m.variance / static_cast<double>(medians_s.size()));
-  result.interval_s = Interval{std::exp(m.mean - half), std::exp(m.mean + half)};
-  return result;
-}
-
-namespace {
-
 constexpr double kOddLevel = 0.01;       // over the launches of a series
 constexpr std::size_t kLeastOthers = 5;  // fewer do not show what is usual
 constexpr double kCanaryBand = 0.05;     // healthy canaries of one machine stay within it
@@ -157,29 +125,6 @@ std::vector<OddLaunch> find_odd_launches(const std::vector<RunFile>& runs, const
   return removed;
 }
 
-}  // namespace
-
-bool RepeatedRuns::within(double relative_half_width) const {
-  for (std::size_t i = 0; i < means.size(); ++i) {
-    if (merged.cells[i].wrong == 0 && means[i].half_width() > relative_half_width) return false;
-  }
-  return true;
-}
-
-RepeatedRuns repeat_runs(std::vector<RunFile> runs, double level) {
-  for (RunFile& run : runs) run = for_merge(std::move(run));
-  RepeatedRuns repeated;
-  repeated.merged = merge_runs(std::move(runs), 0);
-  repeated.level = level;
-  for (const MergedCell& cell : repeated.merged.cells) {
-    repeated.means.push_back(cell.wrong > 0 ? LaunchMean{} : launch_mean(cell.launch_medians_s, level));
-  }
-  repeated.odd = find_odd_launches(repeated.merged.runs, repeated.merged.cells);
-  return repeated;
-}
-
-namespace {
-
 std::string row_text(const MergedCell& of, const LaunchMean& mean) {
   const Cell& c = of.cell;
   const std::string start = launches_columns(c);
@@ -210,6 +155,53 @@ Json cell_json(const MergedCell& of, const LaunchMean& mean) {
 }
 
 }  // namespace
+
+std::vector<int> looks_of(int launches, bool waits_for_width) {
+  std::vector<int> looks;
+  for (const int look : {6, 8, 10}) {
+    if (waits_for_width && look < launches) looks.push_back(look);
+  }
+  looks.push_back(launches);
+  return looks;
+}
+
+double level_of(std::size_t looks) {
+  static constexpr std::array kLevels{0.05, 0.0294, 0.0221, 0.0182};
+  return kLevels.at(looks - 1);
+}
+
+double LaunchMean::half_width() const {
+  return interval_s ? (interval_s->high - interval_s->low) / 2 / time_s : std::numeric_limits<double>::infinity();
+}
+
+LaunchMean launch_mean(const std::vector<double>& medians_s, double level) {
+  const Moments m = moments(mapped(medians_s, [](double time_s) { return std::log(time_s); }));
+  LaunchMean result{.time_s = std::exp(m.mean), .interval_s = {}};
+  if (medians_s.size() < kEnoughLaunches) return result;
+  const double half = student_t_quantile(1 - level / 2, static_cast<int>(medians_s.size()) - 1) *
+                      std::sqrt(m.variance / static_cast<double>(medians_s.size()));
+  result.interval_s = Interval{std::exp(m.mean - half), std::exp(m.mean + half)};
+  return result;
+}
+
+bool RepeatedRuns::within(double relative_half_width) const {
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    if (merged.cells[i].wrong == 0 && means[i].half_width() > relative_half_width) return false;
+  }
+  return true;
+}
+
+RepeatedRuns repeat_runs(std::vector<RunFile> runs, double level) {
+  for (RunFile& run : runs) run = for_merge(std::move(run));
+  RepeatedRuns repeated;
+  repeated.merged = merge_runs(std::move(runs), 0);
+  repeated.level = level;
+  for (const MergedCell& cell : repeated.merged.cells) {
+    repeated.means.push_back(cell.wrong > 0 ? LaunchMean{} : launch_mean(cell.launch_medians_s, level));
+  }
+  repeated.odd = find_odd_launches(repeated.merged.runs, repeated.merged.cells);
+  return repeated;
+}
 
 std::string repeated_text(const RepeatedRuns& repeated) {
   const std::vector<RunFile>& runs = repeated.merged.runs;

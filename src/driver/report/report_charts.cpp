@@ -191,6 +191,35 @@ Json skew_json(const ReportSkew& skew) {
           {"ranks", std::move(ranks)}};
 }
 
+// In the units of the picture, whose width fits a page.
+constexpr double kWidth = 1000, kLabels = 90, kRow = 26, kBar = 20, kTop = 8, kAxis = 30, kRight = 40;
+
+double place(double time_s, double whole_s) {
+  return kLabels + (kWidth - kLabels - kRight) * std::clamp(time_s / whole_s, 0.0, 1.0);
+}
+
+/// Tenths of the whole.
+std::string axis_of(double whole_s, double bottom) {
+  std::string text;
+  for (int tenth = 0; tenth <= 10; ++tenth) {
+    text += fmt::format(
+        "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2:.1f}\"/>"
+        "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3:.1f}\">{4}</text>\n",
+        place(0.1 * tenth * whole_s, whole_s), kTop, bottom, bottom + 18,
+        tenth == 0 ? "0" : html_text(time_words(0.1 * tenth * whole_s)));
+  }
+  return text;
+}
+
+std::string lane_path(std::string_view kind, const std::vector<Interval>& lane, double y, double whole_s) {
+  std::string path;
+  for (const Interval& one : lane) {
+    const double x = place(one.low, whole_s), width = std::max(0.3, place(one.high, whole_s) - x);
+    path += fmt::format("M{:.2f} {:.1f}h{:.2f}v{}h-{:.2f}z", x, y, width, kBar, width);
+  }
+  return path.empty() ? path : fmt::format("<path class=\"lane-{}\" d=\"{}\"/>\n", kind, path);
+}
+
 }  // namespace
 
 std::vector<ReportChart> group_charts(const std::vector<ReportSeries>& series) {
@@ -236,39 +265,6 @@ std::string charts_json(const std::vector<ReportChart>& charts, const std::vecto
   // Inside a script element nothing else ends it or begins a comment.
   return with_escapes(dump_json(document), {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
 }
-
-namespace {
-
-// In the units of the picture, whose width fits a page.
-constexpr double kWidth = 1000, kLabels = 90, kRow = 26, kBar = 20, kTop = 8, kAxis = 30, kRight = 40;
-
-double place(double time_s, double whole_s) {
-  return kLabels + (kWidth - kLabels - kRight) * std::clamp(time_s / whole_s, 0.0, 1.0);
-}
-
-/// Tenths of the whole.
-std::string axis_of(double whole_s, double bottom) {
-  std::string text;
-  for (int tenth = 0; tenth <= 10; ++tenth) {
-    text += fmt::format(
-        "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2:.1f}\"/>"
-        "<text class=\"tick\" x=\"{0:.1f}\" y=\"{3:.1f}\">{4}</text>\n",
-        place(0.1 * tenth * whole_s, whole_s), kTop, bottom, bottom + 18,
-        tenth == 0 ? "0" : html_text(time_words(0.1 * tenth * whole_s)));
-  }
-  return text;
-}
-
-std::string lane_path(std::string_view kind, const std::vector<Interval>& lane, double y, double whole_s) {
-  std::string path;
-  for (const Interval& one : lane) {
-    const double x = place(one.low, whole_s), width = std::max(0.3, place(one.high, whole_s) - x);
-    path += fmt::format("M{:.2f} {:.1f}h{:.2f}v{}h-{:.2f}z", x, y, width, kBar, width);
-  }
-  return path.empty() ? path : fmt::format("<path class=\"lane-{}\" d=\"{}\"/>\n", kind, path);
-}
-
-}  // namespace
 
 std::string html_lanes(const std::vector<ReportLanes>& ranks) {
   double whole_s = 0;

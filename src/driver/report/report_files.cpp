@@ -165,6 +165,30 @@ void order_skews(std::vector<ReportSkew>& skews) {
   std::stable_sort(skews.begin(), skews.end(), [&](const auto& a, const auto& b) { return spread(a) > spread(b); });
 }
 
+struct ReportOptions {
+  std::string output = "report.html";
+  std::string title;
+};
+
+std::vector<OwnOption> own_options(ReportOptions& options) {
+  return {{"output", "OUT.html",
+           "the file to write, - for stdout (default: report.html); an existing file is kept, OUT.html.0 is written",
+           into(options.output), 'o'},
+          {"title", "TEXT", "the report's heading", into(options.title)}};
+}
+
+int report(const CommandLine& line, const ReportOptions& options) {
+  refuse_shared_options(line, "report");
+  if (line.words.empty()) throw_bad_config("report: name the result files; `busbar report --help` shows how");
+  std::vector<ResultFile> files;
+  for (const std::string& file : line.words) files.push_back({file, read_file(file, "the result file")});
+  ReportData data = read_report_files(files);
+  if (!options.title.empty()) data.title = options.title;
+  const std::string written = write_new_file(options.output, "--output", report_html(data));
+  if (!is_stdout(written)) write_stdout(fmt::format("wrote {}\n", written));
+  return 0;
+}
+
 }  // namespace
 
 void add_changes(ReportData& data) {
@@ -211,34 +235,6 @@ ReportData read_report_files(const std::vector<ResultFile>& files) {
   order_skews(data.skews);
   return data;
 }
-
-namespace {
-
-struct ReportOptions {
-  std::string output = "report.html";
-  std::string title;
-};
-
-std::vector<OwnOption> own_options(ReportOptions& options) {
-  return {{"output", "OUT.html",
-           "the file to write, - for stdout (default: report.html); an existing file is kept, OUT.html.0 is written",
-           into(options.output), 'o'},
-          {"title", "TEXT", "the report's heading", into(options.title)}};
-}
-
-int report(const CommandLine& line, const ReportOptions& options) {
-  refuse_shared_options(line, "report");
-  if (line.words.empty()) throw_bad_config("report: name the result files; `busbar report --help` shows how");
-  std::vector<ResultFile> files;
-  for (const std::string& file : line.words) files.push_back({file, read_file(file, "the result file")});
-  ReportData data = read_report_files(files);
-  if (!options.title.empty()) data.title = options.title;
-  const std::string written = write_new_file(options.output, "--output", report_html(data));
-  if (!is_stdout(written)) write_stdout(fmt::format("wrote {}\n", written));
-  return 0;
-}
-
-}  // namespace
 
 int run_report(int argc, char** argv) {
   ReportOptions options;

@@ -51,82 +51,6 @@ std::string html_outcome(Outcome outcome) {
   return fmt::format("<span class=\"outcome {}\">{}</span>", lower_case(name(outcome)), name(outcome));
 }
 
-}  // namespace
-
-std::string html_text(std::string_view text, std::size_t most) {
-  static const std::map<char, std::string_view> kWritten{
-      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
-  std::string result;
-  result.reserve(text.size() + text.size() / 8);
-  for (std::size_t i = 0; i < text.size();) {
-    if (i >= most) return result + "\u2026";
-    const Character c = first_character(text.substr(i));
-    if (c.code == kNoCharacter || (is_misleading(c.code) && c.code != '\n' && c.code != '\t')) {
-      result += "\uFFFD";
-    } else {
-      result += with_escapes(text.substr(i, c.nbytes), kWritten);
-    }
-    i += c.nbytes;
-  }
-  return result;
-}
-
-std::string three_digits(double value) {
-  if (!std::isfinite(value)) return "?";
-  if (value == 0) return "0";
-  const double size = std::abs(value);
-  if (size < 1e-3 || size >= 1e9) return fmt::format("{:.2e}", value);
-  const int before = static_cast<int>(std::floor(std::log10(size)));
-  return fmt::format("{:.{}f}", value, before >= 2 ? 0 : 2 - before);
-}
-
-std::string time_words(double time_s) {
-  if (time_s >= 0.9995) return three_digits(time_s) + " s";
-  if (time_s >= 0.9995e-3) return three_digits(time_s * 1e3) + " ms";
-  return three_digits(time_s * 1e6) + " µs";
-}
-
-std::string html_table(const ReportTable& table, std::size_t most) {
-  const std::size_t shown = std::min(most, table.rows.size());
-  const bool judged = std::ranges::any_of(table.rows, [](const auto& row) { return row.outcome.has_value(); });
-  const auto classes = column_classes(table);
-  std::string text;
-  if (!table.caption.empty()) text += fmt::format("<p class=\"caption\">{}</p>\n", html_text(table.caption));
-  if (table.rows.empty()) return text;
-  const bool has_text = std::find(classes.begin(), classes.end(), "text") != classes.end();
-  text += fmt::format("<div class=\"scroll{}{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
-                      shown > (has_text ? 100U : 40U) ? " long" : "", has_text ? " stacked" : "",
-                      html_text(table.title, 200));
-  if (judged) text += "<th scope=\"col\">outcome</th>";
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (classes[i] == "empty") continue;
-    text += open_tag("th", classes[i], " scope=\"col\"") + html_text(table.columns[i]) + "</th>";
-  }
-  text += "</tr></thead>\n<tbody>\n";
-  for (std::size_t r = 0; r < shown; ++r) {
-    const ReportTable::Row& row = table.rows[r];
-    text += "<tr>";
-    if (judged) text += "<td>" + (row.outcome ? html_outcome(*row.outcome) : "") + "</td>";
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      if (classes[i] == "empty") continue;
-      const std::string label = has_text ? fmt::format(" data-label=\"{}\"", html_text(table.columns[i])) : "";
-      const std::string cell = i < row.cells.size() ? html_text(row.cells[i]) : "";
-      text += i == table.bars
-                  ? fmt::format("<td class=\"bar\"{0}><span style=\"--share: {1}\"></span>{1}</td>", label, cell)
-                  : open_tag("td", classes[i], label) + cell + "</td>";
-    }
-    text += "</tr>\n";
-  }
-  text += "</tbody></table></div>\n";
-  if (shown < table.rows.size()) {
-    text +=
-        fmt::format("<p class=\"caption\">{} more rows are only in the result file.</p>\n", table.rows.size() - shown);
-  }
-  return text;
-}
-
-namespace {
-
 /// Mail servers and ticket systems accept it.
 constexpr std::size_t kMostBytes = 1'900'000;
 
@@ -415,6 +339,78 @@ std::string page(const ReportData& data, const Charts& charts, const Room& room)
 }
 
 }  // namespace
+
+std::string html_text(std::string_view text, std::size_t most) {
+  static const std::map<char, std::string_view> kWritten{
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}};
+  std::string result;
+  result.reserve(text.size() + text.size() / 8);
+  for (std::size_t i = 0; i < text.size();) {
+    if (i >= most) return result + "\u2026";
+    const Character c = first_character(text.substr(i));
+    if (c.code == kNoCharacter || (is_misleading(c.code) && c.code != '\n' && c.code != '\t')) {
+      result += "\uFFFD";
+    } else {
+      result += with_escapes(text.substr(i, c.nbytes), kWritten);
+    }
+    i += c.nbytes;
+  }
+  return result;
+}
+
+std::string three_digits(double value) {
+  if (!std::isfinite(value)) return "?";
+  if (value == 0) return "0";
+  const double size = std::abs(value);
+  if (size < 1e-3 || size >= 1e9) return fmt::format("{:.2e}", value);
+  const int before = static_cast<int>(std::floor(std::log10(size)));
+  return fmt::format("{:.{}f}", value, before >= 2 ? 0 : 2 - before);
+}
+
+std::string time_words(double time_s) {
+  if (time_s >= 0.9995) return three_digits(time_s) + " s";
+  if (time_s >= 0.9995e-3) return three_digits(time_s * 1e3) + " ms";
+  return three_digits(time_s * 1e6) + " µs";
+}
+
+std::string html_table(const ReportTable& table, std::size_t most) {
+  const std::size_t shown = std::min(most, table.rows.size());
+  const bool judged = std::ranges::any_of(table.rows, [](const auto& row) { return row.outcome.has_value(); });
+  const auto classes = column_classes(table);
+  std::string text;
+  if (!table.caption.empty()) text += fmt::format("<p class=\"caption\">{}</p>\n", html_text(table.caption));
+  if (table.rows.empty()) return text;
+  const bool has_text = std::find(classes.begin(), classes.end(), "text") != classes.end();
+  text += fmt::format("<div class=\"scroll{}{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\"><table>\n<thead><tr>",
+                      shown > (has_text ? 100U : 40U) ? " long" : "", has_text ? " stacked" : "",
+                      html_text(table.title, 200));
+  if (judged) text += "<th scope=\"col\">outcome</th>";
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (classes[i] == "empty") continue;
+    text += open_tag("th", classes[i], " scope=\"col\"") + html_text(table.columns[i]) + "</th>";
+  }
+  text += "</tr></thead>\n<tbody>\n";
+  for (std::size_t r = 0; r < shown; ++r) {
+    const ReportTable::Row& row = table.rows[r];
+    text += "<tr>";
+    if (judged) text += "<td>" + (row.outcome ? html_outcome(*row.outcome) : "") + "</td>";
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+      if (classes[i] == "empty") continue;
+      const std::string label = has_text ? fmt::format(" data-label=\"{}\"", html_text(table.columns[i])) : "";
+      const std::string cell = i < row.cells.size() ? html_text(row.cells[i]) : "";
+      text += i == table.bars
+                  ? fmt::format("<td class=\"bar\"{0}><span style=\"--share: {1}\"></span>{1}</td>", label, cell)
+                  : open_tag("td", classes[i], label) + cell + "</td>";
+    }
+    text += "</tr>\n";
+  }
+  text += "</tbody></table></div>\n";
+  if (shown < table.rows.size()) {
+    text +=
+        fmt::format("<p class=\"caption\">{} more rows are only in the result file.</p>\n", table.rows.size() - shown);
+  }
+  return text;
+}
 
 std::string report_html(const ReportData& data) {
   constexpr int kTries = 7;

@@ -54,27 +54,6 @@ std::string cell_words(std::string_view key, const Json& value) {
   return is_list ? joined_words(value.get<std::vector<std::string>>(), ", ") : "";
 }
 
-}  // namespace
-
-ReportTable table_of(const std::string& title, const Json& list) {
-  ReportTable table{.title = title, .columns = {}};
-  for (const Json& item : list) {
-    for (const auto& [key, value] : item.items()) {
-      if (table.columns.size() == kMostColumns) break;
-      if (key != "outcome" && !cell_words(key, value).empty()) add_once(table.columns, key);
-    }
-  }
-  for (const Json& item : list) {
-    ReportTable::Row row{from_word<Outcome>(cell_words("", item.value("outcome", Json()))), {}};
-    for (const std::string& key : table.columns) row.cells.push_back(cell_words(key, item.value(key, Json())));
-    table.rows.push_back(std::move(row));
-  }
-  for (std::string& column : table.columns) column = title_of(column);
-  return table;
-}
-
-namespace {
-
 constexpr int kMostRanks = std::numeric_limits<int>::max();
 
 int nranks_of(const JsonPlace& file) { return static_cast<int>(file.at("nranks").whole(1, kMostRanks)); }
@@ -259,7 +238,47 @@ void add_say(ReportData& data, const RunFile& run, const std::string& source) {
   data.judged.push_back(std::move(table));
 }
 
+constexpr std::array<std::string_view, 4> kOfRun{"command", "where", "remarks", "environment"};
+
+/// A cell's busbw and time over the days.
+void add_trend(ReportData& data, const JsonPlace& trend, const std::string& source) {
+  const auto cell = record_at<CellIdentity>(trend);
+  ReportSeries series = series_of(cell, source);
+  series.over_days = true;
+  series.scope = format_bytes(cell.nbytes);
+  series.variant = cell.cell + " " + cell.scope + (trend.holds("setup") ? ", " + trend.at("setup").text() : "");
+  trend.at("points").each([&](const JsonPlace& point) {
+    const auto began = parse_local_timestamp(point.at("time").text());
+    if (!began || *began < 0) return;
+    ReportPoint p;
+    p.nbytes = static_cast<std::uint64_t>(*began);
+    if (point.holds("median_s")) p.time_s = point.at("median_s").seconds();
+    if (point.at("busbw").number_or(0) > 0) p.busbw = point.at("busbw").number();
+    p.note = fmt::format("{}, run {}", point.at("time").text(), point.at("run").whole(0));
+    series.points.push_back(p);
+  });
+  std::ranges::stable_sort(series.points, {}, &ReportPoint::nbytes);
+  if (series.points.size() > 1) data.series.push_back(std::move(series));
+}
+
 }  // namespace
+
+ReportTable table_of(const std::string& title, const Json& list) {
+  ReportTable table{.title = title, .columns = {}};
+  for (const Json& item : list) {
+    for (const auto& [key, value] : item.items()) {
+      if (table.columns.size() == kMostColumns) break;
+      if (key != "outcome" && !cell_words(key, value).empty()) add_once(table.columns, key);
+    }
+  }
+  for (const Json& item : list) {
+    ReportTable::Row row{from_word<Outcome>(cell_words("", item.value("outcome", Json()))), {}};
+    for (const std::string& key : table.columns) row.cells.push_back(cell_words(key, item.value(key, Json())));
+    table.rows.push_back(std::move(row));
+  }
+  for (std::string& column : table.columns) column = title_of(column);
+  return table;
+}
 
 ReportRun run_of_document(const JsonPlace& file, const std::string& name) {
   ReportRun run;
@@ -407,33 +426,6 @@ void add_locate(ReportData& data, const JsonPlace& file, const std::string& name
   data.judged.push_back(std::move(table));
   add_matrices(data, std::move(matrix));
 }
-
-namespace {
-
-constexpr std::array<std::string_view, 4> kOfRun{"command", "where", "remarks", "environment"};
-
-/// A cell's busbw and time over the days.
-void add_trend(ReportData& data, const JsonPlace& trend, const std::string& source) {
-  const auto cell = record_at<CellIdentity>(trend);
-  ReportSeries series = series_of(cell, source);
-  series.over_days = true;
-  series.scope = format_bytes(cell.nbytes);
-  series.variant = cell.cell + " " + cell.scope + (trend.holds("setup") ? ", " + trend.at("setup").text() : "");
-  trend.at("points").each([&](const JsonPlace& point) {
-    const auto began = parse_local_timestamp(point.at("time").text());
-    if (!began || *began < 0) return;
-    ReportPoint p;
-    p.nbytes = static_cast<std::uint64_t>(*began);
-    if (point.holds("median_s")) p.time_s = point.at("median_s").seconds();
-    if (point.at("busbw").number_or(0) > 0) p.busbw = point.at("busbw").number();
-    p.note = fmt::format("{}, run {}", point.at("time").text(), point.at("run").whole(0));
-    series.points.push_back(p);
-  });
-  std::ranges::stable_sort(series.points, {}, &ReportPoint::nbytes);
-  if (series.points.size() > 1) data.series.push_back(std::move(series));
-}
-
-}  // namespace
 
 void add_document(ReportData& data, const JsonPlace& file, const std::string& name, const std::string& source) {
   const std::string what = title_of(file.at("document").text());

@@ -174,15 +174,6 @@ int run(const Launch& detected, int argc, char** argv, const WrapBackend& wrap) 
   return run_session(argc, argv, launch, mpi_start(line), work);
 }
 
-}  // namespace
-
-int run_comm(int argc, char** argv, const WrapBackend& wrap) {
-  const Launch launch = detect_launch();
-  return run_before_session(launch, [&] { return run(launch, argc, argv, wrap); });
-}
-
-namespace {
-
 /// `columns`: those between the step's name and the reason why it stopped.
 std::string line(const Config& config, std::string_view step, std::string_view stop, const auto&... columns) {
   std::string text = fmt::format("  {:>9}  {:>10}  {:>10}  {:>6}  {:>10}  {:>10}  {:>7}", step, columns...);
@@ -264,6 +255,11 @@ Json step_json(const Config& config, const StepResult& r) {
 }
 
 }  // namespace
+
+int run_comm(int argc, char** argv, const WrapBackend& wrap) {
+  const Launch launch = detect_launch();
+  return run_before_session(launch, [&] { return run(launch, argc, argv, wrap); });
+}
 
 std::string lifecycle_header(const RunInfo& info) {
   const Config& c = info.config;

@@ -19,6 +19,22 @@ namespace fs = std::filesystem;
 constexpr const char* kFile = "libbusbar_gloo.so";
 std::string_view or_mpi() { return has_mpi() ? ", or measure host memory over MPI: mpirun and --backend mpi" : ""; }
 
+const GlooModule& checked_and_loaded(const Config& config, const Comm& world) {
+  collectively(world, "checking the options", [&] { check_gloo_options(config, world.size(), world.carrier()); });
+  return *collectively_get(world, "opening Gloo", [] { return &load_gloo(); });
+}
+
+OpenedBackend open_by_request(const OpenRequest& request) {
+  const GlooModule& gloo = checked_and_loaded(request.config, request.world);
+  OpenedBackend opened;
+  opened.backend = make_gloo_backend(gloo, request.world, request.group, request.host.size());
+  if (request.collective == &kReduceScatter) {
+    opened.remarks.emplace_back(
+        "Gloo's reduce_scatter overwrites its input: out of place, the time includes a copy of the message");
+  }
+  return opened;
+}
+
 }  // namespace
 
 const GlooModule& load_gloo() {
@@ -48,26 +64,6 @@ const GlooModule& load_gloo(const std::string& path) {
   }
   return *module;
 }
-
-namespace {
-
-const GlooModule& checked_and_loaded(const Config& config, const Comm& world) {
-  collectively(world, "checking the options", [&] { check_gloo_options(config, world.size(), world.carrier()); });
-  return *collectively_get(world, "opening Gloo", [] { return &load_gloo(); });
-}
-
-OpenedBackend open_by_request(const OpenRequest& request) {
-  const GlooModule& gloo = checked_and_loaded(request.config, request.world);
-  OpenedBackend opened;
-  opened.backend = make_gloo_backend(gloo, request.world, request.group, request.host.size());
-  if (request.collective == &kReduceScatter) {
-    opened.remarks.emplace_back(
-        "Gloo's reduce_scatter overwrites its input: out of place, the time includes a copy of the message");
-  }
-  return opened;
-}
-
-}  // namespace
 
 const BackendEntry kGlooEntry{.open = open_by_request};
 

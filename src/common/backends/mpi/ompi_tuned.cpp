@@ -171,51 +171,6 @@ const OmpiCommRules* find_comm_rules(const OmpiRules& rules, int rule_id, int co
   return best;
 }
 
-}  // namespace
-
-std::string ompi_rules_text(std::span<const OmpiRule> rules) {
-  std::map<int, Sizes> sorted;
-  for (const OmpiRule& rule : rules) add(sorted, rule);
-  std::string text = fmt::format(
-      "# Open MPI rules file, written by busbar {}. Use it with\n"
-      "#   --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE\n"
-      "# Open MPI silently ignores a file that it cannot read: check its effect with `busbar fingerprint`.\n"
-      "{}  # collectives\n",
-      BUSBAR_VERSION, sorted.size());
-  for (const auto& [rule_id, sizes] : sorted) text += collective_text(rule_id, sizes);
-  return text;
-}
-
-ParsedOmpiRules parse_ompi_rules(std::string_view text) {
-  ParsedOmpiRules parsed;
-  Numbers numbers(text);
-  try {
-    parsed.rules = read_rules(numbers);
-  } catch (const Ignored& ignored) {
-    parsed.why_ignored = ignored.why;
-  }
-  return parsed;
-}
-
-const OmpiMessageRule* find_ompi_rule(const OmpiRules& rules, int rule_id, int comm_size, std::uint64_t bytes) {
-  const OmpiCommRules* entry = find_comm_rules(rules, rule_id, comm_size);
-  if (entry == nullptr || entry->messages.empty()) return nullptr;
-  const OmpiMessageRule* best = &entry->messages.front();
-  for (const OmpiMessageRule& rule : entry->messages) {
-    if (rule.from_bytes > bytes) break;
-    best = &rule;
-  }
-  return best;
-}
-
-bool has_ompi_rule(const OmpiRules& rules, int rule_id, int comm_size) {
-  const OmpiCommRules* entry = find_comm_rules(rules, rule_id, comm_size);
-  return entry != nullptr &&
-         std::ranges::any_of(entry->messages, [](const OmpiMessageRule& rule) { return rule.algorithm != 0; });
-}
-
-namespace {
-
 constexpr const char* kDynamic = "coll_tuned_use_dynamic_rules";
 constexpr const char* kRulesFile = "coll_tuned_dynamic_rules_filename";
 
@@ -294,6 +249,47 @@ std::string why_not_forced(const TunedState& state, const Collective& collective
 }
 
 }  // namespace
+
+std::string ompi_rules_text(std::span<const OmpiRule> rules) {
+  std::map<int, Sizes> sorted;
+  for (const OmpiRule& rule : rules) add(sorted, rule);
+  std::string text = fmt::format(
+      "# Open MPI rules file, written by busbar {}. Use it with\n"
+      "#   --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE\n"
+      "# Open MPI silently ignores a file that it cannot read: check its effect with `busbar fingerprint`.\n"
+      "{}  # collectives\n",
+      BUSBAR_VERSION, sorted.size());
+  for (const auto& [rule_id, sizes] : sorted) text += collective_text(rule_id, sizes);
+  return text;
+}
+
+ParsedOmpiRules parse_ompi_rules(std::string_view text) {
+  ParsedOmpiRules parsed;
+  Numbers numbers(text);
+  try {
+    parsed.rules = read_rules(numbers);
+  } catch (const Ignored& ignored) {
+    parsed.why_ignored = ignored.why;
+  }
+  return parsed;
+}
+
+const OmpiMessageRule* find_ompi_rule(const OmpiRules& rules, int rule_id, int comm_size, std::uint64_t bytes) {
+  const OmpiCommRules* entry = find_comm_rules(rules, rule_id, comm_size);
+  if (entry == nullptr || entry->messages.empty()) return nullptr;
+  const OmpiMessageRule* best = &entry->messages.front();
+  for (const OmpiMessageRule& rule : entry->messages) {
+    if (rule.from_bytes > bytes) break;
+    best = &rule;
+  }
+  return best;
+}
+
+bool has_ompi_rule(const OmpiRules& rules, int rule_id, int comm_size) {
+  const OmpiCommRules* entry = find_comm_rules(rules, rule_id, comm_size);
+  return entry != nullptr &&
+         std::ranges::any_of(entry->messages, [](const OmpiMessageRule& rule) { return rule.algorithm != 0; });
+}
 
 TunedState read_tuned_state() {
   TunedState state;

@@ -23,6 +23,13 @@ constexpr std::array<std::string_view, kImplementations> kAllReduceKernels{"LSA"
                                                                            "MULTIMEM_VECTOR"};
 constexpr std::array<std::string_view, kImplementations> kAlltoallKernels{"LSA", "LSA_VECTOR", "GIN", "GIN_LSA"};
 
+int first_device(const DeviceRequest& r) {
+  if (r.base_device) return *r.base_device;
+  if (r.own_gpus) return 0;
+  if (r.ranks_per_gpu > 1) return r.local_rank / r.ranks_per_gpu;
+  return r.local_rank * r.per_process;
+}
+
 }  // namespace
 
 std::string_view device_kernel_name(CollectiveId collective, int implementation) {
@@ -84,17 +91,6 @@ std::string device_api_mismatch(int header_version, int library_version) {
   }
   return {};
 }
-
-namespace {
-
-int first_device(const DeviceRequest& r) {
-  if (r.base_device) return *r.base_device;
-  if (r.own_gpus) return 0;
-  if (r.ranks_per_gpu > 1) return r.local_rank / r.ranks_per_gpu;
-  return r.local_rank * r.per_process;
-}
-
-}  // namespace
 
 std::vector<int> choose_devices(const DeviceRequest& request) {
   const int first = first_device(request);

@@ -113,6 +113,56 @@ ShownAlgorithm collective_shown(const Operation& op, const Observed& observed, c
   return {algorithm->first, algorithm->second, channel_text(tasks), predicted_s(op, observed, tasks.front())};
 }
 
+/// NCCL's word for a plugin inside the executable, here ours.
+constexpr const char* kOwnPlugin = "STATIC_PLUGIN";
+
+/// The user's plugin, if the variable names one other than ours; "none" is a choice of the user, too.
+std::optional<std::string> users_plugin(const ReadNcclSetting& setting, const char* variable) {
+  const std::optional<std::string> value = setting(variable);
+  if (!value || value->empty() || strcasecmp(value->c_str(), kOwnPlugin) == 0) return std::nullopt;
+  return value;
+}
+
+/// Why no prediction is available, or empty.
+std::string no_prediction(const Config& config, const ReadNcclSetting& setting, const std::string& installed_tuner) {
+  if (config.cta_policy) return "a tuner, which would report it, changes how NCCL chooses with -x";
+  if (const auto tuner = users_plugin(setting, "NCCL_TUNER_PLUGIN")) {
+    return fmt::format("NCCL_TUNER_PLUGIN={} is kept, and NCCL takes only one tuner", *tuner);
+  }
+  if (!installed_tuner.empty()) {
+    return fmt::format("NCCL finds the tuner {} here, which is kept: it is part of what is measured", installed_tuner);
+  }
+  return {};
+}
+
+/// "NCCL_DEBUG=INFO": the user's setting that NCCL's log follows, if any.
+std::optional<std::string> claim_on_log(const ReadNcclSetting& setting) {
+  for (const char* variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
+    if (const auto value = setting(variable)) return fmt::format("{}={}", variable, *value);
+  }
+  return std::nullopt;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string user_conf_file() {
+  const char* named = std::getenv("NCCL_CONF_FILE");
+  if (named != nullptr && *named != '\0') return named;
+  const passwd* user = getpwuid(getuid());
+  return user != nullptr && user->pw_dir != nullptr ? fmt::format("{}/.nccl.conf", user->pw_dir) : std::string();
+}
+
+bool holds_tuner(const std::string& file) {
+  const SharedLibrary library = open_library(file);
+  for (int version = 2; library != nullptr && version <= 9; ++version) {
+    if (dlsym(library.get(), fmt::format("ncclTunerPlugin_v{}", version).c_str()) != nullptr) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void NcclObservation::set_mask(int mask) noexcept {
@@ -279,60 +329,6 @@ ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, st
   if (!kernel || kernel->function != function) return {};
   return {kernel->kernel, "sym", std::to_string(kernel->channels), std::nullopt};
 }
-
-namespace {
-
-/// NCCL's word for a plugin inside the executable, here ours.
-constexpr const char* kOwnPlugin = "STATIC_PLUGIN";
-
-/// The user's plugin, if the variable names one other than ours; "none" is a choice of the user, too.
-std::optional<std::string> users_plugin(const ReadNcclSetting& setting, const char* variable) {
-  const std::optional<std::string> value = setting(variable);
-  if (!value || value->empty() || strcasecmp(value->c_str(), kOwnPlugin) == 0) return std::nullopt;
-  return value;
-}
-
-/// Why no prediction is available, or empty.
-std::string no_prediction(const Config& config, const ReadNcclSetting& setting, const std::string& installed_tuner) {
-  if (config.cta_policy) return "a tuner, which would report it, changes how NCCL chooses with -x";
-  if (const auto tuner = users_plugin(setting, "NCCL_TUNER_PLUGIN")) {
-    return fmt::format("NCCL_TUNER_PLUGIN={} is kept, and NCCL takes only one tuner", *tuner);
-  }
-  if (!installed_tuner.empty()) {
-    return fmt::format("NCCL finds the tuner {} here, which is kept: it is part of what is measured", installed_tuner);
-  }
-  return {};
-}
-
-/// "NCCL_DEBUG=INFO": the user's setting that NCCL's log follows, if any.
-std::optional<std::string> claim_on_log(const ReadNcclSetting& setting) {
-  for (const char* variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
-    if (const auto value = setting(variable)) return fmt::format("{}={}", variable, *value);
-  }
-  return std::nullopt;
-}
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-std::string user_conf_file() {
-  const char* named = std::getenv("NCCL_CONF_FILE");
-  if (named != nullptr && *named != '\0') return named;
-  const passwd* user = getpwuid(getuid());
-  return user != nullptr && user->pw_dir != nullptr ? fmt::format("{}/.nccl.conf", user->pw_dir) : std::string();
-}
-
-bool holds_tuner(const std::string& file) {
-  const SharedLibrary library = open_library(file);
-  for (int version = 2; library != nullptr && version <= 9; ++version) {
-    if (dlsym(library.get(), fmt::format("ncclTunerPlugin_v{}", version).c_str()) != nullptr) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& setting,
                                   const std::string& installed_tuner) {

@@ -59,54 +59,6 @@ MPI_Datatype whole_message_type(std::size_t count, MPI_Datatype type) {
   return whole;
 }
 
-}  // namespace
-
-void throw_mpi_error(int code, const char* call) {
-  std::array<char, MPI_MAX_ERROR_STRING> text{};
-  int length = 0;
-  MPI_Error_string(code, text.data(), &length);
-  throw Error(ExitCode::backend, fmt::format("{} failed: {}", call, text.data()));
-}
-
-MPI_Datatype mpi_type(DType dtype) {
-  if (is_signed(dtype)) return signed_type(size_of(dtype));
-  if (!is_float(dtype) || is_narrow_float(dtype)) return unsigned_type(size_of(dtype));
-  return size_of(dtype) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
-}
-
-MPI_Op predefined_op(Op op) {
-  static const std::array kOps{MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_OP_NULL, MPI_OP_NULL};
-  return kOps.at(static_cast<std::size_t>(op));
-}
-
-UserOp::UserOp(DType dtype, Op op) {
-  check_mpi(MPI_Op_create(user_function(dtype, op), /*commute=*/1, &op_), "MPI_Op_create");
-}
-
-UserOp::~UserOp() { MPI_Op_free(&op_); }
-
-CountedType::CountedType(std::size_t count, MPI_Datatype type, std::size_t max_count)
-    : count_(static_cast<int>(count)), type_(type) {
-  if (count <= max_count) return;
-  const std::size_t block = block_divisor(count);
-  if (count / block <= max_count) {
-    check_mpi(MPI_Type_contiguous(static_cast<int>(block), type, &type_), "MPI_Type_contiguous");
-    count_ = static_cast<int>(count / block);
-  } else {
-    type_ = whole_message_type(count, type);
-    count_ = 1;
-  }
-  owned_ = true;
-  check_mpi(MPI_Type_commit(&type_), "MPI_Type_commit");
-}
-
-CountedType::~CountedType() {
-  // Pending nonblocking operations keep the type alive (MPI 3.1, section 4.1.9).
-  if (owned_) MPI_Type_free(&type_);
-}
-
-namespace {
-
 /// A function of its own, so that the blocking form next to it needs no room on the stack.
 template <class Nonblocking, class... Args>
 [[gnu::noinline]] void start(const MpiCall& call, const char* name, Nonblocking nonblocking, Args... args) {
@@ -424,6 +376,50 @@ std::size_t calls_of(std::size_t count) {
 }
 
 }  // namespace
+
+void throw_mpi_error(int code, const char* call) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw Error(ExitCode::backend, fmt::format("{} failed: {}", call, text.data()));
+}
+
+MPI_Datatype mpi_type(DType dtype) {
+  if (is_signed(dtype)) return signed_type(size_of(dtype));
+  if (!is_float(dtype) || is_narrow_float(dtype)) return unsigned_type(size_of(dtype));
+  return size_of(dtype) == sizeof(float) ? MPI_FLOAT : MPI_DOUBLE;
+}
+
+MPI_Op predefined_op(Op op) {
+  static const std::array kOps{MPI_SUM, MPI_PROD, MPI_MAX, MPI_MIN, MPI_OP_NULL, MPI_OP_NULL};
+  return kOps.at(static_cast<std::size_t>(op));
+}
+
+UserOp::UserOp(DType dtype, Op op) {
+  check_mpi(MPI_Op_create(user_function(dtype, op), /*commute=*/1, &op_), "MPI_Op_create");
+}
+
+UserOp::~UserOp() { MPI_Op_free(&op_); }
+
+CountedType::CountedType(std::size_t count, MPI_Datatype type, std::size_t max_count)
+    : count_(static_cast<int>(count)), type_(type) {
+  if (count <= max_count) return;
+  const std::size_t block = block_divisor(count);
+  if (count / block <= max_count) {
+    check_mpi(MPI_Type_contiguous(static_cast<int>(block), type, &type_), "MPI_Type_contiguous");
+    count_ = static_cast<int>(count / block);
+  } else {
+    type_ = whole_message_type(count, type);
+    count_ = 1;
+  }
+  owned_ = true;
+  check_mpi(MPI_Type_commit(&type_), "MPI_Type_commit");
+}
+
+CountedType::~CountedType() {
+  // Pending nonblocking operations keep the type alive (MPI 3.1, section 4.1.9).
+  if (owned_) MPI_Type_free(&type_);
+}
 
 PairMessages::PairMessages(const Problem& p, int rank)
     : peer(pingpong_peer(p, rank)), begins(rank < peer), pattern(p.traffic->pattern) {

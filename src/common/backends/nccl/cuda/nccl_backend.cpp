@@ -85,6 +85,30 @@ void set_up_environment(const Comm& world, const Comm& host, int ranks_per_gpu) 
   if (ranks_per_gpu > 1) apply(shared_gpu_environment(world.rank(), one_host));
 }
 
+/// `loaded`: what CUDA answers to the first use of our kernels on this GPU.
+void require_kernels(int device, cudaError_t loaded) {
+  if (loaded == cudaErrorNoKernelImageForDevice || loaded == cudaErrorUnsupportedPtxVersion) {
+    (void)cudaGetLastError();
+    const int capability = compute_capability(device);
+    throw_not_possible(fmt::format(
+        "this build has no kernels for GPU {0}, of compute capability {1}.{2}: build with "
+        "NVCC_GENCODE=-gencode=arch=compute_{1}{2},code=sm_{1}{2} and a CUDA toolkit that knows it (12: from "
+        "5.0 on, 13: from 7.5 on)",
+        device, capability / 10, capability % 10));
+  }
+  BUSBAR_CUDA(loaded);
+}
+
+/// As ncclCommProperties begins in 2.29.2 and since (nccl_device/core.h); newer libraries fill more of a newer version.
+struct CommProperties {
+  std::size_t size = sizeof(CommProperties);
+  unsigned magic = 0xcafebeef;
+  unsigned version = 22902;
+  int rank = 0, nranks = 0, cuda_device = 0, nvml_device = 0;
+  bool device_api = false, multimem = false;
+  std::array<std::byte, 62> more{};
+};
+
 }  // namespace
 
 NcclBackend::NcclBackend(const OpenRequest& request, bool own_gpus, const ObservationSetup& observation)
@@ -171,24 +195,6 @@ void NcclBackend::require_all_in_reach(const Comm& world) const {
     }
   });
 }
-
-namespace {
-
-/// `loaded`: what CUDA answers to the first use of our kernels on this GPU.
-void require_kernels(int device, cudaError_t loaded) {
-  if (loaded == cudaErrorNoKernelImageForDevice || loaded == cudaErrorUnsupportedPtxVersion) {
-    (void)cudaGetLastError();
-    const int capability = compute_capability(device);
-    throw_not_possible(fmt::format(
-        "this build has no kernels for GPU {0}, of compute capability {1}.{2}: build with "
-        "NVCC_GENCODE=-gencode=arch=compute_{1}{2},code=sm_{1}{2} and a CUDA toolkit that knows it (12: from "
-        "5.0 on, 13: from 7.5 on)",
-        device, capability / 10, capability % 10));
-  }
-  BUSBAR_CUDA(loaded);
-}
-
-}  // namespace
 
 void NcclBackend::set_up_locals(const std::vector<int>& devices) {
   locals_.resize(devices.size());
@@ -326,20 +332,6 @@ std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) con
   }
   return std::nullopt;
 }
-
-namespace {
-
-/// As ncclCommProperties begins in 2.29.2 and since (nccl_device/core.h); newer libraries fill more of a newer version.
-struct CommProperties {
-  std::size_t size = sizeof(CommProperties);
-  unsigned magic = 0xcafebeef;
-  unsigned version = 22902;
-  int rank = 0, nranks = 0, cuda_device = 0, nvml_device = 0;
-  bool device_api = false, multimem = false;
-  std::array<std::byte, 62> more{};
-};
-
-}  // namespace
 
 std::string NcclBackend::window_remark() const {
   CommProperties found;
