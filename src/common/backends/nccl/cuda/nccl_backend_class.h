@@ -168,7 +168,13 @@ class NcclBackend final : public Backend {
   /// `what` names the work in messages.
   void await(std::span<Local> ranks, const char* what);
   void check_health(std::span<Local> ranks, const char* what);
-  void await_one(int local, const char* what) { await(std::span(&locals_[local], 1), what); }
+  /// Starts work on the rank's stream and waits for it: `launch` gets the stream.
+  void on_stream(int local, const char* what, const auto& launch) {
+    use_device(locals_[local]);
+    const auto error = static_cast<cudaError_t>(launch(locals_[local].stream.get()));
+    if (error != cudaSuccess) throw_cuda_error(error, what, __FILE__, __LINE__);
+    await(std::span(&locals_[local], 1), what);
+  }
 
   /// Whether this library runs it as sends and receives in a group.
   bool is_made_of_transfers(const Collective& collective) const;
