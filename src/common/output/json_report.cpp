@@ -292,6 +292,23 @@ Json json_wrong_rank(const Collective& collective, const Row& row, const WrongRa
 
 }  // namespace
 
+void Totals::add(const Config& config, const Row& row) {
+  for (const bool in_place : {false, true}) {
+    const HalfResult* half = measured_half(config, row, in_place);
+    if (half == nullptr) continue;
+    wrong += half->wrong.value_or(0);
+    busbw += half->busbw;
+    ++halves;
+  }
+}
+
+Summary Totals::summary() const {
+  Summary so_far;
+  so_far.wrong = wrong;
+  so_far.mean_busbw = halves > 0 ? busbw / static_cast<double>(halves) : 0;
+  return so_far;
+}
+
 JsonReport::JsonReport(const RunInfo& info, const Plan& plan)
     : config_(info.config),
       collective_(plan.collective),
@@ -307,13 +324,7 @@ JsonReport::JsonReport(const RunInfo& info, const Plan& plan)
 void JsonReport::add(const Row& row) {
   rows_ += (rows_.empty() ? "\n" : ",\n") + dump_json(json_row(config_, *collective_, capacity_, row));
   add_wrong(row);
-  for (bool in_place : {false, true}) {
-    const HalfResult* half = measured_half(config_, row, in_place);
-    if (half == nullptr) continue;
-    wrong_elements_ += half->wrong.value_or(0);
-    sum_busbw_ += half->busbw;
-    ++halves_;
-  }
+  totals_.add(config_, row);
 }
 
 void JsonReport::add_wrong(const Row& row) {
@@ -329,14 +340,6 @@ void JsonReport::add_wrong(const Row& row) {
 
 void JsonReport::finish(const Summary& summary, ExitCode code, const std::string& end_time) {
   end_ = End{summary, code, end_time};
-}
-
-Summary JsonReport::summary_so_far() const {
-  Summary summary;
-  summary.wrong = wrong_elements_;
-  summary.mean_busbw = halves_ > 0 ? sum_busbw_ / static_cast<double>(halves_) : 0;
-  summary.errors = {"unfinished: the run continues, or ended before its last row"};
-  return summary;
 }
 
 std::string JsonReport::head() const {
@@ -355,7 +358,8 @@ std::string JsonReport::document() const {
 
 std::string JsonReport::tail() const {
   const Json exit_code = end_ ? Json(static_cast<int>(end_->code)) : Json(nullptr);
-  const Summary summary = end_ ? end_->summary : summary_so_far();
+  Summary summary = end_ ? end_->summary : totals_.summary();
+  if (!end_) summary.errors = {"unfinished: the run continues, or ended before its last row"};
   const Json late{{"wrong_left_out", wrong_left_out_}, {"exit_code", exit_code}};
   std::string text = rows_.empty() ? "" : "\n";
   text += "],\n" + members(totals_json(summary, end_.has_value()));

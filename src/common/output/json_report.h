@@ -12,6 +12,16 @@
 
 namespace busbar {
 
+/// What the rows so far add up to; the same on every process.
+struct Totals {
+  std::int64_t wrong = 0;
+  double busbw = 0;
+  std::int64_t halves = 0;
+
+  void add(const Config& config, const Row& row);
+  Summary summary() const;
+};
+
 /// A run as JSON: nccl-tests' schema 3 with its keys and types, and our own data in objects `busbar`, one for the file
 /// and one per row. Rows are kept as text, so that adding one costs the same however many there are. Until finish() the
 /// document says in `errors` that it is unfinished, and `out_of_bounds.okay` is "false": the remains of a crash must
@@ -38,7 +48,6 @@ class JsonReport {
   };
 
   void add_wrong(const Row& row);
-  Summary summary_so_far() const;
 
   Config config_;
   const Collective* collective_;
@@ -51,9 +60,7 @@ class JsonReport {
   std::string wrong_;
   std::size_t wrong_entries_ = 0;
   std::size_t wrong_left_out_ = 0;
-  std::int64_t wrong_elements_ = 0;
-  double sum_busbw_ = 0;
-  std::size_t halves_ = 0;
+  Totals totals_;
   std::optional<End> end_;
 };
 

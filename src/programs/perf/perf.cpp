@@ -25,34 +25,6 @@
 namespace busbar {
 namespace {
 
-/// Sums up the rows as they pass; the same on every process.
-struct Totals {
-  std::int64_t wrong = 0;
-  double busbw = 0;
-  std::int64_t halves = 0;
-
-  void add(const Config& config, const Row& row) {
-    add(row.out_of_place, config.placement != Placements::in);
-    add(row.in_place, config.placement != Placements::out);
-  }
-
-  void add(const HalfResult& half, bool measured) {
-    if (!measured || !half.supported) return;
-    wrong += half.wrong.value_or(0);
-    busbw += half.busbw;
-    ++halves;
-  }
-
-  Summary summary(const Config& config) const {
-    Summary s;
-    s.wrong = wrong;
-    s.mean_busbw = halves > 0 ? busbw / static_cast<double>(halves) : 0;
-    // nccl-tests lets a run pass from nine tenths of the threshold on.
-    if (config.min_bw) s.bandwidth_okay = s.mean_busbw >= 0.9 * *config.min_bw;
-    return s;
-  }
-};
-
 /// Measures the plan's rows, -N times.
 Totals run_cycles(Runner& runner, const Config& config, const Plan& plan, Reporter& reporter) {
   Totals totals;
@@ -161,7 +133,9 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
     job.guarded(runner.step(), backends, [&] { totals = run_cycles(runner, config, plan, reporter); });
   }
   job.watchdog().begin_step(Phase::finishing, "finishing");
-  Summary summary = totals.summary(config);
+  Summary summary = totals.summary();
+  // nccl-tests lets a run pass from nine tenths of the threshold on.
+  if (config.min_bw) summary.bandwidth_okay = summary.mean_busbw >= 0.9 * *config.min_bw;
   summary.disturbance = std::move(disturbance);
   if (config.memory_report) summary.memory = largest_memory_use(world, backend);
   const ExitCode code = verdict(summary, config, plan);
