@@ -1,7 +1,7 @@
 // Would catch: a member that no message of a tree reaches, or that two reach; an edge that the processes have not
 // opened; a subtree whose texts are not next to each other, so that gather gives them to the wrong ranks.
 
-#include "common/processes/sockets/tree_shape.h"
+#include "common/processes/sockets/socket_group.h"
 
 #include <catch2/catch.hpp>
 

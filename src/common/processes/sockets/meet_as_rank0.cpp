@@ -6,7 +6,7 @@
 #include "common/base/timestamp.h"
 #include "common/processes/session.h"
 #include "common/processes/sockets/meet.h"
-#include "common/processes/sockets/tree_shape.h"
+#include "common/processes/sockets/socket_group.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>

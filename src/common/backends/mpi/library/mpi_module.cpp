@@ -1,7 +1,7 @@
 #include "common/processes/mpi/mpi_module.h"
 
 #include "common/backends/mpi/library/mpi_library.h"
-#include "common/processes/mpi/library/mpi_start.h"
+#include "common/processes/mpi/library/mpi_group.h"
 
 namespace busbar {
 namespace {

@@ -3,6 +3,7 @@
 // The only access to MPI's own handles; only files that call MPI include it.
 
 #define OMPI_SKIP_MPICXX 1
+#include "common/base/config.h"
 #include "common/processes/comm.h"
 
 #include <mpi.h>
@@ -53,3 +54,17 @@ class MpiGroup final : public ProcessGroup {
 MPI_Comm handle(const Comm& comm);
 
 }  // namespace busbar
+
+namespace busbar::mpi_library {
+
+// The functions of mpi_session.h as this MPI has them.
+
+std::unique_ptr<ProcessGroup> start(int* argc, char*** argv, MpiThreads threads);
+void finish();
+MpiThreads granted_threads();
+std::string library_version();
+
+/// Ends the whole job now, from any thread, with this exit code.
+[[noreturn]] void abort_job(ExitCode code);
+
+}  // namespace busbar::mpi_library
