@@ -86,7 +86,7 @@ TEST_CASE("a fast wrong variant and one that cannot run never win", "[compare][v
   CHECK(c.cases[0].fastest == 3);
   CHECK(leaders(c.cases[0], kDelta, false) == std::vector<std::size_t>{3});
   const CellCounts n = count_cells(c);
-  CHECK(n.measured == 1);
+  CHECK(n.compared == 1);
   CHECK(n.wrong == 1);
   CHECK(n.not_possible == 1);
   CHECK(n.undecided == 0);
