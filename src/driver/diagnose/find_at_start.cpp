@@ -95,17 +95,21 @@ void find_ranges(const LogView& view, Findings& findings) {
 
 /// NCCL took more devices than were named.
 void find_prefixes(const LogView& view, Findings& findings) {
+  // By host: the log of one process may have the setting, and that of another the devices.
+  std::map<std::string, std::string> setting;
+  std::map<std::string, std::vector<std::string>> devices;
   for (const Process& process : view.book.processes) {
-    const std::string value = process.setting("NCCL_IB_HCA");
-    const auto used = process.devices.find("IB");
-    if (value.empty() || used == process.devices.end()) continue;
-    const std::vector<std::string> devices = mapped(net_devices(used->second), &NetDevice::name);
-    const std::vector<std::string> taken = taken_by_prefix(value, devices);
+    if (process.env.contains("NCCL_IB_HCA")) setting[process.host] = process.setting("NCCL_IB_HCA");
+    if (const auto used = process.devices.find("IB"); used != process.devices.end())
+      devices[process.host] = mapped(net_devices(used->second), &NetDevice::name);
+  }
+  for (const auto& [host, value] : setting) {
+    const std::vector<std::string> taken = taken_by_prefix(value, devices[host]);
     if (taken.empty()) continue;
     findings.emplace_back(
         make_finding(Verdict::config,
                      fmt::format("NCCL_IB_HCA on {} names prefixes: {} is used without being named ({} devices in use)",
-                                 process.host.empty() ? "a host" : process.host, taken.front(), devices.size()),
+                                 host.empty() ? "a host" : host, taken.front(), devices[host].size()),
                      {"NCCL_IB_HCA=" + value}, {"NCCL_IB_HCA=\"=" + value + "\" takes exactly those"}));
     return;
   }
