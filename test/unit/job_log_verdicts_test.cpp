@@ -113,9 +113,12 @@ TEST_CASE("A device's number is not a rank", "[job_log]") {
   line.origin.host = "gpu2";
   line.origin.pid = 7;
   line.origin.dev = 6;
-  line.fact = Warning{.file = "net.cc:1", .function = {}, .text = "failed to extend /dev/shm/nccl-fjwOOB"};
+  line.fact =
+      Warning{.file = "net.cc:1", .function = {}, .text = "Error: failed to extend /dev/shm/nccl-fjwOOB to 5967 bytes"};
   log.add(line, 0, 1);
-  CHECK_FALSE(says(log.conclude({}, {}).sentence, "rank 6"));
+  const std::string sentence = log.conclude({}, {}).sentence;
+  CHECK(says(sentence, "process gpu2, pid 7"));
+  CHECK_FALSE(says(sentence, "rank 6"));
 }
 
 TEST_CASE("Of causes of one kind the earliest is told, whatever file it is in", "[job_log]") {

@@ -309,7 +309,7 @@ std::optional<std::string> SmiReader::read(std::string_view line) {
     return std::nullopt;
   }
   if (!line.starts_with("    ")) return std::nullopt;
-  line = without_blanks(line);
+  line = without_blanks(line.substr(0, 400));
   if (line == "Aggregate" || line == "Volatile") aggregate_ = line == "Aggregate";
   if (!builtin_line_rules().has("gpu-troubles", line)) return std::nullopt;
   const std::size_t colon = line.find(" : ");
