@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 88304, "src files": 595, "benchmark lines": 44210, "test lines": 80368}
+MOST = {"src lines": 86690, "src files": 574, "benchmark lines": 43520, "test lines": 80490}
 
 
 def lines_of(path):
