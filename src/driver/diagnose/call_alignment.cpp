@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -158,7 +157,9 @@ std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int6
         const Call *const one = a.find(k), *const other = b.find(k + shift);
         return one != nullptr && other != nullptr && one->terms() == other->terms();
       };
-      if (from < to && std::ranges::all_of(std::views::iota(from, to), is_same)) return shift;
+      std::int64_t k = from;
+      while (k < to && is_same(k)) ++k;
+      if (from < to && k == to) return shift;
     }
   }
   return 0;
