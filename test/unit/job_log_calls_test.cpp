@@ -31,21 +31,21 @@ Diagnosis after_common_calls(int nranks, int n, Last last) {
   return job.conclude(log);
 }
 
-/// One file, each rank's lines behind those of the rank before: `told(rank)` are its calls, -1: only that it began, -2:
+/// One file, each rank's lines after those of the rank before: `calls(rank)` are its calls, -1: only that it began, -2:
 /// nothing. `begins(rank)`: whether its first lines are there.
-template <typename Told, typename Begins>
-Diagnosis one_behind_the_other(int nranks, Told told, Begins begins) {
+template <typename Calls, typename Begins>
+Diagnosis one_after_the_other(int nranks, Calls calls, Begins begins) {
   MadeUpJob job(nranks);
   job.one_file = true;
   JobBook log;
   for (int rank = 0; rank < nranks; ++rank) {
-    if (told(rank) == -2) continue;
+    if (calls(rank) == -2) continue;
     if (begins(rank)) {
       job.say(log, rank, LineShape{"network", {{"network", "IB"}}});
       job.start(log, rank);
     }
-    if (begins(rank) && told(rank) >= 0) job.complete(log, rank);
-    for (int i = 0; i < told(rank); ++i) {
+    if (begins(rank) && calls(rank) >= 0) job.complete(log, rank);
+    for (int i = 0; i < calls(rank); ++i) {
       const auto number = static_cast<std::uint64_t>(i);
       job.call(log, rank, {.count = 100 + number, .op_count = number});
     }
@@ -292,28 +292,28 @@ TEST_CASE("The last rank in front of a stretch that is missing is not late for i
   const auto up_to_four = [](int calls_of_last) {
     return [=](int rank) { return rank > 4 ? -2 : rank == 4 ? calls_of_last : 4; };
   };
-  const Diagnosis cut = one_behind_the_other(8, up_to_four(2), always);
+  const Diagnosis cut = one_after_the_other(8, up_to_four(2), always);
   CHECK(cut.verdict == Verdict::unknown);
   CHECK(cut.ranks.empty());
   CHECK(says(cut.sentence, "the log of rank 4 (node2, pid 1004) ends earlier"));
   CHECK(says(cut.missing, "the end of the log of rank 4"));
   // The others completed the initialisation, for which all are needed.
-  const Diagnosis early = one_behind_the_other(8, up_to_four(-1), always);
+  const Diagnosis early = one_after_the_other(8, up_to_four(-1), always);
   CHECK(early.verdict == Verdict::ok);
   CHECK(says(early.missing, "a stretch of the log after rank 4"));
   SECTION("who is late elsewhere still is") {
-    const Diagnosis told = one_behind_the_other(
+    const Diagnosis told = one_after_the_other(
         8, [&](int rank) { return rank == 1 ? 2 : up_to_four(3)(rank); }, always);
     CHECK(told.verdict == Verdict::rank_lagging);
     CHECK(told.ranks == std::vector<int>{1});
   }
   SECTION("the next begins in the middle") {
     const auto told = [](int rank) { return rank == 3 ? 2 : 4; };
-    CHECK(one_behind_the_other(8, told, [](int rank) { return rank != 4; }).ranks.empty());
-    CHECK(one_behind_the_other(8, told, always).ranks == std::vector<int>{3});
+    CHECK(one_after_the_other(8, told, [](int rank) { return rank != 4; }).ranks.empty());
+    CHECK(one_after_the_other(8, told, always).ranks == std::vector<int>{3});
   }
   SECTION("nothing is missing") {
-    const Diagnosis told = one_behind_the_other(
+    const Diagnosis told = one_after_the_other(
         8, [](int rank) { return rank == 7 ? 2 : 4; }, always);
     CHECK(told.verdict == Verdict::rank_lagging);
     CHECK(told.ranks == std::vector<int>{7});
@@ -373,10 +373,10 @@ TEST_CASE("A difference is found as far back as launches wait in a stream", "[jo
       job.call(log, rank, {.count = i == 19000 && rank == 3 ? 1u : 1000u + static_cast<unsigned>(i % 7)});
     }
   }
-  const Diagnosis told = job.conclude(log);
-  CHECK(told.verdict == Verdict::arg_mismatch);
-  CHECK(says(told.sentence, "rank 3"));
-  CHECK(says(told.sentence, "call #19001"));
+  const Diagnosis said = job.conclude(log);
+  CHECK(said.verdict == Verdict::arg_mismatch);
+  CHECK(says(said.sentence, "rank 3"));
+  CHECK(says(said.sentence, "call #19001"));
 }
 
 TEST_CASE("Memory does not grow with the calls", "[job_log][slow]") {

@@ -197,10 +197,10 @@ void note_tuning(JobBook& book, const LineShape& of, const JobBook::Place&) {
   static constexpr std::string_view kAlgos[] = {"TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE"};
   static constexpr std::string_view kProtos[] = {"LL", "LL128", "SIMPLE"};
   // As printed: a word, or a number up to 2.23.
-  const auto word = [](std::string_view told, std::span<const std::string_view> names) {
-    if (told.size() == 1 && told[0] >= '0' && static_cast<std::size_t>(told[0] - '0') < names.size())
-      return std::string(names[static_cast<std::size_t>(told[0] - '0')]);
-    std::string upper(told.substr(0, 32));
+  const auto word = [](std::string_view written, std::span<const std::string_view> names) {
+    if (written.size() == 1 && written[0] >= '0' && static_cast<std::size_t>(written[0] - '0') < names.size())
+      return std::string(names[static_cast<std::size_t>(written[0] - '0')]);
+    std::string upper(written.substr(0, 32));
     for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return upper;
   };
