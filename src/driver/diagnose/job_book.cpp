@@ -46,10 +46,6 @@ int fields_of(const LogLine& line) {
   return work == nullptr ? -1 : static_cast<int>(work->said.parts.size());
 }
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
-  return (std::rotl(hash, 23) ^ value) * 0x9e3779b97f4a7c15ULL;
-}
-
 }  // namespace
 
 void JobBook::count(KernelGroup&& group) {
