@@ -56,6 +56,12 @@ if(BUSBAR_CUDA AND cuda_version VERSION_GREATER_EQUAL oldest_cuda AND BUSBAR_NCC
     if(cuda_version VERSION_GREATER_EQUAL 12.8)
       list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real 120-real)
     endif()
+    # The same code, assembled from the oldest architecture's PTX.
+    list(GET CMAKE_CUDA_ARCHITECTURES 0 oldest)
+    string(REPLACE "-real" "" oldest "${oldest}")
+    list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "([0-9]+).*" "sm_\\1" OUTPUT_VARIABLE codes)
+    list(JOIN codes "," codes)
+    set(BUSBAR_SHARED_PTX "--generate-code=arch=compute_${oldest},code=[compute_${oldest},${codes}]")
   endif()
   set(CMAKE_CUDA_COMPILER "${BUSBAR_NVCC}")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)

@@ -5,7 +5,7 @@
 # from nothing. Who edits wants it off: then one file is compiled again and not its neighbours.
 
 option(BUSBAR_UNITY "Compile several files of a room at a time" ON)
-set(BUSBAR_UNITY_BATCH 12 CACHE STRING "How many, at most")
+set(BUSBAR_UNITY_BATCH 24 CACHE STRING "How many, at most")
 
 # The libraries of rooms that a line of the table names; `core` is an alias for several.
 function(busbar_room_libraries result)

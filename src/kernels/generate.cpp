@@ -140,6 +140,7 @@ template <class T>
   make<T>(source, first, batches, Avx2Output{dst, streaming});
   if (streaming) _mm_sfence();
 }
+#undef BUSBAR_AVX2
 
 #else
 
