@@ -1,14 +1,11 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
-#include "common/machine/cgroup.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/job_interface.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
-#include "common/machine/this_machine.h"
 #include "look/look_parts.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,4 @@
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "look/look_parts.h"
 
 #include <algorithm>

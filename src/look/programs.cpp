@@ -1,6 +1,5 @@
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/processes/child.h"
 #include "common/record/json_values.h"
 #include "look/look_parts.h"

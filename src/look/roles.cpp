@@ -1,5 +1,5 @@
 #include "common/base/lists.h"
-#include "common/base/text_parts.h"
+#include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "look/look_parts.h"
 

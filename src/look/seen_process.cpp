@@ -2,7 +2,6 @@
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/tcp_table.h"

@@ -1,8 +1,6 @@
-#include "look/take_look.h"
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/machine_facts.h"

@@ -2,7 +2,7 @@
 #include "common/base/say.h"
 #include "common/record/host_look.h"
 #include "common/record/json_fields.h"
-#include "look/take_look.h"
+#include "look/look_parts.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 //
 // fuzz_config [seed [rounds]]: deterministic by seed; a failure prints the input and the arguments that repeat it.
 
-#include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/options.h"
 #include "common/base/units.h"

@@ -4,7 +4,6 @@
 #include "common/base/error.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/probe.h"
-#include "common/record/doctor_json.h"
 #include "common/record/node_report.h"
 #include "driver/doctor/checks.h"
 #include "driver/doctor/join_nodes.h"

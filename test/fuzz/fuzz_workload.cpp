@@ -4,7 +4,7 @@
 #include "common/base/error.h"
 #include "driver/workload/join_ranks.h"
 #include "driver/workload/trace_rank.h"
-#include "driver/workload/workload_file.h"
+#include "driver/workload/workload.h"
 #include "fuzz_main.h"
 #include "seed_files.h"
 

@@ -1,8 +1,6 @@
 // Would catch: a limit overlooked because the control group is looked for in the wrong place, as in containers whose
 // own group is mounted as the root, or where versions 1 and 2 are mounted together.
 
-#include "common/machine/cgroup.h"
-
 #include "common/machine/machine_facts.h"
 #include "fake_root.h"
 

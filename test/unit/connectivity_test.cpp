@@ -1,8 +1,6 @@
 // Would catch: a host that is blamed for its silence although no watcher ever had a way to it; a job whose watchers
 // cannot meet and that says nothing of it; a start that asks thousands of hosts for their thousands of neighbours.
 
-#include "common/watch/connectivity.h"
-
 #include "common/watch/collector.h"
 #include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"

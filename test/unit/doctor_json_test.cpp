@@ -1,9 +1,8 @@
 // Would catch: a value that is lost on its way to a file and back, or a file from elsewhere that is believed.
 
-#include "common/record/doctor_json.h"
-
 #include "common/base/error.h"
 #include "common/record/json_values.h"
+#include "common/record/node_report.h"
 #include "doctor_fixture.h"
 #include "driver/doctor/join_nodes.h"
 

@@ -1,8 +1,7 @@
 // Would catch: a document that a script cannot tell, a file of another version that is read as if it were understood.
 
-#include "common/record/envelope.h"
-
 #include "common/base/error.h"
+#include "common/record/json_values.h"
 
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>

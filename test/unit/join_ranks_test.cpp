@@ -5,7 +5,7 @@
 #include "driver/workload/join_ranks.h"
 
 #include "common/base/error.h"
-#include "driver/workload/workload_file.h"
+#include "driver/workload/workload.h"
 #include "workload_fixture.h"
 
 #include <catch2/catch.hpp>

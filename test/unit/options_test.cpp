@@ -6,7 +6,6 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
-#include "common/base/suggest.h"
 
 #include <catch2/catch.hpp>
 

@@ -3,7 +3,6 @@
 // tables anew.
 
 #include "collectives/collective.h"
-#include "common/base/environment.h"
 #include "common/base/options.h"
 #include "common/output/csv_report.h"
 #include "golden.h"

@@ -4,7 +4,7 @@
 #include "driver/report/report_html.h"
 
 #include "common/base/error.h"
-#include "common/record/doctor_json.h"
+#include "common/record/node_report.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/report/report_parts.h"
 

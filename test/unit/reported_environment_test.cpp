@@ -1,6 +1,6 @@
 // The bug these would catch: a result file that is passed on carries a password.
 
-#include "common/record/envelope.h"
+#include "common/record/json_values.h"
 
 #include <catch2/catch.hpp>
 

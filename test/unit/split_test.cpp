@@ -2,8 +2,8 @@
 // nccl-tests, so that "one communicator per node" measures something else; MOD 0 as a crash; a typing error as one
 // group.
 
-#include "common/base/environment.h"
 #include "common/base/error.h"
+#include "common/base/options.h"
 
 #include <catch2/catch.hpp>
 

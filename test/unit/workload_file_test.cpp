@@ -1,10 +1,9 @@
 // Would show: a job that changes when it is written and read, an error without its line, and untrusted names that reach
 // a terminal or a page as they are.
 
-#include "driver/workload/workload_file.h"
-
 #include "common/base/error.h"
 #include "driver/workload/join_ranks.h"
+#include "driver/workload/workload.h"
 #include "workload_fixture.h"
 
 #include <catch2/catch.hpp>

@@ -2,8 +2,8 @@
 // the command line, and bytes that bring yaml-cpp's own exceptions (or a stack overflow) to the user.
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
-#include "common/base/sequences.h"
 #include "common/base/yaml_node.h"
 
 #include <catch2/catch.hpp>

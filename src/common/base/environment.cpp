@@ -1,6 +1,5 @@
-#include "common/base/environment.h"
-
 #include "common/base/error.h"
+#include "common/base/options.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 

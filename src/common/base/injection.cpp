@@ -1,7 +1,6 @@
 #include "common/base/injection.h"
 
 #include "common/base/error.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 

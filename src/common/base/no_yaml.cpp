@@ -1,5 +1,5 @@
 #include "common/base/error.h"
-#include "common/base/yaml_tree.h"
+#include "common/base/yaml_node.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,7 @@
 #include "common/base/enum_words.h"
-#include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <concepts>
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,6 +44,19 @@ inline std::vector<std::string> listed_words(std::string_view text) {
     if (!word.empty()) words.emplace_back(word);
   }
   return words;
+}
+
+/// Whether a text contains one of these parts.
+template <class Parts = std::initializer_list<std::string_view>>
+bool has_any(std::string_view text, const Parts& parts) {
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+}
+
+/// Whether it begins with one of them.
+template <class Parts = std::initializer_list<std::string_view>>
+bool begins_with_any(std::string_view text, const Parts& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return text.starts_with(part); });
 }
 
 /// In lower case, ASCII letters only.

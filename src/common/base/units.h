@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -37,5 +38,11 @@ double parse_fraction(std::string_view text);
 
 /// 0 or 1, as nccl-tests' switches take; also false and true, as in YAML. Throws Error(bad_config).
 bool parse_switch(std::string_view text);
+
+/// Now as "YYYY-MM-DD HH:MM:SS" in local time.
+std::string local_timestamp();
+
+/// Seconds since 1970 of such a text; nullopt if it is none. In the hour that autumn repeats: the second time.
+std::optional<std::int64_t> parse_local_timestamp(const std::string& text);
 
 }  // namespace busbar

@@ -1,9 +1,8 @@
 #include "common/base/yaml_node.h"
 
 #include "common/base/error.h"
+#include "common/base/lists.h"
 #include "common/base/options.h"
-#include "common/base/sequences.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,7 @@
-#include "common/base/yaml_tree.h"
-
 #include "common/base/error.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
+#include "common/base/yaml_node.h"
 
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>

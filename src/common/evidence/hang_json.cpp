@@ -3,9 +3,8 @@
 #include "common/base/lists.h"
 #include "common/base/random_source.h"
 #include "common/base/say.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/evidence/evidence_fields.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 
 #include <fcntl.h>

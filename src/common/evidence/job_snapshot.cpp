@@ -1,7 +1,7 @@
 #include "common/evidence/job_snapshot.h"
 
 #include "common/base/compress_list.h"
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 

@@ -1,4 +1,4 @@
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/evidence/job_snapshot.h"

@@ -1,5 +1,5 @@
 #include "common/base/enum_words.h"
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/evidence/job_snapshot.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/evidence/job_snapshot.h"
 
 #include <fmt/format.h>

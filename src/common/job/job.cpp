@@ -9,7 +9,7 @@
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 #include "common/processes/topology.h"
-#include "common/watch/connectivity.h"
+#include "common/watch/peer_address.h"
 
 #include <fmt/format.h>
 

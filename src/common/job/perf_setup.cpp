@@ -3,7 +3,7 @@
 #include "common/base/packed_fields.h"
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/measure/buffer_plan.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"

@@ -14,8 +14,8 @@
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 #include "common/processes/start_ranks.h"
-#include "common/watch/connectivity.h"
 #include "common/watch/limits.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/watchdog.h"
 
 #include <fmt/format.h>

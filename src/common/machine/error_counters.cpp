@@ -1,7 +1,6 @@
 #include "common/machine/error_counters.h"
 
 #include "common/base/text.h"
-#include "common/machine/cgroup.h"
 #include "common/machine/cores.h"
 #include "common/machine/gpus.h"
 #include "common/machine/kernel_log.h"

@@ -92,4 +92,23 @@ std::uint64_t namespace_of(const Probe& probe, const std::string& folder, const 
 /// The number of kB after such a key, in bytes.
 std::optional<std::uint64_t> kilobytes_of(std::string_view text, std::string_view key);
 
+/// The control groups of a process ("self" or its pid) for one controller, as folders from its own up to the topmost
+/// visible one; any of them may have a limit. Empty if the controller is not mounted.
+struct CgroupDirs {
+  int version = 0;  ///< 1 or 2; 0: none
+  std::vector<std::string> dirs;
+};
+
+/// `controller`: "memory", "cpu" or "cpuset".
+CgroupDirs cgroup_dirs(std::string_view controller, const Probe& probe, const std::string& process = "self");
+
+/// This start of this machine, from /proc/sys/kernel/random/boot_id; 0 if that cannot be read.
+std::uint64_t this_boot() noexcept;
+
+/// Equal for processes that see one another's shared memory: one start of one machine, one /dev/shm.
+std::string this_machine();
+
+/// The host's name with its domain.
+std::string full_host_name();
+
 }  // namespace busbar

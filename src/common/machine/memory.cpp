@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/machine/cgroup.h"
 #include "common/machine/cores.h"
 #include "common/machine/machine_facts.h"
 

@@ -1,7 +1,6 @@
 #include "common/machine/network.h"
 
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/shared_library.h"
 

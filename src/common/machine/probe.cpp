@@ -1,6 +1,6 @@
 #include "common/machine/probe.h"
 
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/answer_within.h"
 #include "common/machine/cores.h"

@@ -1,7 +1,6 @@
 #include "common/measure/runner.h"
 
 #include "common/base/packed_fields.h"
-#include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"

@@ -1,7 +1,7 @@
 #include "common/measure/stat_runner.h"
 
 #include "common/base/random_source.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/measure/paranoid.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/measure/result.h"
-#include "common/record/envelope.h"
+#include "common/record/json_values.h"
 
 #include <cstddef>
 #include <cstdint>

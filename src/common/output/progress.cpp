@@ -5,7 +5,6 @@
 #include "common/processes/launcher.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>

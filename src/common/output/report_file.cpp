@@ -15,7 +15,6 @@
 #include <ctime>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 namespace busbar {
 namespace {

@@ -3,7 +3,7 @@
 #include "common/backends/backend_traits.h"
 #include "common/base/say.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/output/run_history.h"
 #include "common/output/table.h"

@@ -3,9 +3,9 @@
 #include "common/base/text.h"
 #include "common/record/accept_fields.h"
 #include "common/record/accept_result.h"
-#include "common/record/doctor_json.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
+#include "common/record/json_values.h"
+#include "common/record/node_report.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

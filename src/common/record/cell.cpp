@@ -1,6 +1,6 @@
 #include "common/record/cell.h"
 
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 
 #include <cmath>
 #include <map>

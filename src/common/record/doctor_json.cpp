@@ -1,9 +1,8 @@
-#include "common/record/doctor_json.h"
-
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
+#include "common/record/json_values.h"
+#include "common/record/node_report.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

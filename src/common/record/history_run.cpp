@@ -2,11 +2,10 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/record/accept_fields.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
+#include "common/record/json_values.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 #include "common/record/host_look.h"
 
-#include "common/base/timestamp.h"
-#include "common/record/envelope.h"
+#include "common/base/units.h"
 #include "common/record/json_fields.h"
+#include "common/record/json_values.h"
 
 namespace busbar {
 

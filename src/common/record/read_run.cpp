@@ -4,7 +4,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/record/accept_fields.h"
-#include "common/record/envelope.h"
 #include "common/record/history_run.h"
 #include "common/record/json_fields.h"
 

@@ -1,13 +1,9 @@
 #include "common/statistics/interval.h"
 
 #include "common/statistics/distributions.h"
-#include "common/statistics/finite.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
-#include <vector>
 
 namespace busbar {
 

@@ -1,8 +1,14 @@
 #pragma once
 
+#include "common/base/error.h"
+
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 namespace busbar {
 
@@ -37,5 +43,30 @@ std::optional<Interval> quantile_interval(std::span<const float> in_order, std::
 /// Lag-1 autocorrelation of "at most the median" of a series in time order, clipped to [0, 0.9]: uses the indicator,
 /// because a spike of any height counts once. 0 if all are equal.
 double lag1_about_median(std::span<const double> series);
+
+/// Throws if a value is infinite or NaN: sorting NaN is undefined, and a statistic of infinity would look like one of
+/// measured times. Nothing is dropped silently.
+inline void require_finite(std::span<const double> values, const char* what) {
+  for (double value : values) {
+    if (!std::isfinite(value)) throw Error(ExitCode::internal, std::string(what) + " of a value that is not finite");
+  }
+}
+
+/// As require_finite, for divisors and arguments of logarithms.
+inline void require_positive(std::span<const double> values, const char* what) {
+  for (double value : values) {
+    if (!std::isfinite(value) || value <= 0) {
+      throw Error(ExitCode::internal, std::string(what) + " of a value that is not above 0");
+    }
+  }
+}
+
+/// The values in rising order; throws as require_finite does.
+inline std::vector<double> in_order(std::span<const double> values, const char* what) {
+  require_finite(values, what);
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
 
 }  // namespace busbar

@@ -1,6 +1,5 @@
 #include "common/statistics/launches.h"
 
-#include "common/statistics/finite.h"
 #include "common/statistics/random.h"
 
 #include <algorithm>

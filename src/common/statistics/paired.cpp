@@ -1,7 +1,6 @@
 #include "common/statistics/paired.h"
 
 #include "common/statistics/distributions.h"
-#include "common/statistics/finite.h"
 
 #include <algorithm>
 #include <cmath>

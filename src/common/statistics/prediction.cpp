@@ -1,7 +1,6 @@
 #include "common/statistics/prediction.h"
 
 #include "common/statistics/distributions.h"
-#include "common/statistics/finite.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,5 @@
 #include "common/statistics/series.h"
 
-#include "common/statistics/finite.h"
-
 #include <algorithm>
 #include <vector>
 

@@ -1,6 +1,5 @@
 #include "common/statistics/trend.h"
 
-#include "common/statistics/finite.h"
 #include "common/statistics/interval.h"
 
 #include <algorithm>

@@ -2,8 +2,7 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/error.h"
-#include "common/base/sequences.h"
-#include "common/watch/connectivity.h"
+#include "common/base/lists.h"
 #include "common/watch/limits.h"
 #include "common/watch/peer_messages.h"
 

@@ -1,6 +1,6 @@
 #include "common/watch/flight_record.h"
 
-#include "common/machine/this_machine.h"
+#include "common/machine/machine_facts.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/local_evidence.h"
 

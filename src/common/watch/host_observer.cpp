@@ -1,9 +1,9 @@
 #include "common/machine/error_counters.h"
 #include "common/machine/network.h"
 #include "common/watch/collector.h"
-#include "common/watch/connectivity.h"
 #include "common/watch/flight_record.h"
 #include "common/watch/local_evidence.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
 
 #include <fmt/format.h>

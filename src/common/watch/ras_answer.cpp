@@ -1,7 +1,6 @@
 #include "common/watch/ras_answer.h"
 
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/machine/machine_facts.h"
 #include "common/record/json_values.h"
 

@@ -1,7 +1,7 @@
 #include "common/watch/watchdog.h"
 
 #include "common/base/lists.h"
-#include "common/machine/this_machine.h"
+#include "common/machine/machine_facts.h"
 #include "common/watch/local_evidence.h"
 #include "common/watch/peer_messages.h"
 

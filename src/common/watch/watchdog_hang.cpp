@@ -3,10 +3,10 @@
 #include "common/evidence/hang_json.h"
 #include "common/machine/answer_within.h"
 #include "common/processes/child.h"
-#include "common/watch/connectivity.h"
 #include "common/watch/flight_layout.h"
 #include "common/watch/limits.h"
 #include "common/watch/local_evidence.h"
+#include "common/watch/peer_address.h"
 #include "common/watch/peer_messages.h"
 #include "common/watch/watchdog.h"
 

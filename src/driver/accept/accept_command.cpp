@@ -2,7 +2,6 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"

@@ -3,7 +3,6 @@
 #include "common/base/lists.h"
 #include "common/base/packed_fields.h"
 #include "common/base/say.h"
-#include "common/base/sequences.h"
 #include "common/job/job.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/buffer_plan.h"
@@ -24,7 +23,7 @@
 #include "driver/accept/read_accept_plan.h"
 #include "driver/compare/rounds.h"
 #include "driver/compare/variants.h"
-#include "driver/doctor/doctor_gather.h"
+#include "driver/doctor/join_nodes.h"
 #include "driver/locate/locate_run.h"
 #include "driver/locate/slow_ranks.h"
 

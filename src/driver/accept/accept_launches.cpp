@@ -2,7 +2,6 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
-#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/processes/child.h"

@@ -1,6 +1,5 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"

@@ -1,6 +1,5 @@
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"

@@ -3,7 +3,6 @@
 #include "common/backends/backend_traits.h"
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/doctor/join_nodes.h"

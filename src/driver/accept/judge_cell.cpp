@@ -1,5 +1,4 @@
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/statistics/launches.h"
 #include "driver/accept/judge_acceptance.h"
 

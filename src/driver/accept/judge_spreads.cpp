@@ -1,4 +1,4 @@
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/record/history_run.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/launches.h"

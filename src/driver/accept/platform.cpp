@@ -4,7 +4,6 @@
 #include "common/backends/backend_traits.h"
 #include "common/base/embedded_file.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"

@@ -4,8 +4,6 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
-#include "common/base/sequences.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"

@@ -1,7 +1,6 @@
 #include "driver/command/subcommand.h"
 
 #include "common/base/embedded_file.h"
-#include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/say.h"
 #include "common/base/text.h"

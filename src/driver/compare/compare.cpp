@@ -1,8 +1,6 @@
 #include "driver/compare/compare.h"
 
-#include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/lists.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/before_session.h"

@@ -1,5 +1,4 @@
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/measure/runner.h"

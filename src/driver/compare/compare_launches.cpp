@@ -4,8 +4,6 @@
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
-#include "common/base/sequences.h"
-#include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
 #include "common/output/table.h"

@@ -1,5 +1,5 @@
 #include "common/backends/backend.h"
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/format.h"

@@ -1,7 +1,6 @@
 #include "driver/compare/comparison.h"
 
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/statistics/interval.h"
 #include "common/statistics/paired.h"
 

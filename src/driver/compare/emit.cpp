@@ -1,6 +1,5 @@
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"

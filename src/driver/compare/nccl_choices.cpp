@@ -1,7 +1,6 @@
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "driver/compare/variants.h"
 

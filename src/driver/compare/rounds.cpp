@@ -6,7 +6,6 @@
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"
 #include "common/measure/runner.h"

@@ -4,8 +4,6 @@
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 

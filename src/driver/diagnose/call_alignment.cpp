@@ -1,13 +1,11 @@
 #include "driver/diagnose/call_alignment.h"
 
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace busbar {

@@ -1,4 +1,4 @@
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "driver/diagnose/call_alignment.h"
 
 #include <fmt/format.h>

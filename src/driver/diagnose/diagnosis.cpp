@@ -1,7 +1,6 @@
 #include "driver/diagnose/diagnosis.h"
 
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/evidence/job_snapshot.h"
 #include "common/machine/mapped_nccl.h"

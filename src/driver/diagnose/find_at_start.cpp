@@ -1,7 +1,6 @@
 #include "common/base/enum_words.h"
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "driver/diagnose/log_findings.h"
 #include "driver/readers/log_line.h"
 #include "driver/rules/setting_rules.h"

@@ -1,5 +1,5 @@
 #include "common/base/enum_words.h"
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/watch/ras.h"
 #include "driver/diagnose/log_findings.h"

@@ -1,12 +1,10 @@
 #include "driver/diagnose/job_book.h"
 
+#include "common/base/lists.h"
 #include "common/base/log_scan.h"
-#include "common/base/sequences.h"
 #include "driver/readers/log_line.h"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace busbar {
 namespace {

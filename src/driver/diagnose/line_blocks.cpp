@@ -1,7 +1,6 @@
 #include "driver/diagnose/line_blocks.h"
 
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/watch/ras_answer.h"
 #include "driver/diagnose/call_alignment.h"
 #include "driver/diagnose/program_lines.h"

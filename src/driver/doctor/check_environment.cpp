@@ -1,6 +1,5 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"

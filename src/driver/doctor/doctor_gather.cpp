@@ -1,8 +1,7 @@
-#include "driver/doctor/doctor_gather.h"
 
 #include "common/base/packed_fields.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/machine/error_counters.h"
 #include "common/processes/collectively.h"
 #include "common/processes/gather_records.h"

@@ -1,7 +1,7 @@
 #include "driver/doctor/join_nodes.h"
 
 #include "common/base/compress_list.h"
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 #include "driver/doctor/nccl_settings.h"
 
 #include "common/backends/nccl/nccl_fields.h"
-#include "common/base/suggest.h"
+#include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/machine/network.h"
 

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/say.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "driver/formats/result_formats.h"
 #include "driver/history/history.h"
 

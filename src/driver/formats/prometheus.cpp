@@ -1,4 +1,4 @@
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/output/format.h"
 #include "driver/formats/result_formats.h"

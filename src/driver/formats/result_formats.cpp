@@ -3,7 +3,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/output/csv_report.h"
 #include "common/record/culprit.h"
 

@@ -2,12 +2,10 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
-#include "common/statistics/trend.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,11 +1,10 @@
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/output/format.h"
 #include "common/record/accept_fields.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
+#include "common/record/json_values.h"
 #include "driver/history/history_judge.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #include "driver/launch/launching.h"
 
+#include "common/base/lists.h"
 #include "common/base/read_file.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>

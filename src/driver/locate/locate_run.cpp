@@ -5,7 +5,6 @@
 #include "common/base/lists.h"
 #include "common/base/packed_fields.h"
 #include "common/base/say.h"
-#include "common/base/sequences.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
 #include "common/machine/cores.h"
@@ -13,14 +12,11 @@
 #include "common/measure/disturbance.h"
 #include "common/measure/small_operation.h"
 #include "common/processes/collectively.h"
-#include "common/processes/comm.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/global_clock.h"
 #include "common/processes/session.h"
-#include "common/record/culprit.h"
 #include "common/statistics/interval.h"
-#include "common/watch/watchdog.h"
-#include "driver/doctor/doctor_gather.h"
+#include "driver/doctor/join_nodes.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 #include "driver/locate/search_record.h"

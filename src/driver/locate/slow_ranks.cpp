@@ -1,6 +1,6 @@
 #include "driver/locate/slow_ranks.h"
 
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/record/culprit.h"
 #include "common/statistics/distributions.h"

@@ -1,12 +1,11 @@
 #include "driver/repeat/repeated_runs.h"
 
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 #include "common/output/format.h"
 #include "common/output/table.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
+#include "common/record/json_values.h"
 #include "common/statistics/distributions.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,6 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/processes/child.h"
 #include "common/record/json_fields.h"
 #include "driver/launch/launching.h"

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/record/host_look.h"
-#include "look/take_look.h"
+#include "look/look_parts.h"
 
 #include <string>
 #include <string_view>

@@ -3,7 +3,6 @@
 #include "common/base/compress_list.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>

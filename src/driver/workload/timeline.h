@@ -1,6 +1,5 @@
 #pragma once
 
-#include "driver/report/report_data.h"
 #include "driver/workload/workload.h"
 
 #include <array>

@@ -2,7 +2,6 @@
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/read_file.h"
-#include "common/base/suggest.h"
 #include "common/base/units.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
@@ -11,7 +10,7 @@
 #include "driver/readers/log_files.h"
 #include "driver/workload/join_ranks.h"
 #include "driver/workload/trace_rank.h"
-#include "driver/workload/workload_file.h"
+#include "driver/workload/workload.h"
 
 #include <fmt/format.h>
 

@@ -1,15 +1,12 @@
-#include "driver/workload/workload_file.h"
-
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "common/output/format.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
+#include "common/record/json_values.h"
+#include "driver/workload/workload.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

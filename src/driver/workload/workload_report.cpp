@@ -1,8 +1,8 @@
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "driver/report/report_html.h"
-#include "driver/workload/workload_file.h"
+#include "driver/workload/workload.h"
 
 #include <fmt/format.h>
 

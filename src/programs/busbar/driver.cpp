@@ -3,7 +3,6 @@
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/say.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/processes/launcher.h"
 #include "driver/command/subcommand.h"

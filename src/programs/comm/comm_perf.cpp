@@ -4,7 +4,7 @@
 #include "common/base/lists.h"
 #include "common/base/options.h"
 #include "common/base/say.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/job/before_session.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"

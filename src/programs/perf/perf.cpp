@@ -1,6 +1,5 @@
 #include "programs/perf/perf.h"
 
-#include "common/base/environment.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"

@@ -4,7 +4,6 @@
 #include "common/backends/mpi/ompi_algorithms.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/processes/mpi/mpi_session.h"
 

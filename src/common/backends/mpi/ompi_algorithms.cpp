@@ -2,7 +2,6 @@
 
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/random_source.h"
-#include "common/machine/this_machine.h"
+#include "common/machine/machine_facts.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "common/base/random_source.h"
 #include "common/base/say.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/processes/session.h"
 #include "common/processes/sockets/meet.h"
 #include "common/processes/sockets/socket_group.h"

@@ -2,9 +2,8 @@
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/evidence/evidence_fields.h"
-#include "common/record/envelope.h"
 #include "common/record/json_fields.h"
 #include "driver/diagnose/line_blocks.h"
 #include "driver/diagnose/looks/look_checks.h"

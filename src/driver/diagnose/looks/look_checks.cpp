@@ -1,7 +1,6 @@
 #include "driver/diagnose/looks/look_checks.h"
 
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>

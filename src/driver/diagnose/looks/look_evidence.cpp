@@ -1,6 +1,5 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/machine/kernel_log.h"
 #include "common/watch/ras.h"
 #include "common/watch/ras_answer.h"

@@ -1,7 +1,5 @@
 #include "common/base/lists.h"
-#include "common/base/sequences.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "driver/diagnose/looks/look_checks.h"
 
 #include <fmt/format.h>

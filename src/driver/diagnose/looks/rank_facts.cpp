@@ -1,6 +1,5 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/base/text_parts.h"
 #include "common/base/units.h"
 #include "driver/diagnose/looks/look_checks.h"
 

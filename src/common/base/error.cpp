@@ -1,7 +1,7 @@
-#include "common/base/suggest.h"
+#include "common/base/error.h"
 
 #include "collectives/collective.h"
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/base/text.h"
 
 #include <fmt/format.h>
