@@ -9,16 +9,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <cstdint>
 #include <cstdio>
-#include <limits>
-#include <optional>
 #include <system_error>
-#include <type_traits>
 
 namespace busbar {
 namespace {
@@ -40,47 +35,17 @@ Json observed_json(const HangEvidence& evidence) {
   return observed;
 }
 
-template <class T>
-void read_value(const JsonPlace& json, T& value, std::string_view key);
-
-/// Reads a record from the object at a place. null is an empty string; for a number, its default.
-auto reader_of(const JsonPlace& object) {
-  return [&object](const char* key, auto& field) { read_value(object.at(key), field, key); };
-}
-
-template <class T>
-void read_value(const JsonPlace& json, T& value, std::string_view key) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    value = json.text_or_empty();
-  } else if constexpr (std::is_same_v<T, bool>) {
-    value = json.truth();
-  } else if constexpr (std::is_same_v<T, double>) {
-    value = json.number_or(value);
-  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
-    value = json.unsigned_whole();
-  } else if constexpr (std::is_same_v<T, std::int64_t>) {
-    value = json.whole(std::numeric_limits<std::int64_t>::min());
-  } else if constexpr (std::is_same_v<T, int>) {
-    constexpr int kMostRanks = 1 << 24;
-    const bool counts_ranks = key != "communicator" && key != "mtu";
-    value = static_cast<int>(
-        json.whole(key == "root" ? -1 : 0, counts_ranks ? kMostRanks : std::numeric_limits<int>::max()));
-  } else if constexpr (std::is_same_v<T, char>) {
-    const std::string text = json.text_or_empty();
-    if (text.size() != 1) json.fail("is not a single letter");
-    value = text.front();
-  } else if constexpr (std::is_enum_v<T>) {
-    const std::optional<T> known = from_word<T>(words_of(value), json.text_or_empty());
-    if (!known) json.fail(fmt::format("is none of {}", fmt::join(words_of(value), ", ")));
-    value = *known;
-  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
-    value = json.texts();
-  } else if constexpr (MaybeHeld<T>) {
-    if (!json.is_null()) read_value(json, value.emplace(), key);
-  } else if constexpr (ManyItems<T>) {
-    json.each([&](const JsonPlace& item) { read_value(item, value.emplace_back(), key); });
-  } else {
-    visit_fields(reader_of(json), value);
+void check_ranks(const JsonPlace& document, const HangEvidence& evidence) {
+  constexpr int kMostRanks = 1 << 24;
+  const auto check = [&](int number) {
+    if (number < 0 || number > kMostRanks) document.fail(fmt::format("has nprocs or a rank of {}", number));
+  };
+  check(evidence.nprocs);
+  for (const HostEvidence& host : evidence.hosts) {
+    for (const RankEvidence& rank : host.ranks) {
+      check(rank.flight.rank);
+      check(rank.flight.nprocs);
+    }
   }
 }
 
@@ -108,9 +73,10 @@ HangEvidence read_hang_json(std::string_view text, const std::string& name) {
   const Json json = read_document(text, name, "hang");
   const JsonPlace document(json, "", name, "this suite's watchdog");
   HangEvidence evidence;
-  visit_occasion(reader_of(document), evidence);
+  visit_occasion(reader_of<true>(document), evidence);
   const JsonPlace observed = document.at("observed");
-  visit_observed(reader_of(observed), evidence);
+  visit_observed(reader_of<true>(observed), evidence);
+  check_ranks(document, evidence);
   return evidence;
 }
 

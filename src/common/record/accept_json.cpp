@@ -1,4 +1,3 @@
-#include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/record/accept_fields.h"
@@ -16,10 +15,10 @@ namespace busbar {
 namespace {
 
 /// Code that draws the matrix or names culprits uses these as indices.
-void check_units(const AcceptResult::Located& located) {
+void check_units(const JsonPlace& place, const AcceptResult::Located& located) {
   const auto check = [&](int unit) {
     if (unit < 0 || static_cast<std::size_t>(unit) >= located.units.size()) {
-      fail_reading(fmt::format("'located' names unit {} of {}", unit, located.units.size()));
+      place.fail(fmt::format("names unit {} of {}", unit, located.units.size()));
     }
   };
   for (const Culprit& culprit : located.finding.culprits) {
@@ -31,39 +30,15 @@ void check_units(const AcceptResult::Located& located) {
   }
 }
 
-/// A benchmark's cells have no stage; accept needs theirs.
-void check_stages(const std::vector<Cell>& cells) {
-  for (const Cell& cell : cells) {
-    if (!cell.stage) fail_reading("'stage' is not a string");
-  }
-}
-
-AcceptPlan read_plan(const Json& json) {
+AcceptPlan read_plan(const JsonPlace& json) {
   AcceptPlan plan;
-  read_field(member(json, "file"), "file", plan.file);
-  read_field(member(json, "text"), "text", plan.text);
-  read_field(member(json, "title"), "title", plan.title);
-  std::string digits;
-  read_field(member(json, "digest"), "digest", digits);
-  const auto digest = number_of<decltype(plan.digest)>(digits, 16);
-  if (!digest) fail_reading(fmt::format("'digest' is {}, not hexadecimal", in_quotes(digits)));
+  plan.file = json.at("file").text();
+  plan.text = json.at("text").text();
+  plan.title = json.at("title").text();
+  const auto digest = number_of<decltype(plan.digest)>(json.at("digest").text(), 16);
+  if (!digest) json.at("digest").fail("is not hexadecimal");
   plan.digest = *digest;
   return plan;
-}
-
-AcceptResult read_accept(const Json& document) {
-  AcceptResult result;
-  read_field(document, "document", result);
-  read_field(member(document, "version"), "version", result.version);
-  read_field(member(document, "time"), "time", result.start_time);
-  read_field(member(document, "command"), "command", result.command);
-  result.plan = read_plan(member(document, "plan"));
-  const Json& doctor = member(document, "doctor");
-  if (!doctor.is_array()) fail_reading("'doctor' is not a list");
-  for (const Json& node : doctor) result.doctor.push_back(read_node_report(node));
-  check_stages(result.cells);
-  if (result.located) check_units(*result.located);
-  return result;
 }
 
 }  // namespace
@@ -83,12 +58,20 @@ std::string accept_json(const AcceptResult& result) {
 }
 
 AcceptResult read_accept_json(std::string_view text, const std::string& name) {
-  const Json document = read_document(text, name, "accept");
-  try {
-    return read_accept(document);
-  } catch (const Error& error) {
-    fail_reading(fmt::format("{} is not a result of `busbar accept`: {}", name, error.what()));
+  const Json json = read_document(text, name, "accept");
+  const JsonPlace document(json, "", name, "`busbar accept`");
+  auto result = record_at<AcceptResult>(document);
+  result.version = document.at("version").text();
+  result.start_time = document.at("time").text();
+  result.command = document.at("command").texts();
+  result.plan = read_plan(document.at("plan"));
+  document.at("doctor").each([&](const JsonPlace& node) { result.doctor.push_back(read_node_report(node.json())); });
+  // A benchmark's cells have no stage; accept needs theirs.
+  for (const Cell& cell : result.cells) {
+    if (!cell.stage) document.fail("has a cell without a stage");
   }
+  if (result.located) check_units(document.at("located"), *result.located);
+  return result;
 }
 
 }  // namespace busbar

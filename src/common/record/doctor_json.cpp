@@ -48,11 +48,6 @@ constexpr int kMostRanksOfNode = 1 << 24;
 constexpr const char* kWriter = "`busbar doctor -J`";
 constexpr const char* kNodeName = "the report of a node";
 
-/// Empty strings are not written.
-std::string text_or_empty(const JsonPlace& object, const char* key) {
-  return object.has(key) ? object.at(key).text() : std::string();
-}
-
 Outcome state(const JsonPlace& place) {
   const std::string word = place.text();
   for (const Outcome outcome : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::fail}) {
@@ -76,11 +71,11 @@ std::string name_at(const JsonPlace& object, const char* key) {
 DoctorRow read_row(const JsonPlace& json) {
   DoctorRow row;
   row.check = name_at(json, "check");
-  row.subject = text_or_empty(json, "subject");
+  row.subject = json.text_at("subject");
   row.outcome = state(json.at("state"));
   row.value = json.at("value").text();
-  row.reason = text_or_empty(json, "reason");
-  row.remedy = text_or_empty(json, "remedy");
+  row.reason = json.text_at("reason");
+  row.remedy = json.text_at("remedy");
   row.must_agree = json.has("if_differs");
   if (row.must_agree) row.if_differs = state(json.at("if_differs"));
   if (json.has("ranks")) row.ranks = ranks(json.at("ranks"));

@@ -1,9 +1,7 @@
 #pragma once
 
 #include "common/base/enum_words.h"
-#include "common/base/error.h"
 #include "common/base/packed_fields.h"
-#include "common/base/text.h"
 #include "common/record/json_values.h"
 
 #include <fmt/format.h>
@@ -66,74 +64,58 @@ Json json_list(const Items& items, Write write) {
   return list;
 }
 
-[[noreturn]] inline void fail_reading(const std::string& what) { throw_bad_config(what); }
+template <bool kNullIsDefault = false, class T>
+void read_field(const JsonPlace& place, T& value);
 
-inline const Json& member(const Json& object, const char* key) {
-  if (!object.is_object()) fail_reading(fmt::format("no object around '{}'", key));
-  const auto found = object.find(key);
-  if (found == object.end()) fail_reading(fmt::format("'{}' is missing", key));
-  return *found;
+/// For BUSBAR_FIELDS: reads the members of the object at a place with the fields' names.
+template <bool kNullIsDefault = false>
+auto reader_of(const JsonPlace& object) {
+  return [&object](const char* key, auto& field, const auto&... default_value) {
+    if (sizeof...(default_value) == 0 || object.has(key))
+      read_field<kNullIsDefault>(object.at(key), field);
+    else
+      (..., (field = default_value));
+  };
 }
 
-template <class T>
-void read_field(const Json& json, const char* key, T& value) {
-  const auto must_be = [&](bool it_is, std::string_view what) {
-    if (!it_is) fail_reading(fmt::format("'{}' is not {}", key, what));
-  };
+/// Reads a value from its place in a document; throws as JsonPlace does. A null number is NaN, for what JSON cannot
+/// express; with `kNullIsDefault` it keeps its default.
+template <bool kNullIsDefault, class T>
+void read_field(const JsonPlace& place, T& value) {
   if constexpr (std::is_same_v<T, bool>) {
-    if (!json.is_boolean()) fail_reading(fmt::format("'{}' is neither true nor false", key));
-    value = json.get<bool>();
+    value = place.truth();
   } else if constexpr (std::is_same_v<T, std::string>) {
-    must_be(json.is_string(), "a string");
-    value = json.get<std::string>();
+    value = place.text_or_empty();
   } else if constexpr (std::is_same_v<T, char>) {
-    must_be(json.is_string() && json.get_ref<const std::string&>().size() == 1, "one letter");
-    value = json.get_ref<const std::string&>().front();
+    const std::string text = place.text();
+    if (text.size() != 1) place.fail("is not a single letter");
+    value = text.front();
   } else if constexpr (std::is_same_v<T, double>) {
-    must_be(json.is_number() || json.is_null(), "a number");  // null: what JSON cannot express
-    value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : json.get<double>();
+    value = place.number_or(kNullIsDefault ? value : std::numeric_limits<double>::quiet_NaN());
+  } else if constexpr (std::is_same_v<T, std::uint64_t>) {
+    value = place.unsigned_whole();
   } else if constexpr (std::is_integral_v<T>) {
-    const bool fits = json.is_number_unsigned()
-                          ? std::in_range<T>(json.get<std::uint64_t>())
-                          : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
-    must_be(fits, "a whole number that fits");
-    value = json.get<T>();
+    value = static_cast<T>(place.whole(std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
   } else if constexpr (std::is_enum_v<T>) {
-    std::string text;
-    read_field(json, key, text);
-    const auto known = from_word<T>(words_of(value), text);
-    if (!known)
-      fail_reading(fmt::format("'{}' is {}, none of {}", key, in_quotes(text), fmt::join(words_of(value), ", ")));
+    const auto known = from_word<T>(words_of(value), place.text());
+    if (!known) place.fail(fmt::format("is none of {}", fmt::join(words_of(value), ", ")));
     value = *known;
   } else if constexpr (MaybeHeld<T>) {
     value.reset();
     // Moved in: clang finds no emplace() for a class within its own enclosing class.
-    if (!json.is_null()) read_field(json, key, value.emplace(typename T::value_type{}));
+    if (!place.is_null()) read_field<kNullIsDefault>(place, value.emplace(typename T::value_type{}));
   } else if constexpr (ManyItems<T>) {
-    must_be(json.is_array(), "a list");
     value.clear();
-    for (const Json& item : json) read_field(item, key, value.emplace_back());
+    place.each([&](const JsonPlace& item) { read_field<kNullIsDefault>(item, value.emplace_back()); });
   } else {
-    must_be(json.is_object(), "an object");
-    const auto read = [&](const char* name, auto& field, const auto&... default_value) {
-      if (sizeof...(default_value) == 0 || json.contains(name))
-        read_field(member(json, name), name, field);
-      else
-        (..., (field = default_value));
-    };
-    visit_fields(read, value);
+    visit_fields(reader_of<kNullIsDefault>(place), value);
   }
 }
 
-/// The record at a place of a document, which error messages name.
 template <class T>
 T record_at(const JsonPlace& place) {
   T value;
-  try {
-    read_field(place.json(), "it", value);
-  } catch (const Error& error) {
-    place.fail(fmt::format("cannot be read: {}", error.what()));
-  }
+  read_field(place, value);
   return value;
 }
 

@@ -269,6 +269,8 @@ std::string JsonPlace::text() const {
 
 std::string JsonPlace::text_or_empty() const { return is_null() ? std::string{} : text(); }
 
+std::string JsonPlace::text_at(const char* key) const { return holds(key) ? at(key).text() : std::string(); }
+
 std::vector<std::string> JsonPlace::texts() const {
   std::vector<std::string> result;
   each([&](const JsonPlace& item) { result.push_back(item.text()); });

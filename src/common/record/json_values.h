@@ -81,6 +81,8 @@ class JsonPlace {
 
   std::string text() const;
   std::string text_or_empty() const;
+  /// The text of a member; empty if it is null or not there.
+  std::string text_at(const char* key) const;
   std::vector<std::string> texts() const;
   bool truth() const;
   std::int64_t whole(std::int64_t least, std::int64_t most = std::numeric_limits<std::int64_t>::max()) const;

@@ -119,9 +119,8 @@ ScheduledJob parse_pods(std::string_view json, const std::string& name_space, co
         const std::int64_t restarts = one.holds("restartCount") ? one.at("restartCount").whole(0) : 0;
         if (restarts == 0) return;
         const bool known = one.holds("lastState") && one.at("lastState").holds("terminated");
-        const std::string reason = known && one.at("lastState").at("terminated").holds("reason")
-                                       ? one.at("lastState").at("terminated").at("reason").text()
-                                       : "reason not known";
+        std::string reason = known ? one.at("lastState").at("terminated").text_at("reason") : "";
+        if (reason.empty()) reason = "reason not known";
         found.remarks.push_back(without_controls(fmt::format("pod {}: container {} restarted {} times, last {}", name,
                                                              one.at("name").text(), restarts, reason)));
       });
