@@ -63,14 +63,14 @@ void ask_remapping(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   }
 }
 
-/// What can hold a job up and what the GPU does. `result`: NVML's when it was asked for the device.
-void ask_health(const Calls& calls, NvmlResult result, NvmlDevice device, GpuFacts& gpu) {
+/// What can hold a job up and what the GPU does.
+void ask_health(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   // The first real question shows whether it is lost.
   unsigned ignored = 0;
-  if (result == nvml::kSuccess && calls.temperature) result = calls.temperature(device, 0, &ignored);
+  const NvmlResult result = calls.temperature ? calls.temperature(device, 0, &ignored) : nvml::kSuccess;
   gpu.lost = result == nvml::kGpuIsLost;
   gpu.needs_reset = result == nvml::kResetRequired;
-  if (gpu.lost || gpu.needs_reset || device == nullptr) return;
+  if (gpu.lost || gpu.needs_reset) return;
   ask_watts(gpu.power_w, calls.power, device);
   ask_watts(gpu.power_limit_w, calls.power_limit, device);
   ask(gpu.temperature_c, calls.temperature, 0U, device, 0);
@@ -188,14 +188,17 @@ GpuFacts ask_one(const Calls& calls, std::size_t index, const std::vector<NvmlDe
   gpu.index = static_cast<int>(index);
   NvmlDevice device = devices[index];
   if (device == nullptr) {
-    gpu.lost = true;
+    const NvmlResult result = calls.handle(static_cast<unsigned>(index), &device);
+    gpu.needs_reset = result == nvml::kResetRequired;
+    gpu.lost = result == nvml::kGpuIsLost;
+    gpu.refused = !gpu.lost && !gpu.needs_reset;
     return gpu;
   }
   gpu.bus_id = nvml::bus_id_of(calls, device);
   gpu.model = text_of(calls.name, device);
   gpu.uuid = text_of(calls.uuid, device);
   gpu.vbios = text_of(calls.vbios, device);
-  ask_health(calls, nvml::kSuccess, device, gpu);
+  ask_health(calls, device, gpu);
   if (gpu.lost || gpu.needs_reset) return gpu;
   ask_memory(calls, device, gpu);
   ask_links(calls, device, gpu);
@@ -263,28 +266,6 @@ HostGpus read_gpus(const std::string& library_name) {
   const std::vector<NvmlDevice> devices = session.devices(host.problem);
   for (std::size_t index = 0; index < devices.size(); ++index) {
     host.gpus.push_back(ask_one(session.calls, index, devices));
-  }
-  return host;
-}
-
-HostGpus read_gpu_health(const std::string& library_name) {
-  HostGpus host;
-  const nvml::Driver session(library_name);
-  host.library = session.library != nullptr;
-  host.problem = session.refusal;
-  if (!session.open) return host;
-  unsigned count = 0;
-  if (const NvmlResult result = session.calls.count(&count); result != nvml::kSuccess) {
-    host.problem = session.calls.error_string(result);
-  }
-  for (unsigned index = 0; index < count; ++index) {
-    GpuFacts& gpu = host.gpus.emplace_back();
-    gpu.index = static_cast<int>(index);
-    NvmlDevice device = nullptr;
-    const NvmlResult result = session.calls.handle(index, &device);
-    nvml::PciInfo pci{};
-    if (result == nvml::kSuccess && session.calls.pci(device, &pci) == nvml::kSuccess) gpu.bus_id = pci.bus_id;
-    ask_health(session.calls, result, device, gpu);
   }
   return host;
 }

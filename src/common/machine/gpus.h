@@ -40,6 +40,7 @@ struct GpuFacts {
   std::string vbios;
   bool lost = false;
   bool needs_reset = false;
+  bool refused = false;  ///< NVML does not give it, for another reason
 
   std::optional<std::uint64_t> memory_nbytes;
   std::optional<std::uint64_t> memory_used;
@@ -99,11 +100,6 @@ std::vector<std::string> slowdown_words(std::uint64_t reasons);
 
 /// Asks NVML everything. Never throws; may take long if a driver is sick.
 HostGpus read_gpus(const std::string& library = "libnvidia-ml.so.1");
-
-/// Asks only what can hold a job up and what the GPUs do, which takes a fraction of the calls; `bus_id` is as
-/// nvidia-smi writes it, with eight digits of the domain. If NVML is not installed, `problem` is empty. Never throws;
-/// may take long if a driver is sick.
-HostGpus read_gpu_health(const std::string& library = "libnvidia-ml.so.1");
 
 /// [s] Without persistence mode the driver takes seconds per GPU to start.
 inline constexpr double kGpuPatience = 30;

@@ -2,7 +2,6 @@
 
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/machine/answer_within.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
@@ -34,10 +33,6 @@ std::optional<std::uint64_t> start_of(const std::vector<std::string_view>& stat)
 using Counters = std::map<std::string, std::uint64_t>;
 using Kind = Trouble::Kind;
 
-std::string gpu_name(const GpuFacts& gpu) {
-  return gpu.bus_id.empty() ? fmt::format("GPU {}", gpu.index) : fmt::format("GPU {} ({})", gpu.index, gpu.bus_id);
-}
-
 /// "118" or "118 to 125", of the known values; empty if none is known.
 template <class Of>
 std::string range(const std::vector<GpuFacts>& gpus, Of of) {
@@ -65,13 +60,6 @@ std::string activity(const std::vector<GpuFacts>& gpus) {
   add(range(gpus, [](const GpuFacts& g) { return g.temperature_c; }), "C");
   if (parts.empty()) return {};
   return fmt::format("{} GPU{}: {}", gpus.size(), gpus.size() == 1 ? "" : "s", fmt::join(parts, ", "));
-}
-
-/// Asks NVML in a separate thread for at most 3 s: a driver whose GPU fell off the bus may never answer.
-std::vector<Trouble> ask_gpu_troubles() {
-  constexpr double kPatience = 3;  // [s]
-  if (const auto health = answer_within(kPatience, [] { return read_gpu_health(); })) return gpu_troubles(*health);
-  return {{Kind::notice, "NVML does not answer within 3 s: the driver may wait for a GPU"}};
 }
 
 std::string_view last_part(std::string_view name) { return name.substr(name.rfind('/') + 1); }
@@ -263,9 +251,9 @@ std::set<std::uint64_t> socket_inodes(std::int64_t pid, const Probe& probe) {
 
 std::vector<Trouble> gpu_troubles(const HostGpus& health) {
   std::vector<Trouble> troubles;
-  if (!health.problem.empty()) troubles.push_back({Kind::notice, "NVML: " + health.problem});
+  if (health.library && !health.problem.empty()) troubles.push_back({Kind::notice, health.problem});
   for (const GpuFacts& gpu : health.gpus) {
-    const std::string name = gpu_name(gpu);
+    const std::string name = gpu_subject(gpu);
     const auto add = [&](Kind kind, std::string text, bool slows = false) {
       troubles.push_back({.kind = kind, .text = std::move(text), .slows = slows, .on_gpu = true});
     };
@@ -303,7 +291,7 @@ std::vector<Trouble> host_troubles(const Counters& counters_before, const Probe&
   try_to([&] { look_at_kernel(troubles, counters_before, probe); });
   try_to([&] {
     if (probe.root != "/") return;  // NVML knows this machine only
-    std::ranges::move(ask_gpu_troubles(), std::back_inserter(troubles));
+    std::ranges::move(gpu_troubles(read_gpus_within(3)), std::back_inserter(troubles));
   });
   return troubles;
 }

@@ -129,7 +129,8 @@ std::string summary(const std::vector<GpuFacts>& gpus, const std::function<std::
   std::map<std::string, std::vector<int>> values;
   for (const GpuFacts& gpu : gpus) {
     // One that is lost does not answer, which is reported as that.
-    if (const std::string value = gpu.lost ? "" : of(gpu); !value.empty()) values[value].push_back(gpu.index);
+    if (const std::string value = gpu.lost || gpu.refused ? "" : of(gpu); !value.empty())
+      values[value].push_back(gpu.index);
   }
   std::size_t most = 0;
   for (const auto& [value, indexes] : values) most = std::max(most, indexes.size());
@@ -186,7 +187,7 @@ void judge_equal(const HostGpus& host, Rows& rows) {
 
 void judge_one(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
   const std::string subject = gpu_subject(gpu);
-  if (gpu.lost) return CheckRows(rows, "gpu.lost", subject).fail("lost", "gpu-lost");
+  if (gpu.lost || gpu.refused) return CheckRows(rows, "gpu.lost", subject).fail("lost", "gpu-lost");
   if (gpu.needs_reset) {
     return CheckRows(rows, "gpu.needs_reset", subject).fail("needs a reset", "gpu-needs-reset", gpu.index);
   }
