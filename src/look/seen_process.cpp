@@ -1,4 +1,3 @@
-#include "look/seen_process.h"
 
 #include "common/base/lists.h"
 #include "common/base/text.h"

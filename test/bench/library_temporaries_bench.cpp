@@ -7,7 +7,7 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/measure/buffer_plan.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"

@@ -4,7 +4,6 @@
 
 #include "common/base/error.h"
 #include "common/evidence/hang_evidence.h"
-#include "common/evidence/hang_json.h"
 #include "fuzz_main.h"
 #include "untimed.h"
 

@@ -1,6 +1,6 @@
 // Catches: a stage's hang that is blamed on what another job of the same user reported at the same time and place.
 
-#include "common/evidence/hang_json.h"
+#include "common/evidence/hang_evidence.h"
 #include "driver/accept/accept_engine.h"
 #include "hang_fixture.h"
 

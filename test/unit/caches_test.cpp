@@ -1,7 +1,7 @@
 // The bugs these would catch: an instruction cache, or the first level, taken for the cache that keeps messages, and a
 // remark on rows whose times -e cannot change.
 
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/measure/buffer_plan.h"
 #include "fake_root.h"
 

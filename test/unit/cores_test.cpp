@@ -1,8 +1,7 @@
 // Would catch: ranks bound to one core each taken for an overloaded host, and an overloaded container (a CPU quota, a
 // cpuset, taskset around mpirun) taken for a free one: then ranks spin and an 8-byte operation takes milliseconds.
 
-#include "common/machine/cores.h"
-
+#include "common/machine/resources.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

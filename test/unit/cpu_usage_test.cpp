@@ -1,7 +1,7 @@
 // Would catch: CPU time read from the wrong column of the kernel's tables, in the wrong unit, or counted twice, so that
 // a quiet machine is called busy or a busy one quiet.
 
-#include "common/machine/cores.h"
+#include "common/machine/resources.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

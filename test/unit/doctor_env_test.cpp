@@ -3,7 +3,6 @@
 
 #include "common/machine/mapped_nccl.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/nccl_settings.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // Would catch: a report that goes through a link which somebody laid under its guessable name, that others may read,
 // or of which a reader sees half.
 
-#include "common/evidence/hang_json.h"
+#include "common/evidence/hang_evidence.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>

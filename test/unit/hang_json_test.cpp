@@ -1,9 +1,8 @@
 // Would catch: evidence that a hang file loses, numbers that JSON does not have, a cut or foreign file that is believed
 // or that ends the reader in anything but an Error.
 
-#include "common/evidence/hang_json.h"
-
 #include "common/base/error.h"
+#include "common/evidence/hang_evidence.h"
 #include "hang_fixture.h"
 #include "untimed.h"
 

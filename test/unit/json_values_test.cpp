@@ -8,7 +8,7 @@
 #include "common/base/options.h"
 #include "common/base/read_file.h"
 #include "common/base/yaml_node.h"
-#include "common/evidence/hang_json.h"
+#include "common/evidence/hang_evidence.h"
 #include "common/output/json_report.h"
 #include "common/record/accept_result.h"
 #include "common/record/history_run.h"

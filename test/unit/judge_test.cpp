@@ -2,7 +2,6 @@
 // not, a minority taken for the majority, evidence that breaks the judge.
 
 #include "common/evidence/hang_evidence.h"
-#include "common/evidence/hang_json.h"
 #include "hang_fixture.h"
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,7 @@
 // Would catch: buffers sized by the host's free memory inside a container with far less, which ends in the OOM killer.
 
-#include "common/machine/memory.h"
-
 #include "common/base/error.h"
+#include "common/machine/resources.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

@@ -1,7 +1,7 @@
 // Would catch: a crossover lost between ties or invented from undecided sizes, a harmless regret where nothing was
 // measured, and a Hockney fit that the largest sizes dictate.
 
-#include "common/statistics/curves.h"
+#include "common/statistics/paired.h"
 #include "driver/merge/merged_runs.h"
 #include "statistics_rates.h"
 

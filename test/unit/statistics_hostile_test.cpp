@@ -2,11 +2,10 @@
 // zeros, ties, tiny and huge times; and a value that is not a number dropped or sorted without a word.
 
 #include "common/base/error.h"
-#include "common/statistics/curves.h"
-#include "common/statistics/launches.h"
+#include "common/statistics/interval.h"
+#include "common/statistics/paired.h"
 #include "common/statistics/prediction.h"
 #include "common/statistics/random.h"
-#include "common/statistics/series.h"
 #include "common/statistics/trend.h"
 
 #include <catch2/catch.hpp>

@@ -4,7 +4,6 @@
 // test/bench/statistics_tables.cpp prints for docs/evidence/statistics.md.
 
 #include "common/statistics/interval.h"
-#include "common/statistics/launches.h"
 #include "common/statistics/paired.h"
 #include "common/statistics/prediction.h"
 #include "common/statistics/stop_rule.h"

@@ -1,7 +1,7 @@
 // Would catch: a drift that is not seen or seen in noise, two modes reported for a series that has one, and outliers
 // dropped instead of counted.
 
-#include "common/statistics/series.h"
+#include "common/statistics/interval.h"
 #include "synthetic_times.h"
 
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/processes/topology.h"
 
 #include <fmt/format.h>

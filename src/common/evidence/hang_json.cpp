@@ -1,10 +1,9 @@
-#include "common/evidence/hang_json.h"
-
 #include "common/base/lists.h"
 #include "common/base/random_source.h"
 #include "common/base/say.h"
 #include "common/base/units.h"
 #include "common/evidence/evidence_fields.h"
+#include "common/evidence/hang_evidence.h"
 #include "common/record/json_fields.h"
 
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 #include "common/machine/error_counters.h"
 
 #include "common/base/text.h"
-#include "common/machine/cores.h"
 #include "common/machine/gpus.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
+#include "common/machine/resources.h"
 
 #include <fmt/format.h>
 

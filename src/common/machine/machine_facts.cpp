@@ -2,8 +2,8 @@
 
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/machine/cores.h"
 #include "common/machine/job_interface.h"
+#include "common/machine/resources.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -102,6 +102,8 @@ struct CgroupDirs {
 /// `controller`: "memory", "cpu" or "cpuset".
 CgroupDirs cgroup_dirs(std::string_view controller, const Probe& probe, const std::string& process = "self");
 
+// This machine itself.
+
 /// This start of this machine, from /proc/sys/kernel/random/boot_id; 0 if that cannot be read.
 std::uint64_t this_boot() noexcept;
 

@@ -3,11 +3,11 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/machine/answer_within.h"
-#include "common/machine/cores.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
 #include "common/machine/recorded_files.h"
+#include "common/machine/resources.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
-#include "common/machine/cores.h"
+#include "common/machine/resources.h"
 
 #include <fmt/format.h>
 

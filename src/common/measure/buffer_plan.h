@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/measure/plan.h"
 
 #include <cstddef>

@@ -3,7 +3,6 @@
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
 #include "common/statistics/interval.h"
-#include "common/statistics/series.h"
 
 #include <fmt/format.h>
 

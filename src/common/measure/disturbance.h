@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/machine/cores.h"
+#include "common/machine/resources.h"
 #include "common/measure/canary.h"
 #include "common/measure/result.h"
 #include "common/processes/comm.h"

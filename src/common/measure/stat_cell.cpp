@@ -1,6 +1,6 @@
 #include "common/measure/stat_cell.h"
 
-#include "common/statistics/series.h"
+#include "common/statistics/interval.h"
 #include "common/statistics/trend.h"
 
 #include <cmath>

@@ -1,7 +1,7 @@
 #include "common/processes/session.h"
 
 #include "common/base/text.h"
-#include "common/machine/cores.h"
+#include "common/machine/resources.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/sockets/socket_group.h"
 

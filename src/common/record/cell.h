@@ -2,7 +2,6 @@
 
 #include "common/base/enum_words.h"
 #include "common/statistics/interval.h"
-#include "common/statistics/series.h"
 #include "common/statistics/stop_rule.h"
 
 #include <compare>

@@ -104,6 +104,8 @@ class JsonPlace {
   std::string_view writer_;
 };
 
+// Our documents.
+
 /// The schema of all our documents, and of the object `busbar` in a benchmark's -J, whose format is nccl-tests'. Raised
 /// if a key changes or goes; readers refuse any other.
 inline constexpr int kDocumentSchema = 3;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstddef>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace busbar {
@@ -26,17 +28,42 @@ class StackTree {
   };
 
   /// `frames`: the outermost first. A known member gets a further stack.
-  void add(StackMember member, const std::vector<std::string>& frames);
+  void add(StackMember member, const std::vector<std::string>& frames) {
+    Node* node = &root_;
+    for (const std::string& frame : frames) node = &node->calls[frame];
+    node->members.insert(std::move(member));
+  }
 
   /// Groups of equal stacks: the largest first, among equal ones the one with the lowest member.
-  std::vector<Group> groups() const;
+  std::vector<Group> groups() const {
+    std::vector<Group> groups;
+    std::vector<std::string> path;
+    collect(root_, path, groups);
+    std::ranges::sort(groups, [](const Group& a, const Group& b) {
+      if (a.members.size() != b.members.size()) return a.members.size() > b.members.size();
+      return a.members < b.members;
+    });
+    for (Group& group : groups) {
+      const auto parting = std::ranges::mismatch(group.frames, groups.front().frames);
+      group.shared = static_cast<std::size_t>(parting.in1 - group.frames.begin());
+    }
+    return groups;
+  }
 
  private:
   struct Node {
     std::map<std::string, Node> calls;  ///< by the called function
     std::set<StackMember> members;      ///< members whose stack ends here
   };
-  static void collect(const Node& node, std::vector<std::string>& path, std::vector<Group>& groups);
+
+  static void collect(const Node& node, std::vector<std::string>& path, std::vector<Group>& groups) {
+    if (!node.members.empty()) groups.push_back({node.members, path, 0});
+    for (const auto& [frame, called] : node.calls) {
+      path.push_back(frame);
+      collect(called, path, groups);
+      path.pop_back();
+    }
+  }
 
   Node root_;
 };

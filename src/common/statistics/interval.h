@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,5 +69,49 @@ inline std::vector<double> in_order(std::span<const double> values, const char* 
   std::sort(sorted.begin(), sorted.end());
   return sorted;
 }
+
+/// Two groups of values far apart: the largest gap in the central 80 % is above 5 times the median gap and twice the
+/// interquartile range of either side, and each side holds at least a quarter. Null below 8 values.
+struct Modes {
+  double low = 0;   ///< median of the lower group
+  double high = 0;  ///< median of the upper group
+  double share_low = 0;
+};
+std::optional<Modes> two_modes(std::span<const double> values);
+
+/// Values above Q3 + 3 (Q3 - Q1), nearest-rank quartiles: reported, never removed.
+struct Outliers {
+  std::size_t count = 0;
+  double share_of_sum = 0;  ///< their part of the sum of all values
+  double largest = 0;       ///< 0 for none
+};
+Outliers far_outliers(std::span<const double> values);
+
+/// p90 / p10; 1 below 3 values. Throws on a value that is not above 0.
+double spread_ratio(std::span<const double> values);
+
+inline constexpr std::size_t kEnoughLaunches = 6;  ///< fewer have no order statistics at 95 %
+
+struct Moments {
+  double mean = 0;
+  double variance = 0;  ///< with n - 1; 0 for one value
+};
+/// Of at least one value.
+Moments moments(std::span<const double> values);
+
+/// One cell over several launches of the same benchmark. From 6 launches on, the interval is that of their medians by
+/// order statistics. With 2 to 5 there is none at 95 %: only a cluster bootstrap (launches, then epochs; 2000 draws),
+/// which is too narrow and must be labeled `few`.
+struct LaunchesEstimate {
+  double median = 0;                 ///< of the launches' medians
+  std::optional<Interval> interval;  ///< null for one launch, and for few without a seed
+  bool few = false;                  ///< fewer than 6 launches
+  double variance_between = 0;       ///< of ln of the launches' medians, less the epochs' part; at least 0
+  double variance_within = 0;        ///< of ln of one epoch's median, mean over launches
+};
+
+/// `epochs`: each launch's epoch medians in time order; `seed`: of the bootstrap, if few shall have one. Throws if a
+/// launch has none, or a time that is not above 0.
+LaunchesEstimate merge_launches(std::span<const std::vector<double>> epochs, std::optional<std::uint64_t> seed = {});
 
 }  // namespace busbar

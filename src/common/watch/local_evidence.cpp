@@ -5,7 +5,7 @@
 #include "common/machine/error_counters.h"
 #include "common/machine/kernel_log.h"
 #include "common/machine/machine_facts.h"
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/machine/tcp_table.h"
 
 #include <fmt/format.h>

@@ -33,7 +33,7 @@ namespace busbar {
 /// what of the work is kept.
 class Watchdog : public Observer {
  public:
-  /// A finding as JSON text (common/evidence/hang_json.h, which the watchdog does not know).
+  /// A finding as JSON text (hang_json, which the watchdog does not know).
   using Json = std::function<std::string(const HangEvidence&, const HangFinding&)>;
 
   /// Call before MPI is started. `timeout_s`: --hang-timeout; kAutomaticLimit, or 0 for no limit at all. `job`: its

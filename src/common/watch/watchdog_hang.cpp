@@ -1,6 +1,5 @@
 #include "common/base/say.h"
 #include "common/evidence/hang_evidence.h"
-#include "common/evidence/hang_json.h"
 #include "common/machine/answer_within.h"
 #include "common/processes/child.h"
 #include "common/watch/flight_layout.h"

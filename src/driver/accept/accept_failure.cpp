@@ -2,7 +2,7 @@
 #include "common/base/lists.h"
 #include "common/base/read_file.h"
 #include "common/base/text.h"
-#include "common/evidence/hang_json.h"
+#include "common/evidence/hang_evidence.h"
 #include "driver/accept/accept_engine.h"
 #include "driver/diagnose/diagnose_inputs.h"
 #include "driver/launch/launching.h"

@@ -1,5 +1,5 @@
 #include "common/base/lists.h"
-#include "common/statistics/launches.h"
+#include "common/statistics/interval.h"
 #include "driver/accept/judge_acceptance.h"
 
 #include <fmt/format.h>

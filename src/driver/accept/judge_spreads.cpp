@@ -1,7 +1,7 @@
 #include "common/base/lists.h"
 #include "common/record/history_run.h"
 #include "common/statistics/distributions.h"
-#include "common/statistics/launches.h"
+#include "common/statistics/interval.h"
 #include "common/statistics/trend.h"
 #include "driver/accept/judge_acceptance.h"
 #include "driver/history/history_judge.h"

@@ -8,7 +8,7 @@
 #include "common/base/units.h"
 #include "common/base/yaml_node.h"
 #include "driver/accept/read_accept_plan.h"
-#include "driver/doctor/nccl_settings.h"
+#include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/measure/plan.h"
-#include "common/statistics/curves.h"
+#include "common/statistics/paired.h"
 
 #include <cstddef>
 #include <cstdint>

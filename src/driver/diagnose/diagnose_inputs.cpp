@@ -5,7 +5,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/evidence/evidence_fields.h"
-#include "common/evidence/hang_json.h"
 #include "common/machine/error_counters.h"
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
@@ -30,7 +29,6 @@
 #include <ctime>
 #include <functional>
 #include <map>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <variant>

@@ -3,7 +3,6 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/evidence/hang_evidence.h"
-#include "common/evidence/hang_json.h"
 #include "common/output/report_file.h"
 #include "common/processes/session.h"
 #include "common/record/json_fields.h"

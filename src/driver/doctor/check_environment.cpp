@@ -3,7 +3,6 @@
 #include "common/machine/mapped_nccl.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/nccl_settings.h"
 #include "driver/rules/setting_rules.h"
 
 #include <fmt/format.h>

@@ -4,7 +4,6 @@
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
 #include "driver/doctor/checks.h"
-#include "driver/doctor/nccl_settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,7 +1,7 @@
 #include "common/base/compress_list.h"
 #include "common/base/text.h"
-#include "common/machine/cores.h"
 #include "common/machine/machine_facts.h"
+#include "common/machine/resources.h"
 #include "common/processes/launcher.h"
 #include "driver/doctor/checks.h"
 

@@ -61,6 +61,8 @@ struct DoctorDifference {
 };
 std::string doctor_difference_text(const DoctorDifference& difference);
 
+// Where they come from, doctor_gather.cpp. ----------------------------------------------------------------------------
+
 /// This node alone, without MPI: what `doctor --local` checks. Seconds at most.
 NodeReport look_at_this_node();
 

@@ -1,9 +1,8 @@
-#include "driver/doctor/nccl_settings.h"
-
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/machine/network.h"
+#include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

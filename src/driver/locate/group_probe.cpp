@@ -2,7 +2,7 @@
 #include "common/measure/observed_steps.h"
 #include "common/processes/gather_records.h"
 #include "common/processes/session.h"
-#include "common/statistics/launches.h"
+#include "common/statistics/interval.h"
 #include "driver/locate/locate_run.h"
 
 #include <fmt/format.h>

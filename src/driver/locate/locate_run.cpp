@@ -7,7 +7,7 @@
 #include "common/base/say.h"
 #include "common/base/units.h"
 #include "common/job/perf_setup.h"
-#include "common/machine/cores.h"
+#include "common/machine/resources.h"
 #include "common/measure/canary.h"
 #include "common/measure/disturbance.h"
 #include "common/measure/small_operation.h"

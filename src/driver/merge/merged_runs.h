@@ -2,7 +2,7 @@
 
 #include "common/record/json_values.h"
 #include "common/record/read_run.h"
-#include "common/statistics/launches.h"
+#include "common/statistics/interval.h"
 
 #include <cstdint>
 #include <optional>

@@ -2,9 +2,8 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/base/read_file.h"
 #include "common/base/units.h"
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/record/json_values.h"
 #include "driver/readers/call_records.h"
 #include "driver/rules/line_rules.h"

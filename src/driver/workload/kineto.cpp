@@ -3,7 +3,6 @@
 #include "common/base/text.h"
 #include "driver/readers/call_records.h"
 #include "driver/rules/line_rules.h"
-#include "driver/workload/kineto_event.h"
 #include "driver/workload/trace_rank.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,3 @@
-#include "driver/workload/kineto_event.h"
 
 #include "common/base/text.h"
 #include "common/record/json_values.h"

@@ -16,7 +16,7 @@
 namespace busbar {
 
 // What a job communicates, as its traces say: the document of `busbar workload`. Times are seconds; bytes are those of
-// one rank. Every field is named once, for YAML and JSON, both ways (workload_file.h).
+// one rank. Every field is named once, for YAML and JSON, both ways (workload_file.cpp).
 
 /// What a call does. The suite's own names; send and recv are halves of sendrecv.
 enum class CommKind : std::uint8_t {

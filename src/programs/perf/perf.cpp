@@ -6,7 +6,7 @@
 #include "common/job/before_session.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/output/reporter.h"

@@ -3,7 +3,7 @@
 #include "common/backends/host_memory_backend.h"
 #include "common/base/error.h"
 #include "common/machine/job_interface.h"
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/processes/collectively.h"
 
 #include <fmt/format.h>

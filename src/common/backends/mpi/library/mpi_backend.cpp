@@ -7,7 +7,7 @@
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/transfers.h"
 #include "common/base/lists.h"
-#include "common/machine/memory.h"
+#include "common/machine/resources.h"
 #include "common/processes/mpi/mpi_session.h"
 
 #include <fmt/format.h>
