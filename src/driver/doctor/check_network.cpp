@@ -1,6 +1,7 @@
 #include "common/base/text.h"
 #include "common/machine/machine_facts.h"
 #include "common/machine/network.h"
+#include "common/machine/tcp_table.h"
 #include "driver/doctor/checks.h"
 
 #include <fmt/format.h>
@@ -83,16 +84,12 @@ void check_backlog(const Probe& probe, const CheckRows& check) {
   if (*backlog < 1024 && has_gpus(probe)) mark_bad(row, Outcome::warn, "short-backlog");
 }
 
-/// Users that listen on a TCP port, from the lines of /proc/net/tcp: local address, state 0A, uid in the eighth column.
-std::set<unsigned> listeners(const Probe& probe, unsigned port) {
-  constexpr std::string_view kListen = "0A";
-  const std::string wanted = fmt::format(":{:04X}", port);
+/// Users that listen on a TCP port.
+std::set<unsigned> listeners(const Probe& probe, int port) {
   std::set<unsigned> found;
   for (const char* file : {"/proc/net/tcp", "/proc/net/tcp6"}) {
-    for (const std::string_view line : probe.lines(file)) {
-      const auto words = words_of(line);
-      if (words.size() < 8 || words[3] != kListen || !words[1].ends_with(wanted)) continue;
-      found.insert(leading_number<unsigned>(words[7]).value_or(0));
+    for (const TcpSocket& socket : parse_tcp_table(probe.read(file).value_or(""))) {
+      if (socket.state == TcpState::listen && socket.local_port == port) found.insert(socket.uid);
     }
   }
   return found;
@@ -100,7 +97,7 @@ std::set<unsigned> listeners(const Probe& probe, unsigned port) {
 
 /// NCCL's RAS says on this port which rank waits for which.
 void check_ras(const Probe& probe, const CheckRows& check) {
-  constexpr unsigned kPort = 28028;
+  constexpr int kPort = 28028;
   if (!has_gpus(probe) || probe.environment.contains("NCCL_RAS_ADDR")) return;
   for (const unsigned uid : listeners(probe, kPort)) {
     if (uid != probe.uid) return check.warn(fmt::format("taken by uid {}", uid), "ras-port-taken");
