@@ -42,7 +42,7 @@ struct OwnOption {
   std::string_view long_name;
   /// Name of the argument; empty: takes none. "[=NAME]": takes one only after '=', else is set to an empty text.
   std::string_view argument;
-  std::string_view help;                           ///< one line, no full stop
+  std::string_view help;                           ///< one line, no full stop; empty: --help leaves it out
   std::function<void(std::string_view text)> set;  ///< throws Error(bad_config) without naming the option
   char short_name = 0;                             ///< 0: long only
 };

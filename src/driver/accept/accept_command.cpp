@@ -23,9 +23,7 @@
 namespace busbar {
 namespace {
 
-/// The last `kHidden` are for launched ranks.
-constexpr std::size_t kHidden = 4;
-
+/// Those without a help are for launched ranks.
 std::vector<OwnOption> own_options(AcceptOptions& o) {
   using Text = std::string_view;
   std::vector<OwnOption> options{
@@ -42,14 +40,14 @@ std::vector<OwnOption> own_options(AcceptOptions& o) {
       {"save-baseline", "FILE", "write the results as a baseline if the verdict is PASS or WARN",
        into(o.save_baseline, parse_file_name)},
       {"strict", "", "a warning fails too (exit code 7)", [&](Text) { o.strict = true; }},
-      {"part", "IDS", "for launched ranks: the steps to do",
+      {"part", "IDS", "",
        [&](Text t) {
          const auto ids = split_text(t, ',');
          o.part.assign(ids.begin(), ids.end());
        }},
-      {"part-results", "FILE", "for launched ranks: where to leave results", into(o.part_results)},
-      {"repetition", "N", "for launched ranks: of repeat_for", [&](Text t) { o.repetition = parse_int(t, 0); }},
-      {"left", "SECONDS", "for launched ranks: time left of the plan's", into(o.left_s, parse_duration)},
+      {"part-results", "FILE", "", into(o.part_results)},
+      {"repetition", "N", "", [&](Text t) { o.repetition = parse_int(t, 0); }},
+      {"left", "SECONDS", "", into(o.left_s, parse_duration)},
   };
   std::vector<OwnOption> files = output_own_options(o.outputs);
   options.insert(options.begin() + 3, std::make_move_iterator(files.begin()), std::make_move_iterator(files.end()));
@@ -110,8 +108,7 @@ AcceptOptions read_accept_options(int argc, const char* const* argv) {
 
 std::string accept_help() {
   AcceptOptions unused;
-  const std::vector<OwnOption> own = own_options(unused);
-  std::string text = help_of("accept", std::span(own).first(own.size() - kHidden));
+  std::string text = help_of("accept", own_options(unused));
   constexpr std::string_view kPlace = "{plans}";
   return text.replace(text.find(kPlace), kPlace.size(), joined_words(shipped_plans()));
 }

@@ -34,6 +34,7 @@ std::vector<YamlKey> own_file_keys(std::span<const OwnOption> own) {
 std::string own_options_help(std::span<const OwnOption> own) {
   std::string text;
   for (const OwnOption& option : own) {
+    if (option.help.empty()) continue;
     std::string left = fmt::format(
         "  {} --{}{}{}", option.short_name != 0 ? fmt::format("-{},", option.short_name) : "   ", option.long_name,
         option.argument.empty() || option.argument.starts_with('[') ? "" : " ", option.argument);

@@ -44,8 +44,6 @@ struct DoctorOptions {
   bool needs_ranks() const { return !local && !merge && !help && recorded.empty(); }
 };
 
-constexpr std::size_t kHidden = 1;  // the last of them
-
 std::vector<OwnOption> own_options(DoctorOptions& o) {
   using Text = std::string_view;
   std::vector<OwnOption> own{
@@ -58,7 +56,7 @@ std::vector<OwnOption> own_options(DoctorOptions& o) {
       {"strict", "", "a warning fails too", [&](Text) { o.strict = true; }},
   };
   for (OwnOption& option : output_own_options(o.outputs)) own.push_back(std::move(option));
-  own.push_back({"recorded", "FILE", "look at a recorded machine", [&](Text t) { o.recorded = t; }});
+  own.push_back({"recorded", "FILE", "", [&](Text t) { o.recorded = t; }});
   return own;
 }
 
@@ -83,12 +81,6 @@ DoctorOptions read_doctor_options(int argc, char** argv) {
   options.output_file = only_output_file(line, "doctor");
   if (!options.help) check_options(options);
   return options;
-}
-
-std::string doctor_help() {
-  DoctorOptions unused;
-  const std::vector<OwnOption> own = own_options(unused);
-  return help_of("doctor", std::span(own).first(own.size() - kHidden));
 }
 
 /// Writes --junit and the like. The checks take seconds, so the files are opened only here.
@@ -182,8 +174,9 @@ std::vector<NodeReport> merged_files(const std::vector<std::string>& files) {
   return nodes;
 }
 
-int doctor(const DoctorOptions& options) {
-  if (options.help) return write_stdout(doctor_help()) ? 0 : static_cast<int>(ExitCode::results_lost);
+int doctor(DoctorOptions options) {
+  if (options.help)
+    return write_stdout(help_of("doctor", own_options(options))) ? 0 : static_cast<int>(ExitCode::results_lost);
   if (options.merge) return conclude_doctor(options, merged_files(options.files));
   if (!options.recorded.empty()) {
     const Probe probe = probe_recorded(read_file(options.recorded, "the recorded machine"), options.recorded);

@@ -106,8 +106,7 @@ std::vector<OwnOption> own_options(Arguments& a) {
       {"tmp", "DIR", "folder for the ranks' counts; if ranks run on several hosts, all must see it", into(a.run.tmp)},
       {"launch-timeout", "TIME", "end a launch that takes longer (default: 60 s)",
        into(a.run.launch_timeout_s, parse_duration)},
-      {"probe", "CALLS", "for the launched ranks: be the probe",
-       [&](Text t) { a.probe_calls = parse_int(t, 0, 1000000); }},
+      {"probe", "CALLS", "", [&](Text t) { a.probe_calls = parse_int(t, 0, 1000000); }},
   };
 }
 
@@ -241,8 +240,7 @@ int run(const Launch& launch, int argc, char** argv) {
   Arguments a;
   const std::vector<OwnOption> own = own_options(a);
   const CommandLine line = scan_arguments(argc, argv, own);
-  const auto help = [&] { return help_of("fingerprint", std::span(own).first(own.size() - 1)); };
-  if (const auto code = help_or_version(launch, line.action, help)) return *code;
+  if (const auto code = help_or_version(launch, line.action, [&] { return help_of("fingerprint", own); })) return *code;
   read_line(line, a);
   if (a.probe_calls >= 0) {
     const std::uint64_t nbytes = sweep_sizes(a.config, a.config.maxbytes).front();
