@@ -14,40 +14,77 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace busbar {
 namespace {
 
-// The columns that --stat and --show-algo add, and the header lines that explain them.
-
-/// Titles above columns that belong together: two lines of the same width.
-struct Titles {
-  std::string words;
-  std::string units;
+/// A column: its titles, and its width besides the two spaces before it.
+struct Column {
+  std::size_t width;
+  std::string_view title, unit;
 };
+using Columns = std::vector<Column>;
+using Cells = std::vector<std::string>;
 
-constexpr std::size_t kQuantileWidth = 7;
-constexpr std::size_t kPercentWidth = 6;
+constexpr std::size_t kTimeWidth = 7;
+constexpr std::size_t kRateWidth = 6;
 constexpr std::size_t kRatioWidth = 9;
 
-std::string microseconds(std::optional<double> time_s) {
-  return time_s ? fit_number(*time_s * 1e6, kQuantileWidth) : "-";
+// What names the case.
+Columns case_columns() {
+  return {{12, "size", "(B)"}, {12, "count", "(elements)"}, {8, "type", ""}, {6, "redop", ""}, {6, "root", ""}};
 }
 
-std::string stat_line(const Config& config, std::string_view mean, std::string_view ci, std::string_view p99,
-                      std::string_view samples, std::string_view stop, std::string_view skew) {
-  std::string text = fmt::format("  {:>7}  {:>6}  {:>7}  {:>7}  {:>5}", mean, ci, p99, samples, stop);
-  if (config.skew) text += fmt::format("  {:>7}", skew);
+Columns half_columns(const Config& c) {
+  Columns columns{{kTimeWidth, c.report_cputime ? "cputime" : "time", "(us)"},
+                  {kRateWidth, "algbw", "(GB/s)"},
+                  {kRateWidth, "busbw", "(GB/s)"},
+                  {6, "#wrong", ""}};
+  if (c.nonblocking) columns.push_back({kTimeWidth, "start", "(us)"});
+  if (!c.per_iter_timing) return columns;
+  columns.insert(columns.end(), {{kTimeWidth, "i_min", "(us)"},
+                                 {kTimeWidth, "i_max", "(us)"},
+                                 {kTimeWidth, "i_p99", "(us)"},
+                                 {kTimeWidth, "i_cv%", "(%)"}});
+  return columns;
+}
+
+Columns stat_columns(const Config& c) {
+  if (!c.stat) return {};
+  Columns columns{{kTimeWidth, "mean", "(us)"},
+                  {kRateWidth, "+-CI%", "(%)"},
+                  {kTimeWidth, "p99", "(us)"},
+                  {7, "samples", ""},
+                  {5, "stop", ""}};
+  if (c.skew) columns.push_back({kTimeWidth, "skew", "(us)"});
+  return columns;
+}
+
+Columns algorithm_columns(const Config& c) {
+  if (!c.show_algo) return {};
+  // The longest of Open MPI's names, "rule:recursive_doubling", fits.
+  Columns columns{{23, "algo", ""}, {6, "proto", ""}, {4, "nch", ""}};
+  if (c.show_prediction) columns.insert(columns.end(), {{kTimeWidth, "pred", "(us)"}, {kRatioWidth, "meas/pred", ""}});
+  return columns;
+}
+
+std::string title_line(const Columns& columns, std::string_view Column::*words) {
+  std::string text;
+  for (const Column& column : columns) text += fmt::format("  {:>{}}", column.*words, column.width);
   return text;
 }
 
-// The longest of Open MPI's names, "rule:recursive_doubling", fits.
-std::string algorithm_line(const Config& config, std::string_view algorithm, std::string_view protocol,
-                           std::string_view channels, std::string_view predicted, std::string_view ratio) {
-  std::string text = fmt::format("  {:>23}  {:>6}  {:>4}", algorithm, protocol, channels);
-  if (config.show_prediction) text += fmt::format("  {:>7}  {:>9}", predicted, ratio);
+/// Only the columns decide how many cells there are.
+std::string cell_line(const Columns& columns, const Cells& cells) {
+  std::string text;
+  for (std::size_t i = 0; i < columns.size(); ++i) text += fmt::format("  {:>{}}", cells[i], columns[i].width);
   return text;
 }
+
+std::string microseconds(std::optional<double> time_s) { return time_s ? fit_number(*time_s * 1e6, kTimeWidth) : "-"; }
 
 // Libraries choose these words; a space in one would shift every column after it.
 std::string token(std::string word) {
@@ -57,35 +94,37 @@ std::string token(std::string word) {
   return word.empty() ? "-" : word;
 }
 
-double measured_s(const Config& config, const Row& row) {
-  for (bool in_place : {false, true}) {
-    const HalfResult* half = measured_half(config, row, in_place);
-    if (half != nullptr) return half->time_s;
-  }
-  return 0;
+/// `measured` is null if nothing was.
+Cells half_cells(const Config& config, const HalfResult* measured) {
+  const HalfResult half = measured != nullptr ? *measured : HalfResult{};
+  Cells cells{microseconds(config.report_cputime ? half.cpu_time_s : half.time_s), fit_number(half.algbw, kRateWidth),
+              fit_number(half.busbw, kRateWidth), half.wrong ? std::to_string(*half.wrong) : "N/A"};
+  if (config.nonblocking) cells.push_back(microseconds(half.cpu_time_s));
+  const IterationStats stats = half.iterations ? iteration_stats(*half.iterations) : IterationStats{};
+  cells.insert(cells.end(), {microseconds(stats.min_s), microseconds(stats.max_s), microseconds(stats.p99_s),
+                             fit_number(stats.cv_pct, kTimeWidth)});
+  return cells;
 }
 
-/// The columns of --stat for one half; always the same number of tokens. `half` is null if nothing was measured.
-std::string stat_columns(const Config& config, const HalfResult* half) {
-  if (!config.stat) return {};
-  if (half == nullptr || !half->stats) return stat_line(config, "0.00", "N/A", "N/A", "0", "N/A", "N/A");
-  const CellStats& cell = *half->stats;
-  const std::string ci = cell.interval_s ? fit_number(cell.relative_half_width * 100, kPercentWidth) : "-";
-  return stat_line(config, microseconds(cell.mean_s), ci, microseconds(sure_p99_s(cell)), std::to_string(cell.samples),
-                   name(cell.stop), microseconds(cell.skew_median_s));
+Cells stat_cells(const HalfResult* measured) {
+  if (measured == nullptr || !measured->stats) return {"0.00", "N/A", "N/A", "0", "N/A", "N/A"};
+  const CellStats& cell = *measured->stats;
+  return {
+      microseconds(cell.mean_s),      cell.interval_s ? fit_number(cell.relative_half_width * 100, kRateWidth) : "-",
+      microseconds(sure_p99_s(cell)), std::to_string(cell.samples),
+      std::string(name(cell.stop)),   microseconds(cell.skew_median_s)};
 }
 
-/// The columns of --show-algo; with --show-prediction two more.
-std::string algorithm_columns(const Config& config, const Row& row) {
-  if (!config.show_algo) return {};
+Cells algorithm_cells(const Config& config, const Row& row) {
   const ShownAlgorithm shown = row.algorithm.value_or(ShownAlgorithm{});
-  std::string predicted = "N/A";
-  std::string ratio = "N/A";
-  if (shown.predicted_s && *shown.predicted_s > 0) {
-    predicted = microseconds(*shown.predicted_s);
-    ratio = fit_number(measured_s(config, row) / *shown.predicted_s, kRatioWidth);
-  }
-  return algorithm_line(config, token(shown.algorithm), token(shown.protocol), token(shown.channels), predicted, ratio);
+  Cells cells{token(shown.algorithm), token(shown.protocol), token(shown.channels), "N/A", "N/A"};
+  const double predicted_s = shown.predicted_s.value_or(0);
+  if (predicted_s <= 0) return cells;
+  const HalfResult* half = measured_half(config, row, false);
+  if (half == nullptr) half = measured_half(config, row, true);
+  cells[3] = microseconds(predicted_s);
+  cells[4] = fit_number((half != nullptr ? half->time_s : 0) / predicted_s, kRatioWidth);
+  return cells;
 }
 
 /// What a sample is, when a cell is done, what the columns mean; empty without these options.
@@ -111,33 +150,6 @@ std::string stat_header(const RunInfo& info) {
   return without_footer_words(text);
 }
 
-constexpr std::size_t kTimeWidth = 7;
-constexpr std::size_t kBandwidthWidth = 6;
-
-void end_line(std::string& text) {
-  text.erase(text.find_last_not_of(' ') + 1);
-  text += '\n';
-}
-
-// The five columns that name the case; "# " is in the first two of the first column's twelve characters.
-std::string case_titles(std::string_view size, std::string_view count, bool words) {
-  return fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", size, count, words ? "type" : "", words ? "redop" : "",
-                     words ? "root" : "");
-}
-
-Titles half_titles(const Config& c) {
-  const auto line = [&](std::string_view time, std::string_view bandwidth_unit) {
-    const bool words = bandwidth_unit.empty();
-    std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", time, words ? "algbw" : bandwidth_unit,
-                                   words ? "busbw" : bandwidth_unit, words ? "#wrong" : "");
-    if (c.nonblocking) text += fmt::format("  {:>7}", words ? "start" : "(us)");
-    if (!c.per_iter_timing) return text;
-    return text + (words ? fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "i_min", "i_max", "i_p99", "i_cv%")
-                         : fmt::format("  {:>7}  {:>7}  {:>7}  {:>7}", "(us)", "(us)", "(us)", "(%)"));
-  };
-  return {line(c.report_cputime ? "cputime" : "time", ""), line("(us)", "(GB/s)")};
-}
-
 /// Whether the half has columns. Without --stat both have, because nccl-tests' readers expect it.
 bool is_shown(const Config& config, bool in_place) {
   return !config.stat || config.placement == Placements::both || (config.placement == Placements::in) == in_place;
@@ -148,53 +160,27 @@ std::string centred(std::string_view title, std::size_t width) {
   return fmt::format("{:{}}{:<{}}", "", left, title, width - left);
 }
 
-std::string half_columns(const Config& config, const HalfResult* measured) {
-  const HalfResult nothing;
-  const HalfResult& half = measured != nullptr ? *measured : nothing;
-  const double time_us = (config.report_cputime ? half.cpu_time_s : half.time_s) * 1e6;
-  std::string text = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", fit_number(time_us, kTimeWidth),
-                                 fit_number(half.algbw, kBandwidthWidth), fit_number(half.busbw, kBandwidthWidth),
-                                 half.wrong ? std::to_string(*half.wrong) : "N/A");
-  if (config.nonblocking) text += fmt::format("  {:>7}", fit_number(half.cpu_time_s * 1e6, kTimeWidth));
-  if (!config.per_iter_timing) return text;
-  const IterationStats stats = half.iterations ? iteration_stats(*half.iterations) : IterationStats{};
-  for (double value : {stats.min_s * 1e6, stats.max_s * 1e6, stats.p99_s * 1e6, stats.cv_pct}) {
-    text += fmt::format("  {:>7}", fit_number(value, kTimeWidth));
-  }
-  return text;
-}
-
 /// The three title lines above the columns.
 std::string column_titles(const Config& c) {
-  const Titles half = half_titles(c);
-  const std::string more = c.per_iter_timing ? " (+ per-iteration)" : "";
-
-  std::string text = case_titles("", "", false);
-  std::string words = case_titles("size", "count", true);
-  std::string units = case_titles("(B)", "(elements)", false);
-  const auto add = [&](std::string_view title, const Titles& titles) {
+  Columns all = case_columns();
+  std::string groups(title_line(all, &Column::title).size(), ' ');
+  const auto add = [&](std::string_view title, const Columns& columns) {
     for (const bool in_place : {false, true}) {
-      if (!is_shown(c, in_place)) continue;
-      text += centred(fmt::format("{}{}", in_place ? "in-place" : "out-of-place", title), titles.words.size());
-      words += titles.words;
-      units += titles.units;
+      if (columns.empty() || !is_shown(c, in_place)) continue;
+      groups += centred(fmt::format("{}{}", in_place ? "in-place" : "out-of-place", title),
+                        title_line(columns, &Column::title).size());
+      all.insert(all.end(), columns.begin(), columns.end());
     }
   };
-  add(more, half);
-  if (c.stat) {
-    add(" statistics", {stat_line(c, "mean", "+-CI%", "p99", "samples", "stop", "skew"),
-                        stat_line(c, "(us)", "(%)", "(us)", "", "", "(us)")});
-  }
-  end_line(text);
-  text += words;
-  if (c.show_algo) text += algorithm_line(c, "algo", "proto", "nch", "pred", "meas/pred");
-  if (c.report_timestamps) text += fmt::format("{:>21}", "timestamp");
-  end_line(text);
-  text += units;
-  if (c.show_algo) text += algorithm_line(c, "", "", "", "(us)", "");
-  if (c.report_timestamps) text += fmt::format("{:>21}", "%Y-%m-%d %H:%M:%S");
-  end_line(text);
-  return text;
+  add(c.per_iter_timing ? " (+ per-iteration)" : "", half_columns(c));
+  add(" statistics", stat_columns(c));
+  for (const Column& column : algorithm_columns(c)) all.push_back(column);
+  if (c.report_timestamps) all.push_back({19, "timestamp", "%Y-%m-%d %H:%M:%S"});
+  // "# " is in the first two of the first column's twelve characters.
+  const auto commented = [](const std::string& line) {
+    return fmt::format("# {}\n", std::string_view(line).substr(4, line.find_last_not_of(' ') - 3));
+  };
+  return commented(groups) + commented(title_line(all, &Column::title)) + commented(title_line(all, &Column::unit));
 }
 
 /// Over NCCL, the line by which readers recognize nccl-tests' output; some fail without its three numbers.
@@ -250,17 +236,19 @@ std::string memory_line(const RunInfo& info, const Summary& summary) {
 
 std::string table_row(const Config& config, const Collective& collective, const Row& row) {
   const Case& c = row.row_case;
-  std::string text = fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}", c.nbytes, c.problem.count, name(c.dtype),
-                                 redop_text(c.op), shown_root(collective, c.root));
+  std::string text =
+      cell_line(case_columns(), {std::to_string(c.nbytes), std::to_string(c.problem.count), std::string(name(c.dtype)),
+                                 std::string(redop_text(c.op)), std::to_string(shown_root(collective, c.root))});
+  std::string stat;
   for (const bool in_place : {false, true}) {
-    if (is_shown(config, in_place)) text += half_columns(config, measured_half(config, row, in_place));
+    if (!is_shown(config, in_place)) continue;
+    const HalfResult* half = measured_half(config, row, in_place);
+    text += cell_line(half_columns(config), half_cells(config, half));
+    stat += cell_line(stat_columns(config), stat_cells(half));
   }
-  for (const bool in_place : {false, true}) {
-    if (is_shown(config, in_place)) text += stat_columns(config, measured_half(config, row, in_place));
-  }
-  text += algorithm_columns(config, row);
+  text += stat + cell_line(algorithm_columns(config), algorithm_cells(config, row));
   if (config.report_timestamps) text += fmt::format("  {}", row.timestamp);
-  return text + "\n";
+  return text.substr(2) + "\n";
 }
 
 std::string traffic_summary(const Config& config, const Collective& collective, const Row& row) {
