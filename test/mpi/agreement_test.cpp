@@ -2,7 +2,7 @@
 // for ever, and 512 GPUs would stand still because one host could not open a file.
 
 #include "backend_fixture.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 
 #include <catch2/catch.hpp>
 

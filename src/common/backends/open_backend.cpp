@@ -5,8 +5,7 @@
 #include "common/base/packed_fields.h"
 #include "common/base/text.h"
 #include "common/machine/machine_facts.h"
-#include "common/processes/collectively.h"
-#include "common/processes/gather_records.h"
+#include "common/processes/comm.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 

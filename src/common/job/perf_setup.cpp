@@ -5,8 +5,7 @@
 #include "common/base/read_file.h"
 #include "common/base/units.h"
 #include "common/measure/buffer_plan.h"
-#include "common/processes/collectively.h"
-#include "common/processes/gather_records.h"
+#include "common/processes/comm.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 

@@ -1,6 +1,6 @@
 #include "common/measure/disturbance.h"
 
-#include "common/processes/gather_records.h"
+#include "common/processes/comm.h"
 #include "common/processes/session.h"
 #include "common/statistics/interval.h"
 

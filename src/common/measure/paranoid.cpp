@@ -6,7 +6,7 @@
 #include "common/base/packed_fields.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"
-#include "common/processes/gather_records.h"
+#include "common/processes/comm.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>

@@ -2,9 +2,9 @@
 
 #include "common/base/packed_fields.h"
 #include "common/base/units.h"
-#include "common/measure/lanes.h"
 #include "common/measure/paranoid.h"
-#include "common/processes/gather_records.h"
+#include "common/measure/timed_loop.h"
+#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 #include "common/measure/sampler.h"
 
-#include "common/measure/lanes.h"
+#include "common/measure/timed_loop.h"
 #include "common/statistics/interval.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "common/measure/small_operation.h"
 
-#include "common/measure/lanes.h"
 #include "common/measure/observed_steps.h"
+#include "common/measure/timed_loop.h"
 
 #include <utility>
 

@@ -1,6 +1,5 @@
 #include "common/measure/timed_loop.h"
 
-#include "common/measure/lanes.h"
 #include "common/measure/observed_steps.h"
 
 #include <algorithm>

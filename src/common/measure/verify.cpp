@@ -1,8 +1,8 @@
 #include "common/measure/verify.h"
 
 #include "common/base/packed_fields.h"
-#include "common/measure/lanes.h"
-#include "common/processes/gather_records.h"
+#include "common/measure/timed_loop.h"
+#include "common/processes/comm.h"
 #include "kernels/wrong_data_cause.h"
 
 #include <fmt/format.h>

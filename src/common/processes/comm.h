@@ -1,11 +1,14 @@
 #pragma once
 
 #include "common/base/error.h"
+#include "common/base/packed_fields.h"
 #include "common/processes/launcher.h"
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -129,5 +132,43 @@ class Comm {
 
 /// Whether all processes are on one host; the same answer on all. Collective.
 bool on_one_host(const Comm& world);
+
+/// Runs `work` on every process of `comm` and turns the failure of any one into the same AgreedError on all: the lowest
+/// failing process's text, with rank, host and `step`. Collective. Only for work that is over when it throws: work with
+/// a pending collective must abort the job instead (dune-common's MPIGuard has the idea).
+void collectively(const Comm& comm, const std::string& step, const std::function<void()>& work);
+
+/// The same for work with a result.
+template <class Work>
+auto collectively_get(const Comm& comm, const std::string& step, Work&& work) {
+  decltype(work()) result{};
+  collectively(comm, step, [&] { result = work(); });
+  return result;
+}
+
+/// Runs `work` on process 0 alone. Its failure becomes the same AgreedError on all, with its own text: what one process
+/// does for all blames no rank. Collective.
+void on_process0(const Comm& comm, const std::function<void()>& work);
+
+/// Throws the same AgreedError on all if the processes do not all have the same value. Collective.
+void require_same(const Comm& comm, const std::string& what, std::uint64_t value);
+
+/// Every process's records on process 0, in the order of the processes; empty elsewhere. A record is a string, a number
+/// or a type with visit_fields. Collective.
+template <class T>
+std::vector<T> gather_records(const Comm& comm, std::vector<T> mine) {
+  std::vector<T> all;
+  for (const std::string& of_process : comm.gather(pack_fields(std::move(mine)))) {
+    std::vector<T> theirs = unpack_fields<std::vector<T>>(of_process);
+    all.insert(all.end(), std::make_move_iterator(theirs.begin()), std::make_move_iterator(theirs.end()));
+  }
+  return all;
+}
+
+/// The same on every process. Collective.
+template <class T>
+std::vector<T> share_records(const Comm& comm, std::vector<T> mine) {
+  return unpack_fields<std::vector<T>>(comm.broadcast(pack_fields(gather_records(comm, std::move(mine))), 0));
+}
 
 }  // namespace busbar

@@ -4,7 +4,6 @@
 #include "common/base/read_file.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/output/table.h"
 #include "driver/accept/accept_engine.h"

@@ -11,7 +11,7 @@
 #include "common/measure/stat_runner.h"
 #include "common/output/format.h"
 #include "common/output/progress.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 #include "common/record/accept_fields.h"

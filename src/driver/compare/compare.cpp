@@ -3,9 +3,8 @@
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/job/before_session.h"
 #include "common/job/session_job.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

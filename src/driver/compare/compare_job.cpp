@@ -4,7 +4,7 @@
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/output/table.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 #include "driver/compare/compare.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/compare/comparison.h"

@@ -1,7 +1,7 @@
 #include "common/base/embedded_file.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/job/before_session.h"
+#include "common/job/session_job.h"
 #include "common/output/table.h"
 #include "common/processes/launcher.h"
 #include "common/watch/flight_record.h"

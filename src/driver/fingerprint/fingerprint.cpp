@@ -4,7 +4,6 @@
 #include "common/base/options.h"
 #include "common/base/read_file.h"
 #include "common/base/units.h"
-#include "common/job/before_session.h"
 #include "common/job/session_job.h"
 #include "common/measure/plan.h"
 #include "common/output/report_file.h"

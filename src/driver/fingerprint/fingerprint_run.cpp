@@ -11,7 +11,7 @@
 #include "common/job/session_job.h"
 #include "common/measure/buffer_plan.h"
 #include "common/processes/child.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 

@@ -1,6 +1,6 @@
 #include "common/backends/open_backend.h"
 #include "common/measure/observed_steps.h"
-#include "common/processes/gather_records.h"
+#include "common/processes/comm.h"
 #include "common/processes/session.h"
 #include "common/statistics/interval.h"
 #include "driver/locate/locate_run.h"

@@ -5,7 +5,6 @@
 #include "common/base/options.h"
 #include "common/base/say.h"
 #include "common/base/units.h"
-#include "common/job/before_session.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
 #include "common/output/csv_report.h"
@@ -13,7 +12,8 @@
 #include "common/output/json_report.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
-#include "common/processes/collectively.h"
+#include "common/processes/child.h"
+#include "common/processes/comm.h"
 #include "common/record/json_values.h"
 
 #include <fmt/format.h>

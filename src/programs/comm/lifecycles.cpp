@@ -1,6 +1,6 @@
 #include "programs/comm/lifecycles.h"
 
-#include "common/processes/gather_records.h"
+#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,6 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
-#include "common/job/before_session.h"
 #include "common/job/perf_setup.h"
 #include "common/job/session_job.h"
 #include "common/machine/resources.h"
@@ -11,7 +10,7 @@
 #include "common/measure/stat_runner.h"
 #include "common/output/reporter.h"
 #include "common/output/table.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 

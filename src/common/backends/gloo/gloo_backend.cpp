@@ -4,7 +4,7 @@
 #include "common/base/error.h"
 #include "common/machine/job_interface.h"
 #include "common/machine/resources.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 

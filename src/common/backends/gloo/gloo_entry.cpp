@@ -3,7 +3,7 @@
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 #include "common/processes/mpi/mpi_session.h"
 
 #include <dlfcn.h>

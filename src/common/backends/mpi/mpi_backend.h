@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/mpich_algorithms.h"
 #include "common/base/config.h"
 #include "common/processes/comm.h"
@@ -20,5 +21,18 @@ std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host,
 /// Options that the MPI backend cannot honor (-G -R -x -y -p -D, --ranks-per-gpu, and -g or -t above 1, because a
 /// process is one rank): Error(not_possible) naming option, backend and remedy.
 void check_mpi_options(const Config& config, int nprocesses);
+
+/// The backend's part of the border to libbusbar_mpi.so (mpi_module.h); mpi_tool_variable.h says what the second does.
+struct MpiBackendFunctions {
+  std::unique_ptr<Backend> (*make_backend)(const Comm&, int, std::optional<MpichRequest>, bool) = nullptr;
+  const MpiTool* tool = nullptr;
+};
+
+/// What libbusbar_mpi.so puts into it, as this MPI has it.
+namespace mpi_library {
+std::unique_ptr<Backend> make_backend(const Comm& group, int ranks_on_host, std::optional<MpichRequest> request,
+                                      bool nonblocking);
+extern const MpiTool kTool;
+}  // namespace mpi_library
 
 }  // namespace busbar

@@ -1,7 +1,7 @@
 #include "common/backends/backend_entry.h"
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,3 @@
-#include "common/backends/mpi/mpi_functions.h"
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/mpi/mpi_tool_variable.h"

@@ -8,8 +8,7 @@
 #include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/nccl_observation.h"
 #include "common/base/lists.h"
-#include "common/processes/collectively.h"
-#include "common/processes/gather_records.h"
+#include "common/processes/comm.h"
 
 #include <fmt/format.h>
 #include <sched.h>

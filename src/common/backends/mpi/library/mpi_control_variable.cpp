@@ -1,4 +1,4 @@
-#include "common/backends/mpi/library/mpi_library.h"
+#include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
 #include "common/processes/mpi/library/mpi_group.h"

@@ -1,6 +1,6 @@
 #include "common/processes/mpi/mpi_module.h"
 
-#include "common/backends/mpi/library/mpi_library.h"
+#include "common/backends/mpi/mpi_backend.h"
 #include "common/processes/mpi/library/mpi_group.h"
 
 namespace busbar {

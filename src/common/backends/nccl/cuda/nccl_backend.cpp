@@ -9,7 +9,7 @@
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/lists.h"
-#include "common/processes/collectively.h"
+#include "common/processes/comm.h"
 #include "kernels/device.h"
 
 #include <cuda_runtime_api.h>
