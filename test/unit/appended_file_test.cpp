@@ -1,9 +1,8 @@
 // The bugs these would catch: a file whose last line is half a line after a full disk, lines that are not there when
 // the disk has room again, a run that dies of it, and lines that a SIGKILL takes back.
 
-#include "common/output/appended_file.h"
-
 #include "common/base/error.h"
+#include "common/output/report_file.h"
 #include "full_disk.h"
 #include "golden.h"
 #include "temp_dir.h"

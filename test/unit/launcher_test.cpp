@@ -3,7 +3,6 @@
 
 #include "common/processes/launcher.h"
 
-#include "common/processes/start_ranks.h"
 #include "fake_root.h"
 
 #include <catch2/catch.hpp>

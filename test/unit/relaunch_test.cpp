@@ -1,7 +1,7 @@
 // Would catch: a program that starts mpirun that starts the program that starts mpirun, for ever.
 
 #include "common/base/error.h"
-#include "common/processes/start_ranks.h"
+#include "common/processes/launcher.h"
 
 #include <catch2/catch.hpp>
 

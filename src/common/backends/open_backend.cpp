@@ -1,6 +1,5 @@
 #include "common/backends/open_backend.h"
 
-#include "common/backends/backend_entry.h"
 #include "common/base/error.h"
 #include "common/base/packed_fields.h"
 #include "common/base/text.h"

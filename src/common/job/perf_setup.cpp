@@ -1,4 +1,4 @@
-#include "common/job/perf_setup.h"
+#include "common/job/job.h"
 
 #include "common/base/packed_fields.h"
 #include "common/base/random_source.h"

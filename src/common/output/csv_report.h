@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/measure/result.h"
-#include "common/output/appended_file.h"
+#include "common/output/report_file.h"
 
 #include <optional>
 #include <span>

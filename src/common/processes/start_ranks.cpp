@@ -1,10 +1,9 @@
-#include "common/processes/start_ranks.h"
-
 #include "common/base/error.h"
 #include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/processes/child.h"
-#include "common/processes/sockets/reception.h"
+#include "common/processes/launcher.h"
+#include "common/processes/sockets/hello.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

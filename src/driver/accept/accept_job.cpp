@@ -4,7 +4,6 @@
 #include "common/base/packed_fields.h"
 #include "common/base/say.h"
 #include "common/job/job.h"
-#include "common/job/perf_setup.h"
 #include "common/measure/buffer_plan.h"
 #include "common/measure/canary.h"
 #include "common/measure/small_operation.h"

@@ -1,6 +1,6 @@
 #include "common/base/lists.h"
 #include "common/base/units.h"
-#include "common/job/perf_setup.h"
+#include "common/job/job.h"
 #include "common/measure/runner.h"
 #include "common/measure/stat_runner.h"
 #include "common/output/table.h"

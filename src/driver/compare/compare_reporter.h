@@ -2,7 +2,6 @@
 
 #include "common/base/error.h"
 #include "common/measure/result.h"
-#include "common/output/appended_file.h"
 #include "common/output/progress.h"
 #include "common/output/report_file.h"
 #include "common/record/history_run.h"

@@ -5,7 +5,7 @@
 #include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/job/perf_setup.h"
+#include "common/job/job.h"
 #include "common/job/session_job.h"
 #include "common/measure/stat_runner.h"
 #include "common/output/progress.h"

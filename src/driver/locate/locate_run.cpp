@@ -6,7 +6,7 @@
 #include "common/base/packed_fields.h"
 #include "common/base/say.h"
 #include "common/base/units.h"
-#include "common/job/perf_setup.h"
+#include "common/job/job.h"
 #include "common/machine/resources.h"
 #include "common/measure/canary.h"
 #include "common/measure/disturbance.h"

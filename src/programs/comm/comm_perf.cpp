@@ -5,7 +5,7 @@
 #include "common/base/options.h"
 #include "common/base/say.h"
 #include "common/base/units.h"
-#include "common/job/perf_setup.h"
+#include "common/job/job.h"
 #include "common/job/session_job.h"
 #include "common/output/csv_report.h"
 #include "common/output/format.h"

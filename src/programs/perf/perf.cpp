@@ -3,7 +3,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/base/options.h"
-#include "common/job/perf_setup.h"
+#include "common/job/job.h"
 #include "common/job/session_job.h"
 #include "common/machine/resources.h"
 #include "common/measure/runner.h"

@@ -1,5 +1,5 @@
-#include "common/backends/backend_entry.h"
 #include "common/backends/gloo/gloo_backend.h"
+#include "common/backends/open_backend.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"

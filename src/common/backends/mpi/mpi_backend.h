@@ -22,7 +22,7 @@ std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host,
 /// process is one rank): Error(not_possible) naming option, backend and remedy.
 void check_mpi_options(const Config& config, int nprocesses);
 
-/// The backend's part of the border to libbusbar_mpi.so (mpi_module.h); mpi_tool_variable.h says what the second does.
+/// The backend's part of the border to libbusbar_mpi.so (mpi_session.h); mpi_tool_variable.h says what the second does.
 struct MpiBackendFunctions {
   std::unique_ptr<Backend> (*make_backend)(const Comm&, int, std::optional<MpichRequest>, bool) = nullptr;
   const MpiTool* tool = nullptr;

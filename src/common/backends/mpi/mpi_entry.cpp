@@ -1,5 +1,5 @@
-#include "common/backends/backend_entry.h"
 #include "common/backends/mpi/mpi_backend.h"
+#include "common/backends/open_backend.h"
 #include "common/base/error.h"
 #include "common/processes/comm.h"
 

@@ -1,7 +1,7 @@
 
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
-#include "common/processes/mpi/mpi_module.h"
+#include "common/processes/mpi/mpi_session.h"
 
 namespace busbar {
 

@@ -1,4 +1,4 @@
-#include "common/backends/backend_entry.h"
+#include "common/backends/open_backend.h"
 
 #if BUSBAR_HAVE_CUDA
 

@@ -1,4 +1,3 @@
-#include "common/processes/mpi/mpi_module.h"
 #include "common/processes/mpi/mpi_session.h"
 
 #include <dlfcn.h>

@@ -27,4 +27,24 @@ MpiThreads granted_mpi_threads();
 /// "Open MPI 4.1.4", "MPICH 4.0.2" or the name that the library gives itself. Also before MPI is started.
 std::string mpi_library_version();
 
+// The border between a program and libbusbar_mpi.so, which holds all code that calls MPI. Both come from one build, and
+// each has its own copy of constants: their addresses differ.
+
+/// What libbusbar_mpi.so exports under the name kMpiSymbol. mpi_session.h says what the functions do.
+struct MpiModule {
+  int border = 0;  ///< kMpiBorder at its build
+  std::unique_ptr<ProcessGroup> (*start)(int* argc, char*** argv, MpiThreads threads) = nullptr;
+  void (*finish)() = nullptr;
+  MpiThreads (*granted_threads)() = nullptr;
+  std::string (*library_version)() = nullptr;
+  const struct MpiBackendFunctions* backend = nullptr;  ///< common/backends/mpi/mpi_functions.h
+};
+
+inline constexpr const char* kMpiSymbol = "busbar_mpi_module";
+/// Raised with every change of this file, mpi_functions.h and mpi_tool_variable.h.
+inline constexpr int kMpiBorder = 2;
+
+/// Loads it, once. Throws Error(not_possible) if it cannot be loaded.
+const MpiModule& mpi_module();
+
 }  // namespace busbar

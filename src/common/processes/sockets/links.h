@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/machine/job_interface.h"
-#include "common/processes/sockets/reception.h"
+#include "common/processes/sockets/hello.h"
 
 #include <poll.h>
 

@@ -1,7 +1,6 @@
-#include "common/processes/mpi/mpi_module.h"
-
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/processes/mpi/library/mpi_group.h"
+#include "common/processes/mpi/mpi_session.h"
 
 namespace busbar {
 namespace {

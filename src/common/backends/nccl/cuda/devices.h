@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/backend_entry.h"
+#include "common/backends/open_backend.h"
 
 namespace busbar {
 

@@ -2,8 +2,8 @@
 
 // Includes neither nccl.h nor CUDA, so that the code that chooses a backend needs neither.
 
-#include "common/backends/backend_entry.h"
 #include "common/backends/nccl/nccl_observation.h"
+#include "common/backends/open_backend.h"
 
 #include <memory>
 #include <string>
