@@ -75,15 +75,15 @@ std::string describe(const Collective& collective, const Case& c) {
 
 namespace {
 
+/// Bytes written into, or compared in, so many slots of both buffers.
+double data_bytes(const BufferPlan& buffer_plan, std::size_t slots) {
+  return 2.0 * static_cast<double>(buffer_plan.message_bytes()) * static_cast<double>(slots);
+}
+
 /// Operations that one lane launches in the timed loop, outside of graphs.
 std::uint64_t looped_calls(const Config& config) {
   return static_cast<std::uint64_t>(config.warmup_iters) +
          static_cast<std::uint64_t>(config.iters) * static_cast<std::uint64_t>(config.agg_iters);
-}
-
-/// Operations of one placement of a row: warm-up, timed loop, checks, and the observed one.
-std::uint64_t operations_of(const Config& config, bool observed) {
-  return looped_calls(config) + static_cast<std::uint64_t>(config.check) + (observed ? 1 : 0);
 }
 
 /// Operations that one lane launches from warm-up to the end of the loop.
@@ -95,7 +95,7 @@ std::uint64_t timed_calls(const Config& config) {
 }  // namespace
 
 Runner::Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
-               std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail)
+               std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, int communicator)
     : backend_(backend),
       world_(world),
       config_(config),
@@ -103,6 +103,7 @@ Runner::Runner(Backend& backend, const Comm& world, const Config& config, const 
       local_ranks_(local_ranks),
       steps_(observer, backend),
       fail_(std::move(fail)),
+      communicator_(communicator),
       arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
       verifier_(backend, std::move(local_ranks)) {}
 
@@ -119,8 +120,41 @@ Row Runner::run(const Case& row_case, int cycle) {
   return row;
 }
 
-void Runner::begin_step(const Case& row_case, bool in_place, const StepWork& work) {
+BufferPlan Runner::buffer_plan_of(const Case& row_case, bool in_place, std::size_t calls) const {
+  const std::size_t slots = std::min(calls, messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
+  return {backend_, arena_, *plan_.collective, row_case, in_place, config_.unalign, slots};
+}
+
+void Runner::begin_step(const Case& row_case, bool in_place, StepWork work) {
+  work.communicator = communicator_;
   steps_.begin_step(*plan_.collective, row_case, in_place, work);
+}
+
+void Runner::prepare(const Case& row_case, const BufferPlan& buffer_plan) {
+  begin_step(
+      row_case, buffer_plan.operation().in_place,
+      {.phase = Phase::preparing, .what = "preparing data", .bytes = data_bytes(buffer_plan, buffer_plan.slots())});
+  verifier_.prepare_timed(buffer_plan);
+}
+
+std::uint64_t Runner::check_calls(const Row& row) const {
+  return static_cast<std::uint64_t>(config_.check) + (config_.show_algo && !row.algorithm ? 1 : 0);
+}
+
+void Runner::check(const Case& row_case, const BufferPlan& buffer_plan, HalfResult& half, Row& row) {
+  const bool in_place = buffer_plan.operation().in_place;
+  if (config_.check > 0) {
+    const auto rounds = static_cast<std::size_t>(config_.check);
+    begin_step(row_case, in_place,
+               {.phase = Phase::checking,
+                .what = "check",
+                .calls = rounds,
+                .bytes = data_bytes(buffer_plan, buffer_plan.slots() + 2 * rounds)});
+    check_half(backend_, world_, config_, verifier_, buffer_plan, fail_, half, row);
+  }
+  if (!config_.show_algo || row.algorithm) return;
+  begin_step(row_case, in_place, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
+  row.algorithm = observe_operation(backend_, world_, local_ranks_, buffer_plan, fail_);
 }
 
 HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
@@ -129,15 +163,9 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
     half.supported = false;
     return half;
   }
-  const BufferPlan buffer_plan(backend_, arena_, *plan_.collective, row_case, in_place, config_.unalign,
-                               messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
-  const double slot_bytes = 2.0 * static_cast<double>(buffer_plan.message_bytes());
-  const double all_bytes = slot_bytes * static_cast<double>(buffer_plan.slots());
-  begin_step(row_case, in_place, {.phase = Phase::preparing, .what = "preparing data", .bytes = all_bytes});
-  verifier_.prepare_timed(buffer_plan);
-  compare_calls(world_, config_, backend_, buffer_plan.operation(),
-                operations_of(config_, config_.show_algo && !row.algorithm));
-
+  const BufferPlan buffer_plan = buffer_plan_of(row_case, in_place, std::numeric_limits<std::size_t>::max());
+  prepare(row_case, buffer_plan);
+  compare_calls(world_, config_, backend_, buffer_plan.operation(), looped_calls(config_) + check_calls(row));
   begin_step(row_case, in_place, {.phase = Phase::timed_loop, .what = "timed loop", .calls = timed_calls(config_)});
   const LoopTimes times = time_operations(backend_, world_, config_, buffer_plan, fail_);
   half.time_s = combine(config_.average, world_, times.time_s);
@@ -145,20 +173,7 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
   if (config_.per_iter_timing) gather_iterations(times, half);
   steps_.measured(row_case, half.time_s);
   set_bandwidths(*plan_.collective, row_case.problem, half.time_s, half);
-
-  if (config_.check > 0) {
-    const auto rounds = static_cast<std::uint64_t>(config_.check);
-    begin_step(row_case, in_place,
-               {.phase = Phase::checking,
-                .what = "check",
-                .calls = rounds,
-                .bytes = all_bytes + 2 * slot_bytes * static_cast<double>(rounds)});
-    check_half(backend_, world_, config_, verifier_, buffer_plan, fail_, half, row);
-  }
-  if (config_.show_algo && !row.algorithm) {
-    begin_step(row_case, in_place, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
-    row.algorithm = observe_operation(backend_, world_, local_ranks_, buffer_plan, fail_);
-  }
+  check(row_case, buffer_plan, half, row);
   return half;
 }
 

@@ -31,9 +31,10 @@ std::string describe(const Collective& collective, const Case& row_case);
 /// Measures and checks the rows of a plan, one at a time.
 class Runner {
  public:
-  /// `world`: all processes, which start each loop together; the backend's communicator may be a part of it (splits).
+  /// `world`: all processes, which start each loop together; the backend's communicator may be a part of it (splits),
+  /// and `communicator` is its number if runners take turns, for the watchdog.
   Runner(Backend& backend, const Comm& world, const Config& config, const Plan& plan, std::vector<RankInfo> local_ranks,
-         Observer& observer, FailJob fail);
+         Observer& observer, FailJob fail, int communicator = 0);
 
   /// One row. Every process must call it with the same case. The times and counts are the same on all processes;
   /// `wrong` is complete on process 0. A failure inside must end the job.
@@ -42,10 +43,15 @@ class Runner {
   /// The step under way, for the message about a failure.
   const std::string& step() const { return steps_.current(); }
 
- private:
-  HalfResult run_half(const Case& row_case, bool in_place, Row& row);
-  void gather_iterations(const LoopTimes& times, HalfResult& half) const;
-  void begin_step(const Case& row_case, bool in_place, const StepWork& work);
+ protected:
+  /// With at most one slot per call.
+  BufferPlan buffer_plan_of(const Case& row_case, bool in_place, std::size_t calls) const;
+  void begin_step(const Case& row_case, bool in_place, StepWork work);
+  void prepare(const Case& row_case, const BufferPlan& buffer_plan);
+  /// Operations of check().
+  std::uint64_t check_calls(const Row& row) const;
+  /// Verifies the half as -c says, and observes the row's first half (--show-algo).
+  void check(const Case& row_case, const BufferPlan& buffer_plan, HalfResult& half, Row& row);
 
   Backend& backend_;
   const Comm& world_;
@@ -54,6 +60,12 @@ class Runner {
   std::vector<RankInfo> local_ranks_;
   ObservedSteps steps_;
   FailJob fail_;
+
+ private:
+  HalfResult run_half(const Case& row_case, bool in_place, Row& row);
+  void gather_iterations(const LoopTimes& times, HalfResult& half) const;
+
+  int communicator_;
   Arena arena_;
   Verifier verifier_;
 };

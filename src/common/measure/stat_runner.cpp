@@ -29,11 +29,6 @@ std::size_t calls_of(const BatchShape& shape) {
 
 double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 20e-3 : 10e-3; }
 
-/// Bytes written before a batch, or compared after it.
-double data_bytes(const BufferPlan& buffer_plan) {
-  return 2.0 * static_cast<double>(buffer_plan.message_bytes()) * static_cast<double>(buffer_plan.slots());
-}
-
 std::size_t kept_per_cell(const Plan& plan) {
   return std::clamp<std::size_t>(kKeptSamples / std::max<std::size_t>(2 * plan.cases.size(), 1), 1024, 65536);
 }
@@ -63,21 +58,12 @@ std::uint64_t agree_on_seed(const Comm& world, std::uint64_t asked) {
 StatRunner::StatRunner(Backend& backend, const Comm& world, const Config& config, const Plan& plan,
                        std::vector<RankInfo> local_ranks, Observer& observer, FailJob fail, std::uint64_t seed,
                        StatEvents events, int communicator, int least_epochs)
-    : backend_(backend),
-      world_(world),
-      config_(config),
-      plan_(plan),
-      local_ranks_(local_ranks),
-      steps_(observer, backend),
-      fail_(fail),
+    : Runner(backend, world, config, plan, std::move(local_ranks), observer, std::move(fail), communicator),
       events_(std::move(events)),
-      communicator_(communicator),
       cadence_(resolve(config.cadence, backend)),
       limits_(limits_of(config, least_epochs)),
-      arena_(backend, largest_message(plan), static_cast<std::size_t>(config.unalign) * sizeof(double)),
-      verifier_(backend, std::move(local_ranks)),
       clock_(world),
-      sampler_(world, clock_, std::move(fail)),
+      sampler_(world, clock_, fail_),
       monitor_(world),
       clock_read_s_(clock_read_cost(world)),
       random_(seed) {
@@ -140,69 +126,42 @@ void StatRunner::plan_cells() {
   std::iota(active_.begin(), active_.end(), std::size_t{0});
 }
 
-BufferPlan StatRunner::buffer_plan_of(const Entry& entry, std::size_t calls) const {
-  const Case& row_case = plan_.cases[entry.row];
-  const std::size_t slots = std::min(calls, messages_in_turn(config_, arena_.capacity(), row_case.nbytes));
-  return {backend_, arena_, *plan_.collective, row_case, entry.in_place, config_.unalign, slots};
-}
-
-void StatRunner::begin_step(const Entry& entry, StepWork work) {
-  work.communicator = communicator_;
-  steps_.begin_step(*plan_.collective, plan_.cases[entry.row], entry.in_place, work);
-}
-
 HalfResult& StatRunner::half_of(const Entry& entry) {
   return entry.in_place ? rows_[entry.row].in_place : rows_[entry.row].out_of_place;
 }
 
 void StatRunner::visit(Entry& entry) {
-  const TraceRange range(describe(*plan_.collective, plan_.cases[entry.row]));
+  const Case& row_case = plan_.cases[entry.row];
+  const TraceRange range(describe(*plan_.collective, row_case));
   const double before_s = now_s_;
-  const BufferPlan buffer_plan = buffer_plan_of(entry, std::numeric_limits<std::size_t>::max());
-  begin_step(entry, {.phase = Phase::preparing, .what = "preparing data", .bytes = data_bytes(buffer_plan)});
-  verifier_.prepare_timed(buffer_plan);
+  const BufferPlan buffer_plan = buffer_plan_of(row_case, entry.in_place, std::numeric_limits<std::size_t>::max());
+  prepare(row_case, buffer_plan);
   if (pass_ == 1) begin_cell(entry, buffer_plan);
-  begin_step(entry, {.phase = Phase::timed_loop,
-                     .what = "timed batch",
-                     .calls = calls_of(entry.cell.shape),
-                     .seconds = batch_time_s(backend_)});
+  const std::size_t calls = calls_of(entry.cell.shape);
+  begin_step(row_case, entry.in_place,
+             {.phase = Phase::timed_loop, .what = "timed batch", .calls = calls, .seconds = batch_time_s(backend_)});
   const Batch batch = sampler_.measure(backend_, buffer_plan, entry.cell.shape);
   now_s_ = batch.now_s;
   entry.cell.add(batch, now_s_ - before_s, monitor_.canary().spin_s);
-  events_.batch(plan_.cases[entry.row], entry.in_place, pass_, batch);
-  if (pass_ == 1) check(entry, buffer_plan_of(entry, calls_of(entry.cell.shape)));
+  events_.batch(row_case, entry.in_place, pass_, batch);
+  if (pass_ > 1) return;
+  const BufferPlan used = buffer_plan_of(row_case, entry.in_place, calls);
+  compare_calls(world_, config_, backend_, used.operation(), check_calls(rows_[entry.row]));
+  check(row_case, used, half_of(entry), rows_[entry.row]);
 }
 
 void StatRunner::begin_cell(Entry& entry, const BufferPlan& buffer_plan) {
+  const Case& row_case = plan_.cases[entry.row];
   const double left_s = std::max(0.0, config_.max_time_s - now_s_);
   const double limit_s = std::min(config_.cell_time_s, left_s) / 4;
-  begin_step(entry, {.phase = Phase::timed_loop, .what = "warm-up", .calls = 10, .seconds = limit_s});
+  begin_step(row_case, entry.in_place,
+             {.phase = Phase::timed_loop, .what = "warm-up", .calls = 10, .seconds = limit_s});
   entry.cell.messages_per_call = messages_per_call(buffer_plan);
   entry.cell.warm = warm_up(sampler_, backend_, buffer_plan, cadence_, limit_s);
-  steps_.measured(plan_.cases[entry.row], entry.cell.warm.call_s / entry.cell.messages_per_call);
+  steps_.measured(row_case, entry.cell.warm.call_s / entry.cell.messages_per_call);
   const int least = out_of_time() ? 1 : kLeastSamples;
   entry.cell.shape =
       shape_for(entry.cell.warm.call_s, clock_read_s_, batch_time_s(backend_), least, kMostSamples, cadence_);
-}
-
-void StatRunner::check(Entry& entry, const BufferPlan& buffer_plan) {
-  HalfResult& half = half_of(entry);
-  Row& row = rows_[entry.row];
-  const bool observed = config_.show_algo && !row.algorithm;
-  compare_calls(world_, config_, backend_, buffer_plan.operation(),
-                static_cast<std::uint64_t>(config_.check) + (observed ? 1 : 0));
-  if (config_.check > 0) {
-    const auto rounds = static_cast<std::uint64_t>(config_.check);
-    begin_step(entry, {.phase = Phase::checking,
-                       .what = "check",
-                       .calls = rounds,
-                       .bytes = data_bytes(buffer_plan) * static_cast<double>(rounds + 1)});
-    check_half(backend_, world_, config_, verifier_, buffer_plan, fail_, half, row);
-  }
-  if (observed) {
-    begin_step(entry, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
-    row.algorithm = observe_operation(backend_, world_, local_ranks_, buffer_plan, fail_);
-  }
 }
 
 void StatRunner::finish(Entry& entry, StopReason why) {

@@ -20,7 +20,7 @@ struct StatEvents {
 
 /// The statistical mode (--stat): visits all unfinished cells of the plan in passes, in a new random order each time,
 /// one batch per visit, so that a slow minute does not fall on one size. Method: docs/evidence/statistics.md.
-class StatRunner {
+class StatRunner : private Runner {
  public:
   /// `seed`: agreed on all processes. `communicator`: its number if runners take turns, for the watchdog.
   /// `least_epochs`: of each cell; --cell-time ends none before, --max-time does.
@@ -34,11 +34,9 @@ class StatRunner {
     while (pass()) {
     }
   }
-
   /// Visits every unfinished cell once; false once there are none. With several runners, call them in turn.
   bool pass();
-
-  const std::string& step() const { return steps_.current(); }
+  using Runner::step;
   /// What disturbed the run. Collective.
   Disturbance disturbance() { return monitor_.finish(); }
 
@@ -49,34 +47,19 @@ class StatRunner {
     bool in_place;
     StatCell cell;
   };
-
   void plan_cells();
   void visit(Entry& entry);
   void begin_cell(Entry& entry, const BufferPlan& buffer_plan);
-  void check(Entry& entry, const BufferPlan& buffer_plan);
   void finish(Entry& entry, StopReason why);
   void flush_rows();
   void keep_clock();
-  /// With at most one slot per call.
-  BufferPlan buffer_plan_of(const Entry& entry, std::size_t calls) const;
-  void begin_step(const Entry& entry, StepWork work);
   HalfResult& half_of(const Entry& entry);
   std::vector<RankTime> gather_ranks(const StatCell& cell) const;
   bool out_of_time() const { return now_s_ >= config_.max_time_s; }
 
-  Backend& backend_;
-  const Comm& world_;
-  const Config& config_;
-  const Plan& plan_;
-  std::vector<RankInfo> local_ranks_;
-  ObservedSteps steps_;
-  FailJob fail_;
   StatEvents events_;
-  int communicator_;
   Cadence cadence_;
   StopLimits limits_;
-  Arena arena_;
-  Verifier verifier_;
   GlobalClock clock_;
   Sampler sampler_;
   DisturbanceMonitor monitor_;
