@@ -104,14 +104,3 @@ TEST_CASE("A module that cannot be had is told with the remedy", "[gloo]") {
              Contains("cannot be loaded") && Contains("libgloo0"));
   CHECK_THAT(refusal(ExitCode::not_possible, [] { load_gloo(BUSBAR_TUNER_LIBRARY); }), Contains("from another build"));
 }
-
-TEST_CASE("The gloo backend refuses what host memory has not", "[gloo][options]") {
-  Config config;
-  CHECK_NOTHROW(check_gloo_options(config, 4));
-  config.cudagraph = 1;
-  CHECK_THAT(refusal(ExitCode::not_possible, [&] { check_gloo_options(config, 4); }),
-             Contains("-G/--cudagraph is for"));
-  config.cudagraph = 0;
-  config.ngpus = 2;
-  CHECK_THAT(refusal(ExitCode::not_possible, [&] { check_gloo_options(config, 4); }), Contains("mpirun -n 8"));
-}

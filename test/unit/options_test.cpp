@@ -4,7 +4,7 @@
 
 #include "common/base/options.h"
 
-#include "common/backends/mpi/mpi_backend.h"
+#include "common/backends/host_memory_backend.h"
 #include "common/base/error.h"
 
 #include <catch2/catch.hpp>
@@ -393,7 +393,7 @@ TEST_CASE("combinations that cannot be measured are rejected", "[base][options]"
 
 TEST_CASE("the mpi backend refuses what it cannot honour and names it", "[base][options]") {
   const auto refusal = [](const std::vector<std::string>& words, int nprocesses) {
-    return failure_of([&] { check_mpi_options(config_of(words), nprocesses); });
+    return failure_of([&] { refuse_gpu_options(config_of(words), kMpiTraits, nprocesses, Carrier::mpi); });
   };
   const std::map<std::string, std::string> refused{{"-G1", "-G"}, {"-R1", "-R"},
                                                    {"-x0", "-x"}, {"-y1", "-y"},

@@ -74,4 +74,34 @@ std::vector<Backend::MemoryUse> HostMemoryBackend::memory_use() const {
           {"Collective", std::max<std::int64_t>(rest, 0)}};
 }
 
+void refuse_gpu_options(const Config& config, const BackendTraits& traits, int nprocesses, Carrier carrier) {
+  const char* option = config.cudagraph > 0               ? "-G/--cudagraph"
+                       : config.device_implementation > 0 ? "-D/--device_implementation"
+                       : config.local_register > 0        ? "-R/--local_register"
+                       : config.cta_policy                ? "-x/--cta_policy"
+                       : config.stream_null               ? "-y/--stream_null"
+                       : config.parallel_init             ? "-p/--parallel_init"
+                       : config.ranks_per_gpu > 1         ? "--ranks-per-gpu"
+                                                          : nullptr;
+  if (option != nullptr) {
+    throw_not_possible(
+        fmt::format("{} is for GPUs, and the {} backend measures host memory: leave it out, or use --backend nccl on a "
+                    "machine with GPUs",
+                    option, traits.name));
+  }
+  const int per_process = config.nthreads * config.ngpus;
+  if (per_process == 1) return;
+  const long long nranks = static_cast<long long>(nprocesses) * per_process;
+  throw_not_possible(fmt::format("the {} backend runs one rank per process: instead of -t {} -g {}, {}", traits.name,
+                                 config.nthreads, config.ngpus,
+                                 carrier == Carrier::mpi
+                                     ? fmt::format("use mpirun -n {}", nranks)
+                                     : fmt::format("start {} processes (WORLD_SIZE={})", nranks, nranks)));
+}
+
+void check_host_options(const Comm& world, const Config& config, const BackendTraits& traits) {
+  collectively(world, "checking the options",
+               [&] { refuse_gpu_options(config, traits, world.size(), world.carrier()); });
+}
+
 }  // namespace busbar

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/base/config.h"
 #include "common/processes/comm.h"
 
 #include <array>
@@ -73,5 +74,11 @@ class HostMemoryBackend : public Backend {
   std::int64_t library_bytes_ = 0;
   std::int64_t buffer_bytes_ = 0;
 };
+
+/// Throws Error(not_possible) for the options that no library on host memory can honor (-G -D -R -x -y -p,
+/// --ranks-per-gpu, and -g or -t above 1, because a process is one rank), naming option, backend and remedy.
+void refuse_gpu_options(const Config& config, const BackendTraits& traits, int nprocesses, Carrier carrier);
+/// The same on all processes of `world`. Collective.
+void check_host_options(const Comm& world, const Config& config, const BackendTraits& traits);
 
 }  // namespace busbar

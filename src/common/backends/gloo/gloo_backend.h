@@ -24,9 +24,6 @@ std::unique_ptr<Backend> make_gloo_backend(const GlooModule& gloo, const Comm& w
 std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, const Comm& group,
                                    std::string_view algorithm);
 
-/// Options that Gloo cannot honor, as check_mpi_options: Error(not_possible) naming option and remedy.
-void check_gloo_options(const Config& config, int nprocesses, Carrier carrier = Carrier::mpi);
-
 /// Sum, prod, max and min of every dtype, which Gloo takes from its caller; nulls for avg and mulsum. Narrow floats as
 /// in narrow_reduction (kernels/host_reduce.h); integers wrap.
 GlooReduction gloo_reduction(DType dtype, Op op);

@@ -1,4 +1,5 @@
 #include "common/backends/gloo/gloo_backend.h"
+#include "common/backends/host_memory_backend.h"
 #include "common/backends/open_backend.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
@@ -20,7 +21,12 @@ constexpr const char* kFile = "libbusbar_gloo.so";
 std::string_view or_mpi() { return has_mpi() ? ", or measure host memory over MPI: mpirun and --backend mpi" : ""; }
 
 const GlooModule& checked_and_loaded(const Config& config, const Comm& world) {
-  collectively(world, "checking the options", [&] { check_gloo_options(config, world.size(), world.carrier()); });
+  check_host_options(world, config, kGlooTraits);
+  if (config.nonblocking) {
+    throw AgreedError(
+        ExitCode::not_possible,
+        "--nonblocking calls MPI's nonblocking functions, and Gloo has none: leave it out, or use --backend mpi");
+  }
   return *collectively_get(world, "opening Gloo", [] { return &load_gloo(); });
 }
 
@@ -71,34 +77,6 @@ std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, cons
                                    std::string_view algorithm) {
   const GlooModule& gloo = checked_and_loaded(config, world);
   return make_gloo_backend(gloo, world, group, world.split_by_host().size(), find_gloo_algorithm(algorithm));
-}
-
-void check_gloo_options(const Config& config, int nprocesses, Carrier carrier) {
-  const int per_process = config.nthreads * config.ngpus;
-  if (per_process != 1) {
-    const long long nranks = static_cast<long long>(nprocesses) * per_process;
-    throw_not_possible(fmt::format(
-        "the gloo backend runs one rank per process: instead of -t {} -g {}, {}", config.nthreads, config.ngpus,
-        carrier == Carrier::mpi ? fmt::format("use mpirun -n {}", nranks)
-                                : fmt::format("start {} processes (WORLD_SIZE={})", nranks, nranks)));
-  }
-  if (config.nonblocking) {
-    throw_not_possible(
-        "--nonblocking calls MPI's nonblocking functions, and Gloo has none: leave it out, or use --backend mpi");
-  }
-  const char* option = config.cudagraph > 0               ? "-G/--cudagraph"
-                       : config.device_implementation > 0 ? "-D/--device_implementation"
-                       : config.local_register > 0        ? "-R/--local_register"
-                       : config.cta_policy                ? "-x/--cta_policy"
-                       : config.stream_null               ? "-y/--stream_null"
-                       : config.parallel_init             ? "-p/--parallel_init"
-                       : config.ranks_per_gpu > 1         ? "--ranks-per-gpu"
-                                                          : nullptr;
-  if (option == nullptr) return;
-  throw_not_possible(
-      fmt::format("{} is for GPUs, and the gloo backend measures host memory: leave it "
-                  "out, or use --backend nccl on a machine with GPUs",
-                  option));
 }
 
 GlooAlgorithm find_gloo_algorithm(std::string_view name) {

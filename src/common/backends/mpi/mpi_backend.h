@@ -3,7 +3,6 @@
 #include "common/backends/backend.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/mpich_algorithms.h"
-#include "common/base/config.h"
 #include "common/processes/comm.h"
 
 #include <memory>
@@ -17,10 +16,6 @@ namespace busbar {
 /// enqueue returns. Collective over `group`.
 std::unique_ptr<Backend> make_mpi_backend(const Comm& group, int ranks_on_host,
                                           std::optional<MpichRequest> request = std::nullopt, bool nonblocking = false);
-
-/// Options that the MPI backend cannot honor (-G -R -x -y -p -D, --ranks-per-gpu, and -g or -t above 1, because a
-/// process is one rank): Error(not_possible) naming option, backend and remedy.
-void check_mpi_options(const Config& config, int nprocesses);
 
 /// The backend's part of the border to libbusbar_mpi.so (mpi_session.h); mpi_tool_variable.h says what the second does.
 struct MpiBackendFunctions {
