@@ -6,7 +6,7 @@
 // canaries of computing and copying [us].
 
 #include "bench/opened_mpi.h"
-#include "common/measure/canary.h"
+#include "common/measure/disturbance.h"
 #include "common/measure/sampler.h"
 #include "common/processes/session.h"
 #include "common/statistics/interval.h"

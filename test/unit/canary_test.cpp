@@ -1,7 +1,7 @@
 // Would catch: a canary whose work the compiler removed, or that is another work each time: it would tell of drift that
 // is its own, or of none ever.
 
-#include "common/measure/canary.h"
+#include "common/measure/disturbance.h"
 
 #include <catch2/catch.hpp>
 

@@ -4,7 +4,7 @@
 
 #include "common/base/error.h"
 #include "common/measure/injected_backend.h"
-#include "common/measure/paranoid.h"
+#include "common/measure/observed_steps.h"
 #include "null_backend.h"
 
 #include <catch2/catch.hpp>

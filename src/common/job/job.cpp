@@ -6,7 +6,7 @@
 #include "common/base/say.h"
 #include "common/base/timestamp.h"
 #include "common/measure/buffer_plan.h"
-#include "common/measure/paranoid.h"
+#include "common/measure/observed_steps.h"
 #include "common/measure/stat_runner.h"
 #include "common/processes/comm.h"
 #include "common/processes/launcher.h"

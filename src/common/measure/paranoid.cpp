@@ -1,4 +1,4 @@
-#include "common/measure/paranoid.h"
+#include "common/measure/observed_steps.h"
 
 #include "common/base/compress_list.h"
 #include "common/base/error.h"

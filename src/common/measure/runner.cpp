@@ -2,7 +2,7 @@
 
 #include "common/base/packed_fields.h"
 #include "common/base/units.h"
-#include "common/measure/paranoid.h"
+#include "common/measure/observed_steps.h"
 #include "common/measure/timed_loop.h"
 #include "common/processes/comm.h"
 

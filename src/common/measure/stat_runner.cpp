@@ -2,7 +2,7 @@
 
 #include "common/base/random_source.h"
 #include "common/base/units.h"
-#include "common/measure/paranoid.h"
+#include "common/measure/observed_steps.h"
 #include "common/processes/comm.h"
 #include "common/processes/session.h"
 #include "common/record/accept_fields.h"

@@ -5,7 +5,7 @@
 #include "common/base/say.h"
 #include "common/job/job.h"
 #include "common/measure/buffer_plan.h"
-#include "common/measure/canary.h"
+#include "common/measure/disturbance.h"
 #include "common/measure/small_operation.h"
 #include "common/measure/stat_runner.h"
 #include "common/output/format.h"

@@ -6,7 +6,7 @@
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
 #include "common/base/lists.h"
-#include "common/measure/paranoid.h"
+#include "common/measure/observed_steps.h"
 #include "common/measure/runner.h"
 #include "common/measure/timed_loop.h"
 #include "common/processes/comm.h"

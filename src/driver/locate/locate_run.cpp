@@ -8,7 +8,6 @@
 #include "common/base/units.h"
 #include "common/job/job.h"
 #include "common/machine/resources.h"
-#include "common/measure/canary.h"
 #include "common/measure/disturbance.h"
 #include "common/measure/small_operation.h"
 #include "common/processes/comm.h"

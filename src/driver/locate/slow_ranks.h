@@ -2,7 +2,7 @@
 
 #include "common/base/enum_words.h"
 #include "common/base/outcome.h"
-#include "common/measure/canary.h"
+#include "common/measure/disturbance.h"
 
 #include <array>
 #include <cstddef>

@@ -2,7 +2,6 @@
 
 #if BUSBAR_HAVE_CUDA
 
-#include "common/backends/nccl/cuda/devices.h"
 #include "common/backends/nccl/cuda/nccl_backend.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/device_kernels.h"

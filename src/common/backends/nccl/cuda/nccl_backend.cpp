@@ -1,7 +1,6 @@
 #include "common/backends/nccl/cuda/nccl_backend.h"
 
 #include "common/backends/nccl/cuda/device_collectives.h"
-#include "common/backends/nccl/cuda/devices.h"
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
 #include "common/backends/nccl/cuda/nccl_communicator.h"
 #include "common/backends/nccl/device_kernels.h"
