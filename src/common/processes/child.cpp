@@ -2,9 +2,9 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/machine/job_interface.h"
-#include "common/processes/launcher.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -282,6 +282,38 @@ fs::path program_beside(const fs::path& self, std::string_view name) {
 fs::path program_beside(std::string_view name) {
   std::error_code unknown;
   return program_beside(fs::read_symlink("/proc/self/exe", unknown), name);
+}
+
+int run_before_session(const Launch& launch, const std::function<int()>& work) {
+  // Before MPI is up, the launcher's rank decides who reports; what all ranks find alike is reported once.
+  const bool is_root = launch.rank <= 0;
+  try {
+    return work();
+  } catch (const Error& e) {
+    // The silent ranks leave with 0: a launcher ends the job at the first failure, which must not come before the
+    // message.
+    if (!is_root) return static_cast<int>(ExitCode::good);
+    say("error: {}", e.what());
+    return static_cast<int>(e.code());
+  } catch (const std::exception& e) {
+    say("error: {}", e.what());
+    return static_cast<int>(ExitCode::internal);
+  }
+}
+
+int run_with_children(const Launch& launch, const std::function<int()>& work) {
+  int interrupted = 0;
+  const int code = run_before_session(launch, [&] {
+    try {
+      return work();
+    } catch (const Interrupted& e) {
+      interrupted = e.signal();
+      write_stderr(interrupted_line(e.signal(), e.what()));
+      return 0;
+    }
+  });
+  if (interrupted != 0) end_by_signal(interrupted);
+  return code;
 }
 
 }  // namespace busbar

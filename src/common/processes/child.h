@@ -1,8 +1,11 @@
 #pragma once
 
+#include "common/processes/launcher.h"
+
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -93,5 +96,12 @@ std::vector<std::string> child_environment(std::span<const char* const> current,
 /// this executable, busbar; empty if not known.
 std::filesystem::path program_beside(const std::filesystem::path& self, std::string_view name);
 std::filesystem::path program_beside(std::string_view name);
+
+/// Runs `work` before MPI is up, if every rank finds the same: rank 0 reports, the others leave with 0.
+int run_before_session(const Launch& launch, const std::function<int()>& work);
+
+/// The same for work that runs children. If an interrupt ended one (Interrupted), the work is unwound first, which
+/// removes its files, and then this process ends by the same signal.
+int run_with_children(const Launch& launch, const std::function<int()>& work);
 
 }  // namespace busbar

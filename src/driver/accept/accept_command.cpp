@@ -6,6 +6,7 @@
 #include "common/base/units.h"
 #include "common/job/session_job.h"
 #include "common/output/table.h"
+#include "common/processes/child.h"
 #include "driver/accept/accept_engine.h"
 #include "driver/accept/read_accept_plan.h"
 #include "driver/command/subcommand.h"

@@ -5,7 +5,7 @@
 #include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/job/session_job.h"
+#include "common/processes/child.h"
 #include "common/processes/launcher.h"
 
 #include <fmt/format.h>

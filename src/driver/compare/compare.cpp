@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/job/session_job.h"
+#include "common/processes/child.h"
 #include "common/processes/comm.h"
 
 #include <fmt/format.h>

@@ -8,6 +8,7 @@
 #include "common/measure/plan.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/child.h"
 #include "common/processes/launcher.h"
 #include "common/processes/session.h"
 #include "common/record/json_values.h"

@@ -11,6 +11,7 @@
 #include "common/output/progress.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
+#include "common/processes/child.h"
 #include "common/processes/comm.h"
 #include "common/record/finding.h"
 #include "driver/command/subcommand.h"

@@ -4,7 +4,6 @@
 #include "common/base/say.h"
 #include "common/base/text.h"
 #include "common/base/units.h"
-#include "common/job/session_job.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
 #include "common/processes/child.h"
