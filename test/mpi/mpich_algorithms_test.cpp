@@ -1,9 +1,8 @@
 // Would catch: an algorithm asked of MPICH that does not reach the calls, stays behind for other communicators, gives
 // wrong data, or is shown where it is not asked for.
 
-#include "common/backends/mpi/mpich_algorithms.h"
-
 #include "backend_fixture.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/base/error.h"
 #include "common/processes/mpi/mpi_session.h"
@@ -30,7 +29,7 @@ bool has(const Collective& c, std::string_view algorithm) {
 }
 
 /// What of the algorithm's cases went wrong, over sizes, roots and placements; empty: nothing.
-std::string run_cases(const Comm& comm, const Collective& c, const MpichAlgorithm& algorithm, int& ran) {
+std::string run_cases(const Comm& comm, const Collective& c, const MpiAlgorithm& algorithm, int& ran) {
   const auto backend = make_mpi_backend(comm, comm.size(), MpichRequest(c, algorithm.name));
   const Arena arena(*backend, 1 << 18, 64);
   Verifier verifier(*backend, local_ranks(*backend));
@@ -71,9 +70,9 @@ TEST_CASE("Every algorithm of this MPICH gives right data at every size, root an
   const Comm comm = world();
   int ran = 0;
   for (const CollectiveId id : kAllCollectives) {
-    const MpichCollective* known = mpich_collective(id);
+    const MpiCollective* known = mpich_collective(id);
     if (known == nullptr) continue;
-    for (const MpichAlgorithm& algorithm : known->algorithms) {
+    for (const MpiAlgorithm& algorithm : known->algorithms) {
       if (!has(collective(id), algorithm.name)) continue;
       CHECK(run_cases(comm, collective(id), algorithm, ran) == "");
     }

@@ -37,7 +37,7 @@ std::string refusal(const Collective& c, const Settings& settings) {
 }
 
 /// What of the algorithm's cases went wrong, over all sizes, roots and placements; empty: nothing.
-std::string run_cases(const Comm& comm, const OmpiCollective& known, const OmpiChoice& choice, int& ran) {
+std::string run_cases(const Comm& comm, const MpiCollective& known, const OmpiChoice& choice, int& ran) {
   const Collective& c = collective(known.id);
   Settings settings{{"ompi.algorithm", std::to_string(choice.algorithm)}};
   if (choice.segment_bytes > 0) settings.emplace_back("ompi.segmentsize", std::to_string(choice.segment_bytes));
@@ -79,9 +79,9 @@ TEST_CASE("Every algorithm of every collective gives right data and is shown by 
   std::string wrong;
   int ran = 0;
   for (const CollectiveId id : kAllCollectives) {
-    const OmpiCollective* known = ompi_collective(id);
+    const MpiCollective* known = ompi_collective(id);
     if (known == nullptr) continue;
-    for (const OmpiAlgorithm& algorithm : known->algorithms) {
+    for (const MpiAlgorithm& algorithm : known->algorithms) {
       for (const std::uint64_t segment : {std::uint64_t{0}, kSegment}) {
         if (segment > 0 && id == CollectiveId::alltoallv) continue;  // the one without a segment size
         const std::string found = run_cases(comm, *known, {algorithm.id, segment}, ran);
@@ -169,15 +169,15 @@ TEST_CASE("Our table of algorithms is the library's own", "[ompi_algorithms]") {
   if (!is_open_mpi()) return;
   mpi_tool().start();
   for (const CollectiveId id : kAllCollectives) {
-    const OmpiCollective* known = ompi_collective(id);
+    const MpiCollective* known = ompi_collective(id);
     if (known == nullptr) continue;
-    const auto offered = mpi_tool().choices(fmt::format("coll_tuned_{}_algorithm", known->tuned_name));
-    for (const OmpiAlgorithm& algorithm : known->algorithms) {
+    const auto offered = mpi_tool().choices(fmt::format("coll_tuned_{}_algorithm", known->name));
+    for (const MpiAlgorithm& algorithm : known->algorithms) {
       const bool found = std::any_of(offered.begin(), offered.end(), [&](const auto& choice) {
         return choice.first == algorithm.id && choice.second == algorithm.name;
       });
       CHECK((found || offered.empty()));
-      if (!found) WARN(known->tuned_name << " " << algorithm.name);
+      if (!found) WARN(known->name << " " << algorithm.name);
     }
   }
 }

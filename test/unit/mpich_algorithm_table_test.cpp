@@ -1,7 +1,7 @@
 // Would catch: a number of MPICH's that stands for another algorithm in this version than in that one, and an algorithm
 // shown or measured where MPICH silently runs another.
 
-#include "common/backends/mpi/mpich_algorithms.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/base/error.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@ using namespace busbar;
 
 namespace {
 
-const MpichCollective& of(CollectiveId id) { return *mpich_collective(id); }
+const MpiCollective& of(CollectiveId id) { return *mpich_collective(id); }
 
 Operation operation(const Collective& c, std::size_t count, int nranks, bool in_place = false) {
   return {
@@ -50,7 +50,7 @@ constexpr const char* kBcast40 =
 }  // namespace
 
 TEST_CASE("An algorithm's number is read from the library's own list", "[mpich_algorithms]") {
-  const MpichCollective& allreduce = of(CollectiveId::all_reduce);
+  const MpiCollective& allreduce = of(CollectiveId::all_reduce);
   // As the libraries themselves number what they are given by name in the environment.
   CHECK(mpich_algorithm_number(allreduce, kAllreduce40, "recursive_doubling") == 3);
   CHECK(mpich_algorithm_number(allreduce, kAllreduce40, "reduce_scatter_allgather") == 4);

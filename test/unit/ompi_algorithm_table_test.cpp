@@ -1,7 +1,7 @@
 // Would catch: a misspelt algorithm taken for another, a number that means another collective's algorithm, and a
 // result credited to an algorithm that Open MPI silently replaced.
 
-#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/base/error.h"
 
 #include <catch2/catch.hpp>
@@ -10,7 +10,7 @@ using namespace busbar;
 
 namespace {
 
-const OmpiCollective& of(CollectiveId id) { return *ompi_collective(id); }
+const MpiCollective& of(CollectiveId id) { return *ompi_collective(id); }
 
 std::string reason(CollectiveId id, const char* name, int nranks, std::size_t count, std::uint64_t segment = 0) {
   const Problem p{count, 4, nranks, 0, nullptr};
@@ -34,7 +34,7 @@ TEST_CASE("Each collective has Open MPI's name and its number in rules files", "
   CHECK(of(CollectiveId::reduce).rule_id == 11);
   CHECK(of(CollectiveId::reduce_scatter).rule_id == 13);
   CHECK(of(CollectiveId::scatter).rule_id == 15);
-  CHECK(of(CollectiveId::reduce_scatter).tuned_name == "reduce_scatter_block");
+  CHECK(of(CollectiveId::reduce_scatter).name == "reduce_scatter_block");
   CHECK(ompi_collective(CollectiveId::sendrecv) == nullptr);
   CHECK(ompi_collective(CollectiveId::hypercube) == nullptr);
   CHECK(ompi_collective(CollectiveId::barrier) == nullptr);

@@ -2,7 +2,7 @@
 // comments, the first communicator entry reaching down, the last one reaching up), so that a run believes in an
 // algorithm that never runs.
 
-#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/base/units.h"

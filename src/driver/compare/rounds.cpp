@@ -1,8 +1,8 @@
 #include "driver/compare/rounds.h"
 
 #include "common/backends/gloo/gloo_backend.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/backends/mpi/mpi_backend.h"
-#include "common/backends/mpi/mpich_algorithms.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/open_backend.h"
 #include "common/base/lists.h"

@@ -76,8 +76,8 @@ std::vector<std::string> resolve(const std::string& name, const std::string& val
   if (name == kOmpiSegment) return {std::to_string(parse_bytes(value))};
   if (name == kGlooAlgorithm) return gloo_algorithms(collective, value);
   if (name != kOmpiAlgorithm && name != kMpichAlgorithm) return {value};
-  const OmpiCollective* of_ompi = ompi_collective(collective.id);
-  const MpichCollective* of_mpich = mpich_collective(collective.id);
+  const MpiCollective* of_ompi = ompi_collective(collective.id);
+  const MpiCollective* of_mpich = mpich_collective(collective.id);
   if (of_ompi == nullptr || of_mpich == nullptr)
     throw_bad_config(fmt::format("{}: {} has no algorithms for it", why_no_algorithms(collective),
                                  name == kMpichAlgorithm ? "MPICH" : "Open MPI"));
@@ -154,19 +154,19 @@ void add_config_field(const std::string& name, const std::string& value, Environ
 }
 
 void add_ompi_choice(const Variant& variant, const Collective& collective, EnvironmentSettings& environment) {
-  const OmpiCollective* known = ompi_collective(collective.id);
+  const MpiCollective* known = ompi_collective(collective.id);
   if (known == nullptr) {
     throw_bad_config(fmt::format("Open MPI has no algorithms for {}", collective.name));
   }
   const OmpiChoice choice = ompi_choice(variant, collective);
-  const std::string stem = fmt::format("OMPI_MCA_coll_tuned_{}_algorithm", known->tuned_name);
+  const std::string stem = fmt::format("OMPI_MCA_coll_tuned_{}_algorithm", known->name);
   environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");
   environment.emplace_back(stem, std::to_string(choice.algorithm));
   if (choice.segment_bytes > 0) environment.emplace_back(stem + "_segmentsize", std::to_string(choice.segment_bytes));
 }
 
 void add_mpich_choice(const Collective& collective, const std::string& value, EnvironmentSettings& environment) {
-  const MpichCollective* known = mpich_collective(collective.id);
+  const MpiCollective* known = mpich_collective(collective.id);
   if (known == nullptr) {
     throw_bad_config(fmt::format("MPICH has no algorithms for {}", collective.name));
   }
@@ -303,7 +303,7 @@ const std::string* setting(const Variant& variant, std::string_view name) {
 
 OmpiChoice ompi_choice(const Variant& variant, const Collective& collective) {
   OmpiChoice choice;
-  const OmpiCollective* known = ompi_collective(collective.id);
+  const MpiCollective* known = ompi_collective(collective.id);
   const std::string* algorithm = setting(variant, kOmpiAlgorithm);
   if (known == nullptr || algorithm == nullptr) return choice;
   choice.algorithm = find_ompi_algorithm(*known, *algorithm).id;

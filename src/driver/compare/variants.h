@@ -3,8 +3,7 @@
 #include "common/backends/backend.h"
 #include "common/backends/backend_traits.h"
 #include "common/backends/gloo/gloo_backend.h"
-#include "common/backends/mpi/mpich_algorithms.h"
-#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/processes/child.h"
 #include "driver/compare/comparison.h"
 

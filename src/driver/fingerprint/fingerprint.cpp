@@ -157,7 +157,7 @@ FingerprintCase case_of(const Arguments& a, std::uint64_t nbytes) {
 
 std::optional<OmpiChoice> forced_choice(const Arguments& a) {
   if (a.algorithm.empty()) return std::nullopt;
-  const OmpiCollective* known = ompi_collective(a.collective->id);
+  const MpiCollective* known = ompi_collective(a.collective->id);
   if (known == nullptr) {
     throw Error(ExitCode::not_possible, why_no_algorithms(*a.collective) + ": there is no algorithm to force");
   }
@@ -172,7 +172,7 @@ struct RuleInForce {
 
 RuleInForce rule_of(const ParsedOmpiRules& parsed, const FingerprintCase& c, int nranks) {
   if (!parsed.why_ignored.empty()) return {"file ignored: " + parsed.why_ignored, std::nullopt};
-  const OmpiCollective* known = ompi_collective(c.collective->id);
+  const MpiCollective* known = ompi_collective(c.collective->id);
   if (known == nullptr) return {"no rule", std::nullopt};
   const OmpiMessageRule* rule =
       find_ompi_rule(parsed.rules, known->rule_id, nranks, ompi_rule_bytes(known->id, problem_of(c, nranks)));

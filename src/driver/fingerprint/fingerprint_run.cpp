@@ -74,7 +74,7 @@ std::vector<std::string> probe_command(const FingerprintCase& c, const Fingerpri
 
 /// A call that Open MPI refuses would end the probe; one that it replaces by another may be measured.
 void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
-  const OmpiCollective* collective = ompi_collective(c.collective->id);
+  const MpiCollective* collective = ompi_collective(c.collective->id);
   if (collective == nullptr) return;
   const Problem problem = problem_of(c, nranks);
   if (!refuses_call(*collective, choice, problem)) return;
@@ -260,9 +260,9 @@ Problem problem_of(const FingerprintCase& c, int nranks) {
 
 std::vector<KnownFingerprint> measure_algorithms(Fingerprinter& fingerprinter, const FingerprintCase& c,
                                                  const std::vector<OmpiChoice>& more) {
-  const OmpiCollective* collective = ompi_collective(c.collective->id);
+  const MpiCollective* collective = ompi_collective(c.collective->id);
   if (collective == nullptr) return {};
-  auto choices = mapped(collective->algorithms, [](const OmpiAlgorithm& a) { return OmpiChoice{a.id, 0}; });
+  auto choices = mapped(collective->algorithms, [](const MpiAlgorithm& a) { return OmpiChoice{a.id, 0}; });
   choices.insert(choices.end(), more.begin(), more.end());
   std::vector<KnownFingerprint> result;
   for (const OmpiChoice& choice : choices) {

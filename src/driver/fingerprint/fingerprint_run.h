@@ -1,6 +1,6 @@
 #pragma once
 
-#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "driver/launch/launching.h"
 
 #include <cstdint>

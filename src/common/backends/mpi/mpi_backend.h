@@ -1,8 +1,8 @@
 #pragma once
 
 #include "common/backends/backend.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
-#include "common/backends/mpi/mpich_algorithms.h"
 #include "common/processes/comm.h"
 
 #include <memory>

@@ -1,7 +1,6 @@
-#include "common/backends/mpi/mpich_algorithms.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 
 #include "common/backends/mpi/mpi_tool_variable.h"
-#include "common/backends/mpi/ompi_algorithms.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"

@@ -1,4 +1,4 @@
-#include "common/backends/mpi/ompi_algorithms.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 
 #include "common/backends/transfers.h"
 #include "common/base/error.h"

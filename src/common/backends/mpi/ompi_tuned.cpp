@@ -29,7 +29,7 @@ int fan_of(CollectiveId id, int algorithm) {
 }
 
 void add(std::map<int, Sizes>& sorted, const OmpiRule& rule) {
-  const OmpiCollective* known = ompi_collective(rule.collective);
+  const MpiCollective* known = ompi_collective(rule.collective);
   const std::string_view name = collective(rule.collective).name;
   if (known == nullptr) {
     throw_not_possible(fmt::format("Open MPI's rules files have no rules for {}", name));
@@ -64,7 +64,7 @@ std::string messages_text(CollectiveId id, const Messages& messages) {
 }
 
 std::string collective_text(int rule_id, const Sizes& sizes) {
-  const OmpiCollective& known = *ompi_collective_of_rule(rule_id);
+  const MpiCollective& known = *ompi_collective_of_rule(rule_id);
   std::string entries;
   int count = 0;
   const auto append = [&](const std::string& entry) {
@@ -81,7 +81,7 @@ std::string collective_text(int rule_id, const Sizes& sizes) {
       append(guard(at->first + 1, "from this size on: the library's own choice"));
     }
   }
-  return fmt::format("{}  # collective: {}\n{}  # communicator sizes\n{}", rule_id, known.tuned_name, count, entries);
+  return fmt::format("{}  # collective: {}\n{}  # communicator sizes\n{}", rule_id, known.name, count, entries);
 }
 
 /// The numbers of the text, read with the C library's scanner, so that every oddity of %li is the same.
@@ -174,8 +174,8 @@ const OmpiCommRules* find_comm_rules(const OmpiRules& rules, int rule_id, int co
 constexpr const char* kDynamic = "coll_tuned_use_dynamic_rules";
 constexpr const char* kRulesFile = "coll_tuned_dynamic_rules_filename";
 
-std::string variable(const OmpiCollective& collective, std::string_view rest) {
-  return fmt::format("coll_tuned_{}_algorithm{}", collective.tuned_name, rest);
+std::string variable(const MpiCollective& collective, std::string_view rest) {
+  return fmt::format("coll_tuned_{}_algorithm{}", collective.name, rest);
 }
 
 bool is_on(const std::optional<std::string>& value) { return value && *value != "0" && *value != "false"; }
@@ -210,20 +210,20 @@ std::string shown(const OmpiChoice& choice, const Operation& op) {
 }
 
 /// The number of an algorithm: from our table, else from the library's own names, which may be newer.
-int resolve_algorithm(const OmpiCollective& known, const std::string& text) {
+int resolve_algorithm(const MpiCollective& known, const std::string& text) {
   const auto names = mpi_tool().choices(variable(known, ""));
   for (const auto& [value, name] : names) {
     if (name == text || std::to_string(value) == text) return value;
   }
-  const OmpiAlgorithm found = find_ompi_algorithm(known, text);
+  const MpiAlgorithm found = find_ompi_algorithm(known, text);
   const bool offered = names.empty() || std::ranges::any_of(names, [&](const auto& n) { return n.first == found.id; });
   if (offered) return found.id;
-  throw_not_possible(fmt::format("this Open MPI has no {} algorithm {}", known.tuned_name, text));
+  throw_not_possible(fmt::format("this Open MPI has no {} algorithm {}", known.name, text));
 }
 
 /// Why nothing can be forced for this collective here; empty if it can.
 std::string why_not_forced(const TunedState& state, const Collective& collective, int nranks) {
-  const OmpiCollective* known = ompi_collective(collective.id);
+  const MpiCollective* known = ompi_collective(collective.id);
   if (known == nullptr) {
     return why_no_algorithms(collective) + ": there is no algorithm to choose";
   }
@@ -243,7 +243,7 @@ std::string why_not_forced(const TunedState& state, const Collective& collective
     return fmt::format(
         "the rules file {} decides {} on {} ranks, and Open MPI's version decides whether it or a forced "
         "algorithm comes first; start without the file",
-        in_quotes(state.rules_file), known->tuned_name, nranks);
+        in_quotes(state.rules_file), known->name, nranks);
   }
   return {};
 }
@@ -305,7 +305,7 @@ TunedState read_tuned_state() {
   state.overtaken_by = overtaking_component();
   read_rules_file(state);
   for (const CollectiveId id : kAllCollectives) {
-    const OmpiCollective* known = ompi_collective(id);
+    const MpiCollective* known = ompi_collective(id);
     if (known == nullptr) continue;
     OmpiChoice& choice = state.forced[id];
     choice.algorithm = static_cast<int>(read_number(variable(*known, ""), 0));
@@ -315,7 +315,7 @@ TunedState read_tuned_state() {
 }
 
 std::string shown_algorithm(const TunedState& state, const Operation& op) {
-  const OmpiCollective* known = ompi_collective(op.collective->id);
+  const MpiCollective* known = ompi_collective(op.collective->id);
   if (only_transfers(*op.collective)) return "-";
   if (known == nullptr) return std::string(kUnknownAlgorithm);
   if (!state.known || !state.overtaken_by.empty()) return std::string(kUnknownAlgorithm);
@@ -350,7 +350,7 @@ TunedSettings::TunedSettings(const Collective& collective,
   if (const std::string why = why_not_forced(state, collective, nranks); !why.empty()) {
     throw_not_possible(why);
   }
-  const OmpiCollective& known = *ompi_collective(collective.id);
+  const MpiCollective& known = *ompi_collective(collective.id);
   for (const auto& [name, value] : settings) {
     if (name == "ompi.algorithm") {
       changes_.set(variable(known, ""), std::to_string(resolve_algorithm(known, value)));

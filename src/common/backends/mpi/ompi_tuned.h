@@ -2,8 +2,8 @@
 
 #include "collectives/collective.h"
 #include "common/backends/backend.h"
+#include "common/backends/mpi/mpi_algorithms.h"
 #include "common/backends/mpi/mpi_tool_variable.h"
-#include "common/backends/mpi/ompi_algorithms.h"
 
 #include <array>
 #include <cstddef>
