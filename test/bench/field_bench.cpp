@@ -8,7 +8,6 @@
 #include "bench/opened_mpi.h"
 #include "common/base/enum_words.h"
 #include "common/measure/sampler.h"
-#include "common/measure/stat_cell.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>

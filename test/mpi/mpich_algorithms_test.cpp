@@ -3,7 +3,7 @@
 
 #include "backend_fixture.h"
 #include "common/backends/mpi/mpi_algorithms.h"
-#include "common/backends/mpi/mpi_tool_variable.h"
+#include "common/backends/mpi/mpi_backend.h"
 #include "common/base/error.h"
 #include "common/processes/mpi/mpi_session.h"
 

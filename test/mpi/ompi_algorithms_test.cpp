@@ -2,7 +2,7 @@
 // for the next one, gives wrong data, ends the job, or is shown where another one runs.
 
 #include "backend_fixture.h"
-#include "common/backends/mpi/mpi_tool_variable.h"
+#include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/base/error.h"
 #include "common/processes/mpi/mpi_session.h"

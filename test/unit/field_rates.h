@@ -4,7 +4,7 @@
 // test/unit/statistics_field_test.cpp bounds, and what test/bench/statistics_tables.cpp prints for
 // docs/evidence/statistics.md. The truth is what an interval predicts: the median of the minute after it.
 
-#include "common/measure/stat_cell.h"
+#include "common/measure/sampler.h"
 #include "common/statistics/random.h"
 #include "synthetic_times.h"
 

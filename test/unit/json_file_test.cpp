@@ -1,8 +1,7 @@
 // The bugs these would catch: a reader meets half a file, a killed run loses rows that were shown, a full disk ends a
 // run of hours, and a new run overwrites an old result.
 
-#include "common/output/json_file.h"
-
+#include "common/output/json_report.h"
 #include "common/output/report_file.h"
 #include "full_disk.h"
 #include "golden.h"

@@ -1,8 +1,7 @@
 // Catches: a cell that stops on one lucky interval, that never stops on noise, that reports a stop it did not reach,
 // whose quantiles are of the wrong samples, and a shape of batches that the clock cannot measure.
 
-#include "common/measure/stat_cell.h"
-
+#include "common/measure/sampler.h"
 #include "common/statistics/random.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "common/measure/stat_cell.h"
+#include "common/measure/sampler.h"
 
 #include "common/statistics/interval.h"
 #include "common/statistics/trend.h"

@@ -3,7 +3,7 @@
 #include "common/measure/disturbance.h"
 #include "common/measure/observed_steps.h"
 #include "common/measure/runner.h"
-#include "common/measure/stat_cell.h"
+#include "common/measure/sampler.h"
 #include "common/statistics/random.h"
 
 #include <functional>

@@ -1,7 +1,6 @@
-#include "common/output/json_file.h"
-
 #include "common/base/error.h"
 #include "common/base/say.h"
+#include "common/output/json_report.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

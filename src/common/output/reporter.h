@@ -2,7 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/output/csv_report.h"
-#include "common/output/json_file.h"
+#include "common/output/json_report.h"
 #include "common/output/progress.h"
 #include "common/output/stat_notes.h"
 #include "common/record/history_run.h"

@@ -1,6 +1,5 @@
-#include "programs/comm/lifecycles.h"
-
 #include "common/processes/comm.h"
+#include "programs/comm/comm_perf.h"
 
 #include <fmt/format.h>
 

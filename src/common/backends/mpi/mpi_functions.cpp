@@ -1,6 +1,5 @@
 
 #include "common/backends/mpi/mpi_backend.h"
-#include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/processes/mpi/mpi_session.h"
 
 namespace busbar {

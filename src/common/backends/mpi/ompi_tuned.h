@@ -3,7 +3,7 @@
 #include "collectives/collective.h"
 #include "common/backends/backend.h"
 #include "common/backends/mpi/mpi_algorithms.h"
-#include "common/backends/mpi/mpi_tool_variable.h"
+#include "common/backends/mpi/mpi_backend.h"
 
 #include <array>
 #include <cstddef>

@@ -2,7 +2,6 @@
 
 #include "common/backends/host_memory_backend.h"
 #include "common/backends/mpi/library/mpi_collectives.h"
-#include "common/backends/mpi/mpi_tool_variable.h"
 #include "common/backends/mpi/ompi_tuned.h"
 #include "common/backends/transfers.h"
 #include "common/base/lists.h"
