@@ -119,7 +119,7 @@ std::vector<std::string> Job::remarks(const Config& config) const {
   if (world_.carrier() == Carrier::mpi) {
     if (std::string repaired = repair_reduce(mpi_library_version()); !repaired.empty()) lines.push_back(repaired);
   }
-  if (config.paranoid) lines.push_back(paranoid_remark());
+  if (config.paranoid) lines.emplace_back(kParanoidRemark);
   for (std::string& line : connectivity_remarks(watchdog_.view())) lines.push_back(std::move(line));
   return lines;
 }

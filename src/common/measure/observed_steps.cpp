@@ -198,6 +198,4 @@ void compare_calls(const Comm& world, const Config& config, const Backend& backe
   if (!wrong.empty()) throw AgreedError(ExitCode::invalid_use, wrong);
 }
 
-std::string paranoid_remark() { return "--paranoid: before each case all ranks compare what they are about to call"; }
-
 }  // namespace busbar

@@ -106,7 +106,8 @@ void compare_calls(const Comm& world, const Config& config, const Backend& backe
                    std::uint64_t calls);
 
 /// The header's line about --paranoid.
-std::string paranoid_remark();
+inline constexpr const char* kParanoidRemark =
+    "--paranoid: before each case all ranks compare what they are about to call";
 
 /// The next call of one process, its arguments as text ("count 16384", "type float", ...).
 struct AnnouncedCall {

@@ -38,14 +38,6 @@ std::optional<std::uint64_t> next_size(const Config& config, std::uint64_t size,
   return next > last ? std::nullopt : std::optional(next);
 }
 
-std::uint64_t first_size(const Config& config) {
-  return config.sizes.empty() ? config.minbytes : *std::ranges::min_element(config.sizes);
-}
-
-std::uint64_t last_size(const Config& config) {
-  return config.sizes.empty() ? config.maxbytes : *std::ranges::max_element(config.sizes);
-}
-
 std::size_t unalign_bytes(const Config& config) { return static_cast<std::size_t>(config.unalign) * sizeof(double); }
 
 std::string need_words(const Config& config, const Backend::MemoryLimit& limit, std::uint64_t message) {
@@ -63,8 +55,7 @@ std::uint64_t largest_that_fits(const Config& config, const Backend::MemoryLimit
 /// Sets maxbytes and says why it is lower than requested.
 void cap(Plan& plan, const Config& config, const Backend::MemoryLimit& limit) {
   const std::uint64_t most = largest_that_fits(config, limit);
-  const std::uint64_t first = first_size(config);
-  const std::uint64_t last = last_size(config);
+  const auto [first, last] = asked_sizes(config);
   plan.maxbytes = std::min(last, most);
   if (first > most) {
     throw_not_possible(fmt::format("not enough memory for the first size: {}; lower -b or start fewer ranks per host",
@@ -130,7 +121,7 @@ bool sized_by_matrix(const Collective& collective, const Traffic& traffic) {
 std::vector<std::uint64_t> sizes_of(const Config& config, const Collective& collective, const Traffic& traffic,
                                     std::uint64_t maxbytes) {
   if (!collective.moves_data) return {0};
-  if (sized_by_matrix(collective, traffic)) return {first_size(config)};
+  if (sized_by_matrix(collective, traffic)) return {asked_sizes(config).first};
   return sweep_sizes(config, maxbytes);
 }
 
@@ -238,6 +229,12 @@ std::string memory_lines(const Plan& plan, const Config& config, const Backend::
 
 }  // namespace
 
+SizeRange asked_sizes(const Config& config) {
+  if (config.sizes.empty()) return {config.minbytes, config.maxbytes};
+  const auto [low, high] = std::minmax_element(config.sizes.begin(), config.sizes.end());
+  return {*low, *high};
+}
+
 std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxbytes) {
   std::vector<std::uint64_t> sizes;
   if (!config.sizes.empty()) {
@@ -260,6 +257,10 @@ std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxby
 
 bool has_in_place(const Plan& plan) { return plan.collective->in_place != nullptr && plan.why_out_alone.empty(); }
 
+bool has_half(const Config& config, const Plan& plan, bool in_place) {
+  return config.placement != (in_place ? Placements::out : Placements::in) && (!in_place || has_in_place(plan));
+}
+
 Plan make_plan(const Config& config, const Collective& collective, const Backend& backend, const Traffic& traffic,
                const Backend::MemoryLimit& limit) {
   refuse_options_of_pingpong(config, collective);
@@ -269,7 +270,7 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
   const std::vector<std::optional<Op>> ops = ops_of(config, collective);
   Plan plan;
   plan.collective = &collective;
-  plan.maxbytes = last_size(config);
+  plan.maxbytes = asked_sizes(config).last;
   if (!by_matrix && collective.moves_data) cap(plan, config, limit);
   const std::vector<std::uint64_t> sizes = sizes_of(config, collective, traffic, plan.maxbytes);
   const bool in_place = config.placement == Placements::in;

@@ -47,6 +47,16 @@ struct Plan {
 /// Whether the plan's rows can have an in-place half, regardless of --placement.
 bool has_in_place(const Plan& plan);
 
+/// The ends of the sweep as requested, before memory lowers them [bytes].
+struct SizeRange {
+  std::uint64_t first;
+  std::uint64_t last;
+};
+SizeRange asked_sizes(const Config& config);
+
+/// Whether the plan's rows have this half.
+bool has_half(const Config& config, const Plan& plan, bool in_place);
+
 /// The sizes of one sweep in rising order up to `maxbytes` [bytes]: --sizes, or minbytes .. maxbytes by step. Throws
 /// Error(bad_config) for more than kMaxRows.
 std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxbytes);

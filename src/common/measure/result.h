@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/packed_fields.h"
 #include "common/measure/plan.h"
 #include "common/record/cell.h"
 
@@ -60,6 +61,9 @@ struct WrongRank {
   int suspect_rank = -1;
   std::string explanation;  ///< one phrase for people
 };
+
+BUSBAR_RECORD(WrongRank, rank, host, device, in_place, part, count, first, last, got, want, cause, suspect_rank,
+              explanation);
 
 /// "out-of-place recv (check)", "in-place (timed loop)", "guard after recv", "guard after buffer" in place. For people:
 /// no code reads it.

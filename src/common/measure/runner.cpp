@@ -27,7 +27,7 @@ void check_half(Backend& backend, const Comm& world, const Config& config, Verif
     }
     half.wrong = world.sum(static_cast<std::int64_t>(count_wrong(mine)));
     if (*half.wrong == 0) continue;
-    for (WrongRank& record : gather_wrong(world, mine)) row.wrong.push_back(std::move(record));
+    for (WrongRank& record : gather_records(world, std::move(mine))) row.wrong.push_back(std::move(record));
     return;
   }
 }

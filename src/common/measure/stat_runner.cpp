@@ -108,16 +108,14 @@ void StatRunner::keep_clock() {
 }
 
 void StatRunner::plan_cells() {
-  const bool can_in = has_in_place(plan_);
   const std::size_t kept = kept_per_cell(plan_);
   rows_.resize(plan_.cases.size());
   open_halves_.resize(plan_.cases.size());
   for (std::size_t i = 0; i < plan_.cases.size(); ++i) {
     rows_[i].row_case = plan_.cases[i];
-    rows_[i].in_place.supported = can_in;
+    rows_[i].in_place.supported = has_in_place(plan_);
     for (bool in_place : {false, true}) {
-      const Placements other = in_place ? Placements::out : Placements::in;
-      if (config_.placement == other || (in_place && !can_in)) continue;
+      if (!has_half(config_, plan_, in_place)) continue;
       entries_.push_back({i, in_place, StatCell(kept, config_.per_rank)});
       ++open_halves_[i];
     }

@@ -224,11 +224,4 @@ std::uint64_t count_wrong(const std::vector<WrongRank>& wrong) {
   return total;
 }
 
-BUSBAR_RECORD(WrongRank, rank, host, device, in_place, part, count, first, last, got, want, cause, suspect_rank,
-              explanation);
-
-std::vector<WrongRank> gather_wrong(const Comm& world, const std::vector<WrongRank>& mine) {
-  return gather_records(world, mine);
-}
-
 }  // namespace busbar

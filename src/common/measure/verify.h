@@ -52,7 +52,4 @@ class Verifier {
 /// Sum over the records.
 std::uint64_t count_wrong(const std::vector<WrongRank>& wrong);
 
-/// Every process's records on process 0, in rank order of the processes; empty elsewhere. Collective.
-std::vector<WrongRank> gather_wrong(const Comm& world, const std::vector<WrongRank>& mine);
-
 }  // namespace busbar

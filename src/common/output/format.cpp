@@ -54,12 +54,6 @@ std::string with_escapes(std::string_view text, const std::map<char, std::string
 
 std::string_view redop_text(std::optional<Op> op) { return op ? name(*op) : "none"; }
 
-SizeRange asked_sizes(const Config& config) {
-  if (config.sizes.empty()) return {config.minbytes, config.maxbytes};
-  const auto [low, high] = std::minmax_element(config.sizes.begin(), config.sizes.end());
-  return {*low, *high};
-}
-
 std::optional<double> sure_p99_s(const CellStats& cell) {
   constexpr std::uint64_t kLeast = 368;  // 0.99^368 = 2.5 %: of fewer, the largest may be below it
   for (const Quantile& quantile : cell.quantiles) {

@@ -30,13 +30,6 @@ std::string with_escapes(std::string_view text, const std::map<char, std::string
 /// The `redop` column: the operation, or `none`.
 std::string_view redop_text(std::optional<Op> op);
 
-/// The ends of the sweep as requested, before memory lowers them [bytes].
-struct SizeRange {
-  std::uint64_t first;
-  std::uint64_t last;
-};
-SizeRange asked_sizes(const Config& config);
-
 /// The 99th percentile, if there are enough samples for its interval; else it is one of the few largest samples,
 /// whatever the tail.
 std::optional<double> sure_p99_s(const CellStats& cell);

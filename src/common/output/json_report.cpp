@@ -36,9 +36,7 @@ Json cells_json(const RunInfo& info, const Plan& plan) {
   Json cells = Json::array();
   for (const Case& c : plan.cases) {
     for (bool in_place : {false, true}) {
-      const Placements other = in_place ? Placements::out : Placements::in;
-      if (info.config.placement == other || (in_place && !has_in_place(plan))) continue;
-      cells.push_back(cell_json(*plan.collective, c, in_place));
+      if (has_half(info.config, plan, in_place)) cells.push_back(cell_json(*plan.collective, c, in_place));
     }
   }
   return cells;

@@ -41,7 +41,7 @@ struct MpiModule {
 };
 
 inline constexpr const char* kMpiSymbol = "busbar_mpi_module";
-/// Raised with every change of this file, mpi_functions.h and mpi_tool_variable.h.
+/// Raised with every change of this file and of what mpi_backend.h says of the border.
 inline constexpr int kMpiBorder = 2;
 
 /// Loads it, once. Throws Error(not_possible) if it cannot be loaded.
