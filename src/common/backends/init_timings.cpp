@@ -11,11 +11,18 @@ bool read_init_timings(LogScan scan, InitTimings& timings) {
       !scan.take(" total ") || !scan.number(found.total)) {
     return false;
   }
-  read_timing_parts(scan, [&found](std::string_view name, double value) {
+  scan.skip_blanks();
+  for (bool more = scan.take("("); more;) {
+    const std::string_view part_name = scan.name();
+    double value = 0;
+    if (!scan.take(" ") || !scan.number(value)) break;
+    // A value without ',' or ')' after it is cut off.
+    more = scan.take(", ");
+    if (!more && !scan.take(")")) break;
     for (const auto& [known, part] : kInitPhases) {
-      if (name == known) found.*part = value;
+      if (part_name == known) found.*part = value;
     }
-  });
+  }
   timings = found;
   return true;
 }

@@ -33,23 +33,6 @@ inline constexpr std::array<std::pair<std::string_view, double InitTimings::*>, 
 
 BUSBAR_RECORD(InitTimings, rank, nranks, total, kernels, alloc, bootstrap, allgathers, topo, graphs, connections, rest);
 
-/// "(kernels 0.11, alloc 0.00, ... rest 0.00)": calls `on_part` for each name and value.
-template <class OnPart>
-void read_timing_parts(LogScan scan, OnPart on_part) {
-  scan.skip_blanks();
-  if (!scan.take("(")) return;
-  for (;;) {
-    const std::string_view name = scan.name();
-    double value = 0;
-    if (!scan.take(" ") || !scan.number(value)) return;
-    // A value without ',' or ')' after it is cut off.
-    const bool more = scan.take(", ");
-    if (!more && !scan.take(")")) return;
-    on_part(name, value);
-    if (!more) return;
-  }
-}
-
 /// Reads the text after "Init timings"; false if it is something else.
 bool read_init_timings(LogScan scan, InitTimings& timings);
 

@@ -89,8 +89,8 @@ void Job::configure(const Config& config) {
   injector_ = Injector(config.dry_run ? std::nullopt : config.inject, world_.rank());
 }
 
-OpenedJobBackend Job::open(const Config& config, const Comm& group, std::span<const Collective* const> collectives,
-                           const WrapBackend& wrap) {
+JobBackend Job::open(const Config& config, const Comm& group, std::span<const Collective* const> collectives,
+                     const WrapBackend& wrap) {
   OpenedBackend opened =
       open_backend(config, world_, group, {}, collectives.size() == 1 ? collectives.front() : nullptr);
   if (wrap) opened.backend = wrap(std::move(opened.backend));
@@ -99,7 +99,10 @@ OpenedJobBackend Job::open(const Config& config, const Comm& group, std::span<co
     for (const Collective* collective : collectives) injector_.check(nranks, *collective);
   });
   if (opened.backend->traits().has_ras) watchdog_.use_ras(opened.backend->library_version_code());
-  return {adopt(std::move(opened.backend)), std::move(opened.remarks), opened.ranks_per_host};
+  JobBackend adopted = adopt(std::move(opened.backend));
+  adopted.remarks = std::move(opened.remarks);
+  adopted.ranks_per_host = opened.ranks_per_host;
+  return adopted;
 }
 
 JobBackend Job::adopt(std::unique_ptr<Backend> backend) const {

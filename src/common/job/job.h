@@ -21,15 +21,8 @@ namespace busbar {
 using WrapBackend = std::function<std::unique_ptr<Backend>(std::unique_ptr<Backend>)>;
 
 /// A backend that the job's --inject and watchdog know.
-struct JobBackend {
-  std::unique_ptr<Backend> backend;
-  std::shared_ptr<void> watched;  // must go before the backend
-};
-
-/// The backend that the options request, and what the header must say about it.
-struct OpenedJobBackend : JobBackend {
-  std::vector<std::string> remarks;
-  int ranks_per_host = 1;  ///< the most on any host
+struct JobBackend : OpenedBackend {
+  std::shared_ptr<void> watched;  // goes before the backend
 };
 
 /// What a job has between MPI's start and end: its processes, the step under way, the watchdog and the fault to inject.
@@ -57,8 +50,8 @@ class Job {
 
   /// Opens the backend on `group`, a part of the world, and checks that --inject can break something in each of the
   /// collectives. Collective over the world; throws AgreedError.
-  OpenedJobBackend open(const Config& config, const Comm& group, std::span<const Collective* const> collectives,
-                        const WrapBackend& wrap = {});
+  JobBackend open(const Config& config, const Comm& group, std::span<const Collective* const> collectives,
+                  const WrapBackend& wrap = {});
   /// Adds another communicator; null stays null.
   JobBackend adopt(std::unique_ptr<Backend> backend) const;
 

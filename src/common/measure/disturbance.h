@@ -64,8 +64,6 @@ class Canary {
   /// Takes about a millisecond; never between timed operations. Does not communicate.
   CanaryTimes run();
 
-  std::size_t copy_bytes() const { return from_.size(); }
-
   /// Whether the latest run has copied all of it.
   bool copied() const { return to_ == from_; }
 

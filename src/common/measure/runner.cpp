@@ -13,25 +13,6 @@
 
 namespace busbar {
 
-void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier,
-                const BufferPlan& buffer_plan, const FailJob& fail, HalfResult& half, Row& row) {
-  if (!buffer_plan.operation().collective->moves_data || !backend.defines_result(buffer_plan.operation())) return;
-  half.timed_verified = is_idempotent(backend, buffer_plan.operation());
-  half.wrong = 0;
-  for (int round = half.timed_verified ? -1 : 0; round < config.check; ++round) {
-    std::vector<WrongRank> mine =
-        round < 0 ? verifier.check_timed(buffer_plan) : verifier.verify_once(buffer_plan, config.cudagraph > 0, fail);
-    if (!config.split.empty()) {
-      // The diagnosis only knows the communicator's ranks; everything else counts ranks over the whole job.
-      for (WrongRank& record : mine) record.explanation += " (as its group counts ranks)";
-    }
-    half.wrong = world.sum(static_cast<std::int64_t>(count_wrong(mine)));
-    if (*half.wrong == 0) continue;
-    for (WrongRank& record : gather_records(world, std::move(mine))) row.wrong.push_back(std::move(record));
-    return;
-  }
-}
-
 BUSBAR_RECORD(KernelPhases, rank, initial_sync_s, compute_s, final_sync_s);
 
 ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<const RankInfo> local_ranks,
@@ -150,11 +131,29 @@ void Runner::check(const Case& row_case, const BufferPlan& buffer_plan, HalfResu
                 .what = "check",
                 .calls = rounds,
                 .bytes = data_bytes(buffer_plan, buffer_plan.slots() + 2 * rounds)});
-    check_half(backend_, world_, config_, verifier_, buffer_plan, fail_, half, row);
+    verify(buffer_plan, half, row);
   }
   if (!config_.show_algo || row.algorithm) return;
   begin_step(row_case, in_place, {.phase = Phase::checking, .what = "asking what runs", .calls = 1});
   row.algorithm = observe_operation(backend_, world_, local_ranks_, buffer_plan, fail_);
+}
+
+void Runner::verify(const BufferPlan& buffer_plan, HalfResult& half, Row& row) {
+  if (!buffer_plan.operation().collective->moves_data || !backend_.defines_result(buffer_plan.operation())) return;
+  half.timed_verified = is_idempotent(backend_, buffer_plan.operation());
+  half.wrong = 0;
+  for (int round = half.timed_verified ? -1 : 0; round < config_.check; ++round) {
+    std::vector<WrongRank> mine = round < 0 ? verifier_.check_timed(buffer_plan)
+                                            : verifier_.verify_once(buffer_plan, config_.cudagraph > 0, fail_);
+    if (!config_.split.empty()) {
+      // The diagnosis only knows the communicator's ranks; everything else counts ranks over the whole job.
+      for (WrongRank& record : mine) record.explanation += " (as its group counts ranks)";
+    }
+    half.wrong = world_.sum(static_cast<std::int64_t>(count_wrong(mine)));
+    if (*half.wrong == 0) continue;
+    for (WrongRank& record : gather_records(world_, std::move(mine))) row.wrong.push_back(std::move(record));
+    return;
+  }
 }
 
 HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {

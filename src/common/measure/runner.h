@@ -6,12 +6,6 @@
 
 namespace busbar {
 
-/// Verifies one placement as -c says, after its timed operations (if those can be judged: half.timed_verified) and with
-/// operations of its own. Sets half.wrong, the same on every process, and appends to row.wrong, complete on process 0.
-/// Collective over `world`; the rounds are agreed on, so that all processes stop after the same one.
-void check_half(Backend& backend, const Comm& world, const Config& config, Verifier& verifier,
-                const BufferPlan& buffer_plan, const FailJob& fail, HalfResult& half, Row& row);
-
 /// Runs the buffer_plan's operation once, untimed, between observe_begin and observe_end (--show-algo). Every process
 /// of `world` must call it; complete on process 0, which has the phases of all ranks. `local_ranks`: in the backend's
 /// order.
@@ -63,6 +57,10 @@ class Runner {
 
  private:
   HalfResult run_half(const Case& row_case, bool in_place, Row& row);
+  /// After the timed operations (if those can be judged: half.timed_verified) and with operations of its own. Sets
+  /// half.wrong, the same on every process, and appends to row.wrong, complete on process 0. The rounds are agreed on,
+  /// so that all processes stop after the same one.
+  void verify(const BufferPlan& buffer_plan, HalfResult& half, Row& row);
   void gather_iterations(const LoopTimes& times, HalfResult& half) const;
 
   int communicator_;

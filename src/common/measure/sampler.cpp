@@ -41,12 +41,12 @@ std::uint64_t operations_of(const Backend& backend, const BatchShape& shape) {
          static_cast<std::uint64_t>(shape.samples) * static_cast<std::uint64_t>(shape.calls_per_sample);
 }
 
-/// One lane's share of a batch. The lanes meet in `local`, the processes in `barrier`, which only lane 0 may touch.
-class LaneBatch {
+/// One lane's share of a batch.
+class LaneBatch : LaneWalk {
  public:
   LaneBatch(Backend& backend, SmallBarrier& barrier, const BufferPlan& buffer_plan, const BatchShape& shape,
             std::barrier<>& local, int lane)
-      : backend_(backend), barrier_(barrier), buffer_plan_(buffer_plan), shape_(shape), local_(local), lane_(lane) {}
+      : LaneWalk(backend, buffer_plan, local, lane), barrier_(barrier), shape_(shape) {}
 
   LaneTimes run() {
     const bool by_device = timed_by_device(backend_, shape_.cadence);
@@ -87,23 +87,11 @@ class LaneBatch {
   }
 
   void meet() {
-    local_.arrive_and_wait();
-    if (lane_ == 0) barrier_.wait();
-    local_.arrive_and_wait();
+    LaneWalk::meet([this] { barrier_.wait(); });
   }
 
-  void launch_one() {
-    backend_.launch(lane_, buffer_plan_.operation(), buffer_plan_.lane_buffers(slot_, lane_));
-    if (++slot_ == buffer_plan_.slots()) slot_ = 0;
-  }
-
-  Backend& backend_;
   SmallBarrier& barrier_;
-  const BufferPlan& buffer_plan_;
   const BatchShape& shape_;
-  std::barrier<>& local_;
-  int lane_;
-  std::size_t slot_ = 0;
 };
 
 /// This process's samples over its lanes: its entry is its last lane's, and so is its exit.

@@ -15,12 +15,12 @@ double messages_per_iteration(const Config& config, const BufferPlan& buffer_pla
   return static_cast<double>(config.agg_iters) * messages_per_call(buffer_plan);
 }
 
-/// One lane's share of the loop. The lanes meet in `local`, the processes in `world`, which only lane 0 may touch.
-class LaneLoop {
+/// One lane's share of the loop.
+class LaneLoop : LaneWalk {
  public:
   LaneLoop(Backend& backend, const Comm& world, const Config& config, const BufferPlan& buffer_plan,
            std::barrier<>& local, int lane)
-      : backend_(backend), world_(world), config_(config), buffer_plan_(buffer_plan), local_(local), lane_(lane) {}
+      : LaneWalk(backend, buffer_plan, local, lane), world_(world), config_(config) {}
 
   void warm_up() {
     if (config_.per_iter_timing) backend_.reserve_marks(lane_, (config_.blocking == 3 ? 2 : 1) * config_.iters);
@@ -57,14 +57,7 @@ class LaneLoop {
 
  private:
   void meet() {
-    local_.arrive_and_wait();
-    if (lane_ == 0) world_.barrier();
-    local_.arrive_and_wait();
-  }
-
-  void launch_one() {
-    backend_.launch(lane_, buffer_plan_.operation(), buffer_plan_.lane_buffers(slot_, lane_));
-    if (++slot_ == buffer_plan_.slots()) slot_ = 0;
+    LaneWalk::meet([this] { world_.barrier(); });
   }
 
   /// As a user's program would call: only the operations and the addresses of their buffers.
@@ -130,13 +123,8 @@ class LaneLoop {
     return {seconds(end - start) / config_.cudagraph, seconds(enqueued - start) / config_.cudagraph, {}};
   }
 
-  Backend& backend_;
   const Comm& world_;
   const Config& config_;
-  const BufferPlan& buffer_plan_;
-  std::barrier<>& local_;
-  int lane_;
-  std::size_t slot_ = 0;
   double inside_s_ = 0;
 };
 

@@ -4,6 +4,8 @@
 #include "common/measure/buffer_plan.h"
 #include "common/processes/comm.h"
 
+#include <barrier>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <thread>
@@ -58,6 +60,33 @@ void run_on_lanes(Backend& backend, const Work& work, const Fail& fail) {
   guarded(0);
   for (std::thread& t : threads) t.join();
 }
+
+/// One lane's way through a plan: it launches, the slots in turn, and meets the other lanes and processes.
+class LaneWalk {
+ protected:
+  LaneWalk(Backend& backend, const BufferPlan& buffer_plan, std::barrier<>& local, int lane)
+      : backend_(backend), buffer_plan_(buffer_plan), lane_(lane), local_(local) {}
+
+  /// The processes meet in `wait`, which only lane 0 may touch.
+  void meet(const auto& wait) {
+    local_.arrive_and_wait();
+    if (lane_ == 0) wait();
+    local_.arrive_and_wait();
+  }
+
+  void launch_one() {
+    backend_.launch(lane_, buffer_plan_.operation(), buffer_plan_.lane_buffers(slot_, lane_));
+    if (++slot_ == buffer_plan_.slots()) slot_ = 0;
+  }
+
+  Backend& backend_;
+  const BufferPlan& buffer_plan_;
+  int lane_;
+  std::size_t slot_ = 0;
+
+ private:
+  std::barrier<>& local_;
+};
 
 /// Launches the operation once, on all lanes, and waits for its end.
 template <class Fail>

@@ -341,7 +341,7 @@ class RankSteps : public StepRunner {
           fmt::format("MPI threads: {} ({} was requested)", name(granted_mpi_threads()), name(of_all.mpi_threads)));
     }
     {
-      const OpenedJobBackend opened = job_.open(config, world_, mapped(result.plan.cells, &PlanCell::collective));
+      const JobBackend opened = job_.open(config, world_, mapped(result.plan.cells, &PlanCell::collective));
       const RunInfo info = describe_job({}, "busbar accept", config, *opened.backend,
                                         describe_local_ranks(*opened.backend, world_, 0), world_);
       result.backend = info.backend;

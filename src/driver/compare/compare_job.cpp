@@ -253,7 +253,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   job.configure(config);
   const int nnodes = count_nodes(world);
   on_process0(world, [&] { check_compare_options(options, nnodes); });
-  OpenedJobBackend opened = job.open(config, world, options.collectives);
+  JobBackend opened = job.open(config, world, options.collectives);
   Backend& baseline = *opened.backend;
   const std::list<Target> targets = prepare(options, config, baseline, world);
 

@@ -176,7 +176,7 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
   const Config& config = arguments.configured.config;
   job.configure(config);
   const Collective* const collectives[] = {&kSendrecv};
-  OpenedJobBackend opened = job.open(config, world, collectives);
+  JobBackend opened = job.open(config, world, collectives);
   RunInfo info = describe_locate(args, config, *opened.backend, world);
   job.add_remarks(info, config, std::move(opened.remarks));
   LocateRun run;

@@ -107,7 +107,7 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
   const Comm& world = job.world();
   job.configure(config);
   const Collective* const collectives[] = {&kAllReduce};
-  OpenedJobBackend opened = job.open(config, world, collectives, wrap);
+  JobBackend opened = job.open(config, world, collectives, wrap);
   Backend& backend = *opened.backend;
   const std::unique_ptr<CommunicatorLifecycle> lifecycle = backend.lifecycle(world);
   if (lifecycle == nullptr) {

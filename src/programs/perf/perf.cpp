@@ -97,7 +97,7 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   const int color = collectively_get(world, "splitting", [&] { return split_color(config.split, world.rank()); });
   const Comm group = world.split(color);
   const Collective* const collectives[] = {&collective};
-  OpenedJobBackend opened = job.open(config, group, collectives, wrap);
+  JobBackend opened = job.open(config, group, collectives, wrap);
   Backend& backend = *opened.backend;
 
   if (uses_traffic(collective) && !config.traffic_file.empty()) job.begin_files("reading " + config.traffic_file);

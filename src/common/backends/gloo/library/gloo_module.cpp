@@ -129,15 +129,19 @@ class OpenContext final : public GlooContext {
     exchange(send, (rank + 1) % size, recv, (rank + size - 1) % size, nbytes_);
   }
 
-  void all_reduce(void* send, void* recv) {
-    using Algorithm = gloo::AllreduceOptions::Algorithm;
-    gloo::AllreduceOptions options(context_);
+  void set_reduction(auto& options, void* send, void* recv) const {
     with_bits_of(call_.elem_size, [&](auto element) {
       using T = decltype(element);
       if (!call_.in_place) options.setInput(static_cast<T*>(send), call_.count);
       options.setOutput(static_cast<T*>(recv), call_.count);
     });
     options.setReduceFunction(call_.reduction.reduce);
+  }
+
+  void all_reduce(void* send, void* recv) {
+    using Algorithm = gloo::AllreduceOptions::Algorithm;
+    gloo::AllreduceOptions options(context_);
+    set_reduction(options, send, recv);
     if (all_reduce_ == GlooAlgorithm::ring) options.setAlgorithm(Algorithm::RING);
     if (all_reduce_ == GlooAlgorithm::bcube) options.setAlgorithm(Algorithm::BCUBE);
     gloo::allreduce(options);
@@ -145,12 +149,7 @@ class OpenContext final : public GlooContext {
 
   void reduce(void* send, void* recv) {
     gloo::ReduceOptions options(context_);
-    with_bits_of(call_.elem_size, [&](auto element) {
-      using T = decltype(element);
-      if (!call_.in_place) options.setInput(static_cast<T*>(send), call_.count);
-      options.setOutput(static_cast<T*>(recv), call_.count);
-    });
-    options.setReduceFunction(call_.reduction.reduce);
+    set_reduction(options, send, recv);
     options.setRoot(call_.root);
     gloo::reduce(options);
   }
