@@ -212,6 +212,16 @@ Config on_command_line(const CommandLine& line) {
   return config;
 }
 
+/// Returns if this is no process alone that should be several.
+void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {
+  if (launch.launched() || !launch.problem.empty() || (launch.carrier == Carrier::sockets && has_mpi())) return;
+  const Config config = configure(line, read_config_file(line.config_file), ::getenv).config;
+  const int nranks = config.nthreads * config.ngpus;
+  if (nranks == 1 || !runs_on_host_memory(config)) return;
+  if (!has_mpi()) start_own_ranks(nranks, argc, argv);
+  relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
+}
+
 }  // namespace
 
 std::optional<int> help_or_version(const Launch& launch, CommandLine::Action action,
@@ -265,15 +275,6 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
   }
 }
 
-void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv) {
-  if (launch.launched() || !launch.problem.empty() || (launch.carrier == Carrier::sockets && has_mpi())) return;
-  const Config config = configure(line, read_config_file(line.config_file), ::getenv).config;
-  const int nranks = config.nthreads * config.ngpus;
-  if (nranks == 1 || !runs_on_host_memory(config)) return;
-  if (!has_mpi()) start_own_ranks(nranks, argc, argv);
-  relaunch_under_mpirun(nranks, mpi_library_version(), argc, argv);
-}
-
 Launch job_launch(LauncherChoice choice) {
   Launch launch = detect_launch(::getenv, choice);
   if (launch.carrier == Carrier::sockets) return launch;
@@ -301,6 +302,23 @@ std::optional<ConfigFile> agree_on_config_file(Job& job, const std::string& path
   file->text = job.world().broadcast(file->text, 0);
   job.begin_step(Phase::initialization, "reading the options");
   return file;
+}
+
+int run_benchmark(int argc, char** argv, const std::function<std::string()>& help,
+                  const std::function<ExitCode(Job& job, const Configured& configured)>& work) {
+  const Launch detected = detect_launch();
+  return run_before_session(detected, [&] {
+    const CommandLine line = scan_arguments(argc, argv);
+    if (const auto code = help_or_version(detected, line.action, help)) return *code;
+    const Launch launch = chosen_launch(line);
+    relaunch_if_alone(launch, line, argc, argv);
+    return run_session(argc, argv, launch, mpi_start(line), [&](Job& job) {
+      const std::optional<ConfigFile> file = agree_on_config_file(job, line.config_file);
+      Configured configured;
+      collectively(job.world(), "reading the options", [&] { configured = configure(line, file, ::getenv); });
+      return work(job, configured);
+    });
+  });
 }
 
 }  // namespace busbar

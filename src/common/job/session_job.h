@@ -38,14 +38,16 @@ Launch chosen_launch(const CommandLine& line);
 /// What the command line says about MPI's start.
 MpiStart mpi_start(const CommandLine& line);
 
-/// Without a launcher, `-g 4` on host memory means four ranks: become mpirun. Returns if that does not apply.
-void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, char** argv);
-
 /// The --config file on every process; only process 0 reads it, so that a bad file fails alike everywhere. nullopt if
 /// `path` is empty. Collective.
 std::optional<ConfigFile> agree_on_config_file(Job& job, const std::string& path);
 
 /// The --config file on this process alone.
 std::optional<ConfigFile> read_config_file(const std::string& path);
+
+/// The whole of a benchmark: its help, its launch (without a launcher, `-g 4` on host memory means four ranks: it
+/// becomes mpirun) and its options on every process; then `work`. Returns the exit code; never throws.
+int run_benchmark(int argc, char** argv, const std::function<std::string()>& help,
+                  const std::function<ExitCode(Job& job, const Configured& configured)>& work);
 
 }  // namespace busbar

@@ -9,7 +9,7 @@
 #include "common/job/job.h"
 #include "common/machine/resources.h"
 #include "common/measure/disturbance.h"
-#include "common/measure/small_operation.h"
+#include "common/measure/verify.h"
 #include "common/processes/comm.h"
 #include "common/processes/global_clock.h"
 #include "common/processes/session.h"

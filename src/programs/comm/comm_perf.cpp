@@ -155,25 +155,6 @@ ExitCode run_lifecycles(std::span<char*> args, const Config& config, const WrapB
   return job.agreed_code(code, say_lost(files.lost(), table_complete));
 }
 
-int run(const Launch& detected, int argc, char** argv, const WrapBackend& wrap) {
-  const CommandLine line = scan_arguments(argc, argv);
-  const auto help = [] { return help_text(kProgram, {"-n 20", kAbout, kOwnOptions}); };
-  if (const auto code = help_or_version(detected, line.action, help)) return *code;
-  const Launch launch = chosen_launch(line);
-  relaunch_if_alone(launch, line, argc, argv);
-  const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job, line.config_file);
-    Configured configured;
-    collectively(job.world(), "reading the options", [&] {
-      configured = configure(line, file, ::getenv);
-      check_options(configured);
-    });
-    configured.config.init_phases = true;
-    return run_lifecycles({argv, static_cast<std::size_t>(argc)}, configured.config, wrap, job);
-  };
-  return run_session(argc, argv, launch, mpi_start(line), work);
-}
-
 /// `columns`: those between the step's name and the reason why it stopped.
 std::string line(const Config& config, std::string_view step, std::string_view stop, const auto&... columns) {
   std::string text = fmt::format("  {:>9}  {:>10}  {:>10}  {:>6}  {:>10}  {:>10}  {:>7}", step, columns...);
@@ -257,8 +238,17 @@ Json step_json(const Config& config, const StepResult& r) {
 }  // namespace
 
 int run_comm(int argc, char** argv, const WrapBackend& wrap) {
-  const Launch launch = detect_launch();
-  return run_before_session(launch, [&] { return run(launch, argc, argv, wrap); });
+  return run_benchmark(
+      argc, argv,
+      [] {
+        return help_text(kProgram, {"-n 20", kAbout, kOwnOptions});
+      },
+      [&](Job& job, const Configured& configured) {
+        collectively(job.world(), "reading the options", [&] { check_options(configured); });
+        Config config = configured.config;
+        config.init_phases = true;
+        return run_lifecycles({argv, static_cast<std::size_t>(argc)}, config, wrap, job);
+      });
 }
 
 std::string lifecycle_header(const RunInfo& info) {

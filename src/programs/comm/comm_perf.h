@@ -4,7 +4,7 @@
 #include "common/job/job.h"
 #include "common/measure/result.h"
 #include "common/measure/sampler.h"
-#include "common/measure/small_operation.h"
+#include "common/measure/verify.h"
 
 #include <cstdint>
 #include <functional>

@@ -142,27 +142,15 @@ ExitCode run_perf_job(std::span<char*> args, const Collective& collective, const
   return job.agreed_code(code, reporter.end(summary, code));
 }
 
-int run(const Launch& detected, int argc, char** argv, std::string_view collective_name, const WrapBackend& wrap) {
-  const CommandLine line = scan_arguments(argc, argv);
-  const auto help = [&] { return help_text(fmt::format("{}_perf", collective_name)); };
-  if (const auto code = help_or_version(detected, line.action, help)) return *code;
-  const Launch launch = chosen_launch(line);
-  relaunch_if_alone(launch, line, argc, argv);
-  const auto work = [&](Job& job) {
-    const std::optional<ConfigFile> file = agree_on_config_file(job, line.config_file);
-    Configured configured;
-    collectively(job.world(), "reading the options", [&] { configured = configure(line, file, ::getenv); });
-    return run_perf_job({argv, static_cast<std::size_t>(argc)}, *find_collective(collective_name), configured.config,
-                        wrap, job);
-  };
-  return run_session(argc, argv, launch, mpi_start(line), work);
-}
-
 }  // namespace
 
 int run_perf(int argc, char** argv, std::string_view collective_name, const WrapBackend& wrap) {
-  const Launch launch = detect_launch();
-  return run_before_session(launch, [&] { return run(launch, argc, argv, collective_name, wrap); });
+  return run_benchmark(
+      argc, argv, [&] { return help_text(fmt::format("{}_perf", collective_name)); },
+      [&](Job& job, const Configured& configured) {
+        return run_perf_job({argv, static_cast<std::size_t>(argc)}, *find_collective(collective_name),
+                            configured.config, wrap, job);
+      });
 }
 
 }  // namespace busbar
