@@ -80,7 +80,20 @@ struct Block {
   bool operator==(const Block&) const = default;
 };
 
-/// A collective is a constant: its name and what it means, without how it is run.
+/// One block's share of a chunked collective: floor(elements / nranks), rounded down to 16 bytes
+/// (nccl-tests all_gather.cu and others, so that every chunk stays aligned).
+constexpr std::size_t aligned_chunk(std::size_t elements, int nranks, std::size_t elem_size) {
+  const std::size_t align = 16 / elem_size;
+  return elements / static_cast<std::size_t>(nranks) / align * align;
+}
+inline std::size_t chunk_count(std::size_t elements, int nranks, std::size_t elem_size, const Traffic*) {
+  return aligned_chunk(elements, nranks, elem_size);
+}
+inline double bytes_of_all(const Problem& p) { return static_cast<double>(p.count) * p.elem_size * p.nranks; }
+constexpr double share_of_others(int nranks) { return static_cast<double>(nranks - 1) / nranks; }
+
+/// A collective is a constant: its name and what it means, without how it is run. Defaults are those of a block of
+/// `count` elements for each rank.
 struct Collective {
   CollectiveId id;
   std::string_view name;  ///< as in `<name>_perf`
@@ -95,7 +108,7 @@ struct Collective {
   bool replaces_input = false;
 
   /// The count column; `elements` = floor(requested bytes / element size).
-  std::size_t (*count)(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic);
+  std::size_t (*count)(std::size_t elements, int nranks, std::size_t elem_size, const Traffic* traffic) = chunk_count;
 
   Extents (*extents)(const Problem&);
 
@@ -110,10 +123,10 @@ struct Collective {
   InPlaceOffsets (*in_place)(const Problem&, int rank) = nullptr;
 
   /// Bytes that count for algbw.
-  double (*algorithm_bytes)(const Problem&);
+  double (*algorithm_bytes)(const Problem&) = bytes_of_all;
 
   /// busbw = algbw x this (nccl-tests doc/PERFORMANCE.md).
-  double (*bus_factor)(int nranks);
+  double (*bus_factor)(int nranks) = share_of_others;
 
   /// The blocks that `rank` receives, in ascending `at`; empty on ranks that receive nothing. O(nranks).
   std::vector<Block> (*expected)(const Problem&, int rank);
@@ -159,22 +172,11 @@ inline std::size_t message_bytes(const Collective& c, const Problem& p) {
   return (e.send > e.recv ? e.send : e.recv) * p.elem_size;
 }
 
-/// One block's share of a chunked collective: floor(elements / nranks), rounded down to 16 bytes
-/// (nccl-tests all_gather.cu and others, so that every chunk stays aligned).
-constexpr std::size_t aligned_chunk(std::size_t elements, int nranks, std::size_t elem_size) {
-  const std::size_t align = 16 / elem_size;
-  return elements / static_cast<std::size_t>(nranks) / align * align;
-}
-
 // Shared members of several collectives: whole messages, or a block of `count` elements for each rank.
 inline std::size_t whole_count(std::size_t elements, int, std::size_t, const Traffic*) { return elements; }
-inline std::size_t chunk_count(std::size_t elements, int nranks, std::size_t elem_size, const Traffic*) {
-  return aligned_chunk(elements, nranks, elem_size);
-}
 inline Extents one_to_one(const Problem& p) { return {p.count, p.count}; }
 inline Extents one_to_all(const Problem& p) { return {p.count, p.count * p.nranks}; }
 inline Extents all_to_one(const Problem& p) { return {p.count * p.nranks, p.count}; }
-constexpr double share_of_others(int nranks) { return static_cast<double>(nranks - 1) / nranks; }
 constexpr double all_once(int) { return 1; }
 inline InPlaceOffsets same_place(const Problem&, int) { return {}; }
 inline InPlaceOffsets sends_own_block(const Problem& p, int rank) { return {p.count * rank, 0}; }

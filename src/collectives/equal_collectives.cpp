@@ -9,7 +9,6 @@ namespace busbar {
 namespace {
 
 double whole_bytes(const Problem& p) { return static_cast<double>(p.count) * p.elem_size; }
-double bytes_of_all(const Problem& p) { return whole_bytes(p) * p.nranks; }
 
 /// `count` elements of every rank, from the same place of each.
 std::vector<Block> from_every_rank(const Problem& p, std::size_t from) {
@@ -87,11 +86,8 @@ const Collective kSendrecv{
 const Collective kAllGather{
     .id = CollectiveId::all_gather,
     .name = "all_gather",
-    .count = chunk_count,
     .extents = one_to_all,
     .in_place = sends_own_block,
-    .algorithm_bytes = bytes_of_all,
-    .bus_factor = share_of_others,
     .expected = [](const Problem& p, int) { return from_every_rank(p, 0); },
 };
 
@@ -99,11 +95,8 @@ const Collective kGather{
     .id = CollectiveId::gather,
     .name = "gather",
     .has_root = true,
-    .count = chunk_count,
     .extents = one_to_all,
     .in_place = sends_own_block,
-    .algorithm_bytes = bytes_of_all,
-    .bus_factor = share_of_others,
     .expected = [](const Problem& p,
                    int rank) { return rank == p.root ? kAllGather.expected(p, rank) : std::vector<Block>{}; },
 };
@@ -111,7 +104,6 @@ const Collective kGather{
 const Collective kHypercube{
     .id = CollectiveId::hypercube,
     .name = "hypercube",
-    .count = chunk_count,
     .extents = one_to_all,
     .in_place = sends_own_block,
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(p.count) * (p.nranks - 1) * p.elem_size; },
@@ -127,11 +119,8 @@ const Collective kReduceScatter{
     .id = CollectiveId::reduce_scatter,
     .name = "reduce_scatter",
     .has_op = true,
-    .count = chunk_count,
     .extents = all_to_one,
     .in_place = receives_own_block,
-    .algorithm_bytes = bytes_of_all,
-    .bus_factor = share_of_others,
     .expected = [](const Problem& p, int rank) -> std::vector<Block> {
       return {{0, p.count, kReduction, p.count * rank}};
     },
@@ -141,11 +130,8 @@ const Collective kScatter{
     .id = CollectiveId::scatter,
     .name = "scatter",
     .has_root = true,
-    .count = chunk_count,
     .extents = all_to_one,
     .in_place = receives_own_block,
-    .algorithm_bytes = bytes_of_all,
-    .bus_factor = share_of_others,
     .expected = [](const Problem& p, int rank) -> std::vector<Block> {
       return {{0, p.count, p.root, p.count * rank}};
     },
@@ -155,13 +141,10 @@ const Collective kAlltoall{
     .id = CollectiveId::alltoall,
     .name = "alltoall",
     .replaces_input = true,
-    .count = chunk_count,
     .extents = [](const Problem& p) -> Extents {
       return {p.count * p.nranks, p.count * p.nranks};
     },
     .in_place = same_place,
-    .algorithm_bytes = bytes_of_all,
-    .bus_factor = share_of_others,
     .expected = [](const Problem& p, int rank) { return from_every_rank(p, p.count * rank); },
 };
 

@@ -22,7 +22,6 @@ const Collective kGatherv{
       return {block_offset(kGatherv, p, rank), 0};
     },
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(all_blocks(kGatherv, p)) * p.elem_size; },
-    .bus_factor = share_of_others,
     .expected =
         [](const Problem& p, int rank) {
           std::vector<Block> blocks;
@@ -53,7 +52,6 @@ const Collective kScatterv{
       return {0, block_offset(kScatterv, p, rank)};
     },
     .algorithm_bytes = [](const Problem& p) { return static_cast<double>(all_blocks(kScatterv, p)) * p.elem_size; },
-    .bus_factor = share_of_others,
     .expected = [](const Problem& p, int rank) -> std::vector<Block> {
       return {{0, kScatterv.block(p, rank), p.root, block_offset(kScatterv, p, rank)}};
     },
@@ -71,7 +69,6 @@ const Collective kAllGatherv{
     .block = [](const Problem& p, int rank) { return kGatherv.block(with_root_0(p), rank); },
     .in_place = [](const Problem& p, int rank) { return kGatherv.in_place(with_root_0(p), rank); },
     .algorithm_bytes = [](const Problem& p) { return kGatherv.algorithm_bytes(with_root_0(p)); },
-    .bus_factor = share_of_others,
     .expected = [](const Problem& p, int) { return kGatherv.expected(with_root_0(p), 0); },
     .why_not = why_no_traffic,
 };
@@ -88,7 +85,6 @@ const Collective kReduceScatterv{
     .block = [](const Problem& p, int rank) { return kScatterv.block(with_root_0(p), rank); },
     .in_place = [](const Problem& p, int rank) { return kScatterv.in_place(with_root_0(p), rank); },
     .algorithm_bytes = [](const Problem& p) { return kScatterv.algorithm_bytes(with_root_0(p)); },
-    .bus_factor = share_of_others,
     .expected =
         [](const Problem& p, int rank) {
           const std::size_t from = block_offset(kReduceScatterv, p, rank);
@@ -202,7 +198,6 @@ const Collective kAlltoallv{
           const Extents e = extents(p);
           return static_cast<double>(std::max(e.send, e.recv)) * p.elem_size;
         },
-    .bus_factor = share_of_others,
     .expected = expected,
     .why_not = why_no_traffic,
 };
