@@ -1,6 +1,5 @@
-#include "kernels/host_reduce.h"
-
 #include "kernels/dtype_and_op.h"
+#include "kernels/host.h"
 
 #include <bit>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // measured in turn within one iteration so that a machine that slows down slows both, on buffers that
 // fit in L2 and on buffers that fit in no cache.
 
-#include "kernels/host_reduce.h"
+#include "kernels/host.h"
 
 #include <benchmark/benchmark.h>
 

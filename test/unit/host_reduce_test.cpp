@@ -2,7 +2,7 @@
 // other bits on a CPU without AVX2. The oracle shares nothing with the code under test: it tabulates the value of every
 // bit pattern and finds the nearest one to the exact result, which double holds or rounds harmlessly.
 
-#include "kernels/host_reduce.h"
+#include "kernels/host.h"
 
 #include <catch2/catch.hpp>
 

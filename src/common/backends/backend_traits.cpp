@@ -14,10 +14,8 @@ constexpr std::array<std::string_view, 3> kNcclSettings{"NCCL_", "nccl.", "devic
 constexpr std::array kAllTraits{BUSBAR_BACKENDS(BUSBAR_POINTER)};
 #undef BUSBAR_POINTER
 
-constexpr BackendTraits kUnknownTraits{.name = "unknown",
-                                       .title = "an unknown library",
-                                       .measures = "an unknown library",
-                                       .iteration_clock = "host clock"};
+constexpr BackendTraits kUnknownTraits{
+    .name = "unknown", .title = "an unknown library", .measures = "an unknown library"};
 
 }  // namespace
 
@@ -25,7 +23,6 @@ const BackendTraits kMpiTraits{.name = "mpi",
                                .title = "MPI",
                                .measures = "MPI on host memory",
                                .needs_mpi = true,
-                               .iteration_clock = "host clock",
                                .settings = kMpiSettings,
                                .usual_settings = "ompi.algorithm"};
 
@@ -33,7 +30,6 @@ const BackendTraits kGlooTraits{.name = "gloo",
                                 .title = "Gloo",
                                 .measures = "Gloo on host memory",
                                 .assumed_busbw = 1e9,
-                                .iteration_clock = "host clock",
                                 .settings = kGlooSettings,
                                 .usual_settings = "gloo.algorithm"};
 

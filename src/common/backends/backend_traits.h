@@ -20,11 +20,11 @@ struct BackendTraits {
   std::string_view title;     ///< "NCCL"
   std::string_view measures;  ///< in a sentence about this job: "MPI on host memory"
   MemoryKind memory = MemoryKind::host;
-  bool needs_mpi = false;              ///< MPI must carry the job
-  double assumed_busbw = 5e9;          ///< [B/s] for estimates: a good host's memory, or one fast GPU network port
-  std::string_view iteration_clock;    ///< the clock of -I
-  bool has_ras = false;                ///< has NCCL's RAS service, which the watchdog queries
-  std::string_view how_to_build = {};  ///< advice for a build without it; empty: every build has it
+  bool needs_mpi = false;      ///< MPI must carry the job
+  double assumed_busbw = 5e9;  ///< [B/s] for estimates: a good host's memory, or one fast GPU network port
+  std::string_view iteration_clock = "host clock";  ///< of -I
+  bool has_ras = false;                             ///< has NCCL's RAS service, which the watchdog queries
+  std::string_view how_to_build = {};               ///< advice for a build without it; empty: every build has it
   std::span<const std::string_view> settings = {};  ///< prefixes of the settings that compare can vary
   std::string_view usual_settings = {};             ///< suggested instead of another library's
 };

@@ -12,7 +12,6 @@
 #include "common/output/json_report.h"
 #include "common/output/report_file.h"
 #include "common/output/table.h"
-#include "common/processes/child.h"
 #include "common/processes/comm.h"
 #include "common/record/json_values.h"
 
@@ -21,7 +20,6 @@
 
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string_view>

@@ -10,14 +10,12 @@
 #include "common/measure/stat_runner.h"
 #include "common/output/reporter.h"
 #include "common/output/table.h"
-#include "common/processes/child.h"
 #include "common/processes/comm.h"
 #include "common/processes/mpi/mpi_session.h"
 #include "common/processes/session.h"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <span>
 #include <thread>
 

@@ -25,7 +25,7 @@ std::unique_ptr<Backend> open_gloo(const Config& config, const Comm& world, cons
                                    std::string_view algorithm);
 
 /// Sum, prod, max and min of every dtype, which Gloo takes from its caller; nulls for avg and mulsum. Narrow floats as
-/// in narrow_reduction (kernels/host_reduce.h); integers wrap.
+/// in narrow_reduction (kernels/host.h); integers wrap.
 GlooReduction gloo_reduction(DType dtype, Op op);
 
 /// Opens libbusbar_gloo.so next to this program, or where `make install` puts it. It stays open until the process ends.

@@ -3,7 +3,7 @@
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "kernels/dtype_and_op.h"
-#include "kernels/host_reduce.h"
+#include "kernels/host.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include "common/backends/nccl/cuda/device_collectives.h"
 #include "common/backends/nccl/cuda/nccl_backend_class.h"
-#include "common/backends/nccl/cuda/nccl_communicator.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/device_kernels.h"
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/backends/transfers.h"

@@ -4,7 +4,6 @@
 #include "common/backends/nccl/cuda/cuda_call.h"
 #include "common/backends/nccl/cuda/device_communicator.h"
 #include "common/backends/nccl/cuda/nccl_backend.h"
-#include "common/backends/nccl/cuda/nccl_communicator.h"
 #include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/backends/nccl/cuda/nccl_log.h"
 #include "common/backends/transfers.h"

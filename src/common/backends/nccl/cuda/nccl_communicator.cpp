@@ -1,6 +1,5 @@
-#include "common/backends/nccl/cuda/nccl_communicator.h"
-
 #include "common/backends/nccl/cuda/cuda_call.h"
+#include "common/backends/nccl/cuda/nccl_library.h"
 #include "common/base/error.h"
 
 #include <fmt/format.h>
