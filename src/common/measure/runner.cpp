@@ -177,7 +177,7 @@ HalfResult Runner::run_half(const Case& row_case, bool in_place, Row& row) {
 }
 
 void Runner::gather_iterations(const LoopTimes& times, HalfResult& half) const {
-  const std::vector<double> all = world_.gather(times.iteration_s);
+  const std::vector<double> all = gather_records(world_, times.iteration_s);
   IterationTimes result;
   result.skipped = config_.per_iter_skip;
   result.times_s = times.iteration_s;

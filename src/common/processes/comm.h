@@ -98,9 +98,6 @@ class Comm {
   /// Every process's text, in rank order, on process 0; empty elsewhere.
   std::vector<std::string> gather(const std::string& text) const { return group_->gather(text); }
 
-  /// Every process's values (equal lengths), in rank order, on process 0; empty elsewhere.
-  std::vector<double> gather(std::span<const double> values) const;
-
   /// `blocks`: one of the same length per process, in rank order. Returns every process's block for this one.
   std::vector<std::byte> all_to_all(std::span<const std::byte> blocks) const { return group_->all_to_all(blocks); }
 

@@ -66,9 +66,9 @@ std::string scope_of(Stage stage) { return stage == Stage::per_host ? hostname()
 
 std::vector<int> world_ranks(const Comm& world, const Comm& group, int local_ranks) {
   std::vector<int> ranks;
-  const double first = world.rank() * local_ranks;
-  for (const double of_process : group.gather(std::span(&first, 1))) {
-    for (int i = 0; i < local_ranks; ++i) ranks.push_back(static_cast<int>(of_process) + i);
+  const int first = world.rank() * local_ranks;
+  for (const int of_process : gather_records(group, std::vector{first})) {
+    for (int i = 0; i < local_ranks; ++i) ranks.push_back(of_process + i);
   }
   return ranks;
 }
@@ -122,7 +122,7 @@ class CoreWait {
     const double wall_s = std::chrono::duration<double>(Clock::now() - begin_).count();
     const double now_s = waited_for_core_s();
     const double mine = now_s < 0 || waited_s_ < 0 || wall_s <= 0 ? -1 : (now_s - waited_s_) / wall_s;
-    const std::vector<double> all = group.gather(std::span(&mine, 1));
+    const std::vector<double> all = gather_records(group, std::vector{mine});
     if (all.empty() || std::ranges::any_of(all, [](double share) { return share < 0; })) return std::nullopt;
     return median(all);
   }
