@@ -207,27 +207,25 @@ struct Yielding {
 constexpr Yielding kYielding[] = {{"Open MPI", "OMPI_MCA_mpi_yield_when_idle", "1", "0,false"},
                                   {"Intel(R) MPI", "I_MPI_THREAD_YIELD", "3", "0,1,2"}};
 
+// In the order of Launcher: the long name, and the short one.
+constexpr std::array<std::string_view, 2> kLauncherNames[] = {
+    {"none", "alone"},
+    {"torchrun", "torchrun"},
+    {"Open MPI's mpirun", "mpirun"},
+    {"Hydra (mpiexec of MPICH or Intel MPI)", "hydra"},
+    {"Flux", "flux"},
+    {"Slurm's srun", "srun"},
+    {"a PMI launcher", "pmi"},
+    {"a PMIx launcher", "pmix"},
+    {"RANK/WORLD_SIZE", "env"},
+    {"a Kubernetes Job", "k8s"},
+};
+
 }  // namespace
 
-std::string_view name(Launcher launcher) {
-  constexpr std::array<std::string_view, 10> kNames{"none",
-                                                    "torchrun",
-                                                    "Open MPI's mpirun",
-                                                    "Hydra (mpiexec of MPICH or Intel MPI)",
-                                                    "Flux",
-                                                    "Slurm's srun",
-                                                    "a PMI launcher",
-                                                    "a PMIx launcher",
-                                                    "RANK/WORLD_SIZE",
-                                                    "a Kubernetes Job"};
-  return word(kNames, launcher);
-}
+std::string_view name(Launcher launcher) { return kLauncherNames[static_cast<std::size_t>(launcher)][0]; }
 
-std::string_view short_name(Launcher launcher) {
-  constexpr std::array<std::string_view, 10> kNames{"alone", "torchrun", "mpirun", "hydra", "flux",
-                                                    "srun",  "pmi",      "pmix",   "env",   "k8s"};
-  return word(kNames, launcher);
-}
+std::string_view short_name(Launcher launcher) { return kLauncherNames[static_cast<std::size_t>(launcher)][1]; }
 
 Launch detect_launch(const Get& get, LauncherChoice choice) {
   for (const Names& names : kLaunchers) {
