@@ -1,4 +1,4 @@
-#include "kernels/device.h"
+#include "kernels/host.h"
 #include "kernels/lane.h"
 #include "kernels/number.h"
 

@@ -6,7 +6,7 @@
 // them. FAKE_EXCLUSIVE=FOLDER: compute mode Exclusive_Process, with a lock file per device in it.
 
 #include "fakes/fake_gpu.h"
-#include "kernels/device.h"
+#include "kernels/host.h"
 
 #include <cuda_runtime_api.h>
 #include <fcntl.h>

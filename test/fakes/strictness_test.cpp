@@ -2,7 +2,7 @@
 // tests without a GPU and fails on the first one. Each case breaks a rule, beside the same thing done right.
 
 #include "fakes/fake_gpu.h"
-#include "kernels/device.h"
+#include "kernels/host.h"
 #include "run_catch.h"
 #include "unit/temp_dir.h"
 

@@ -4,7 +4,7 @@
 // Without a usable GPU it says so and exits with 77, with --allow-skip with 0. --bench prints the kernels' GB/s beside
 // a device copy's instead of testing, --gpus the GPUs that CUDA shows, as nvidia-smi does (gpu_check.sh).
 
-#include "kernels/device.h"
+#include "kernels/host.h"
 #include "kernels/number.h"
 #include "run_catch.h"
 

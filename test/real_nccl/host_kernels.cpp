@@ -3,7 +3,7 @@
 
 #include "common/backends/nccl/cuda/device_collectives.h"
 #include "fakes/fake_gpu.h"
-#include "kernels/device.h"
+#include "kernels/host.h"
 
 #include <cuda_runtime_api.h>
 #include <nccl_device.h>

@@ -4,8 +4,8 @@
 // cuda_runtime.h beside this file.
 
 #include "cuda_runtime.h"
-#include "kernels/device.h"
 #include "kernels/element.h"
+#include "kernels/host.h"
 #include "kernels/number.h"
 
 #include <catch2/catch.hpp>

@@ -5,7 +5,7 @@
 #include "driver/history/history.h"
 
 #include "common/base/error.h"
-#include "common/output/run_history.h"
+#include "common/output/reporter.h"
 #include "driver/compare/compare_reporter.h"
 #include "driver/history/history_judge.h"
 #include "full_disk.h"

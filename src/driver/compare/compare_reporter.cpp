@@ -5,7 +5,7 @@
 #include "common/output/csv_report.h"
 #include "common/output/format.h"
 #include "common/output/json_report.h"
-#include "common/output/run_history.h"
+#include "common/output/reporter.h"
 #include "common/output/table.h"
 #include "common/record/json_fields.h"
 #include "common/statistics/distributions.h"

@@ -9,7 +9,7 @@
 #include "common/base/error.h"
 #include "common/base/lists.h"
 #include "common/processes/comm.h"
-#include "kernels/device.h"
+#include "kernels/host.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 #include "common/backends/nccl/device_kernels.h"
 #include "common/base/error.h"
 #include "common/base/units.h"
-#include "kernels/device.h"
+#include "kernels/host.h"
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
