@@ -79,6 +79,7 @@ std::string repair_reduce(std::string_view library);
 std::string separate_worlds_warning(const Launch& launch, int world_size);
 
 // How one process becomes the ranks of a job.
+
 /// The command that starts `nranks` ranks of `args` (args[0]: the program) with one rank per process. Open MPI needs
 /// options for root and for more ranks than cores; others have no such options.
 std::vector<std::string> mpirun_command(const std::string& mpirun, std::string_view library, int nranks, bool as_root,

@@ -30,14 +30,14 @@ std::string mpi_library_version();
 // The border between a program and libbusbar_mpi.so, which holds all code that calls MPI. Both come from one build, and
 // each has its own copy of constants: their addresses differ.
 
-/// What libbusbar_mpi.so exports under the name kMpiSymbol. mpi_session.h says what the functions do.
+/// What libbusbar_mpi.so exports under the name kMpiSymbol: the functions above, as this MPI has them.
 struct MpiModule {
   int border = 0;  ///< kMpiBorder at its build
   std::unique_ptr<ProcessGroup> (*start)(int* argc, char*** argv, MpiThreads threads) = nullptr;
   void (*finish)() = nullptr;
   MpiThreads (*granted_threads)() = nullptr;
   std::string (*library_version)() = nullptr;
-  const struct MpiBackendFunctions* backend = nullptr;  ///< common/backends/mpi/mpi_functions.h
+  const struct MpiBackendFunctions* backend = nullptr;  ///< common/backends/mpi/mpi_backend.h
 };
 
 inline constexpr const char* kMpiSymbol = "busbar_mpi_module";
