@@ -3,6 +3,7 @@
 #include "common/backends/nccl/nccl_fields.h"
 #include "common/backends/transfers.h"
 #include "common/backends/tuner_table.h"
+#include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "common/machine/shared_library.h"
 
@@ -41,33 +42,17 @@ std::string_view nccl_function(CollectiveId id) {
   }
 }
 
-/// The text after `mark` up to the next space, and moves past it.
-std::optional<std::string_view> word_after(std::string_view& text, std::string_view mark) {
-  const std::size_t at = text.find(mark);
-  if (at == std::string_view::npos) return std::nullopt;
-  text.remove_prefix(at + mark.size());
-  const std::string_view word = text.substr(0, text.find_first_of(" \r\n"));
-  text.remove_prefix(word.size());
-  return word.empty() ? std::nullopt : std::optional(word);
-}
-
 std::optional<SymmetricKernel> symmetric_kernel(std::string_view line) {
   constexpr std::string_view kMessage = " NCCL INFO ";
-  constexpr std::string_view kMark = " [Symmetric]: ";
   const std::size_t message = line.find(kMessage);
-  const std::size_t mark = line.find(kMark);
-  if (message == std::string_view::npos || mark == std::string_view::npos || mark < message) return std::nullopt;
+  if (message == std::string_view::npos) return std::nullopt;
+  LogScan scan{line.substr(message + kMessage.size())};
   SymmetricKernel kernel;
-  kernel.function = line.substr(message + kMessage.size(), mark - message - kMessage.size());
-  std::string_view rest = line.substr(mark + kMark.size());
-  const auto name = word_after(rest, " Bytes -> Kernel ");
-  const auto channels = word_after(rest, " nchannels ");
-  if (!name || !channels) return std::nullopt;
-  kernel.kernel = *name;
-  const auto number = number_of<int>(*channels);
-  if (!number) return std::nullopt;
-  kernel.channels = *number;
-  return kernel;
+  std::uint64_t nbytes = 0;
+  kernel.function = scan.name();
+  if (!scan.take(" [Symmetric]: ") || !scan.number(nbytes) || !scan.take(" Bytes -> Kernel ")) return std::nullopt;
+  kernel.kernel = scan.name();
+  return scan.take(" nchannels ") && scan.number(kernel.channels) ? std::optional(kernel) : std::nullopt;
 }
 
 /// The row's answer, if all values agree.
