@@ -4,7 +4,7 @@
 #include "common/base/random_source.h"
 #include "common/base/read_file.h"
 #include "common/base/say.h"
-#include "common/base/timestamp.h"
+#include "common/base/units.h"
 #include "common/measure/buffer_plan.h"
 #include "common/measure/observed_steps.h"
 #include "common/measure/stat_runner.h"

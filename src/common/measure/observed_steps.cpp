@@ -1,8 +1,8 @@
 #include "common/measure/observed_steps.h"
 
 #include "common/base/compress_list.h"
-#include "common/base/environment.h"
 #include "common/base/error.h"
+#include "common/base/options.h"
 #include "common/base/packed_fields.h"
 #include "common/base/units.h"
 #include "common/measure/plan.h"

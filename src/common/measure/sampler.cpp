@@ -2,7 +2,6 @@
 
 #include "common/measure/timed_loop.h"
 #include "common/statistics/interval.h"
-#include "common/statistics/series.h"
 #include "common/statistics/trend.h"
 
 #include <algorithm>

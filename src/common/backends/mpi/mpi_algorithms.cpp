@@ -3,7 +3,6 @@
 #include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
-#include "common/base/suggest.h"
 #include "common/base/text.h"
 #include "common/processes/mpi/mpi_session.h"
 

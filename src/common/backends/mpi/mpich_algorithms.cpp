@@ -1,6 +1,6 @@
 #include "common/backends/mpi/mpi_algorithms.h"
 
-#include "common/backends/mpi/mpi_tool_variable.h"
+#include "common/backends/mpi/mpi_backend.h"
 #include "common/backends/transfers.h"
 #include "common/base/error.h"
 #include "common/base/text.h"
