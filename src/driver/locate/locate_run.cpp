@@ -37,52 +37,38 @@ constexpr std::size_t kArrivalBytes = 8;
 constexpr std::size_t kMostSuspects = 3;  // each takes as long as all of the arrivals
 
 /// Work of one rank on its device, always the same amount on all.
-class Work {
- public:
-  Work(Backend& backend, const Arena& arena, std::size_t nbytes)
-      : backend_(backend),
-        arena_(arena),
-        count_(nbytes / sizeof(float)),
-        host_(nbytes),
-        pattern_(make_pattern(DType::float32, std::nullopt, 1, 1)),
-        on_host_(backend.traits().memory == MemoryKind::host) {}
+struct Work {
+  Backend& backend;
+  const Arena& arena;
+  std::vector<float> host;
+  Canary canary = {};
+  Pattern pattern = make_pattern(DType::float32, std::nullopt, 1, 1);
+  bool on_host = backend.traits().memory == MemoryKind::host;
+  int repeats = 1;  ///< of a fill
 
   /// On the host a thread's CPU time: that others had the core is not its fault.
   double timed(SoloProbe probe) {
-    if (probe == SoloProbe::spin) return canary_.run().spin_s;
+    if (probe == SoloProbe::spin) return canary.run().spin_s;
     const double cpu = thread_cpu_s();
     const Clock::time_point start = Clock::now();
     run(probe);
-    return on_host_ ? thread_cpu_s() - cpu : seconds(Clock::now() - start);
+    return on_host ? thread_cpu_s() - cpu : seconds(Clock::now() - start);
   }
 
   void run(SoloProbe probe) {
-    void* const device = arena_.send(0, 0);
+    void* const device = arena.send(0, 0);
     switch (probe) {
       case SoloProbe::fill:
-        for (int i = 0; i < repeats; ++i) backend_.fill(0, pattern_, 0, 0, count_, device);
+        for (int i = 0; i < repeats; ++i) backend.fill(0, pattern, 0, 0, host.size(), device);
         return;
       case SoloProbe::to_host:
-        return backend_.copy_to_host(0, host_.data(), device, count_ * sizeof(float));
+        return backend.copy_to_host(0, host.data(), device, host.size() * sizeof(float));
       case SoloProbe::from_host:
-        return backend_.copy_from_host(0, device, host_.data(), count_ * sizeof(float));
+        return backend.copy_from_host(0, device, host.data(), host.size() * sizeof(float));
       case SoloProbe::spin:
         return;
     }
   }
-
-  bool on_host() const { return on_host_; }
-
-  int repeats = 1;  ///< of a fill
-
- private:
-  Backend& backend_;
-  const Arena& arena_;
-  std::size_t count_;
-  std::vector<std::byte> host_;
-  Pattern pattern_;
-  Canary canary_;
-  bool on_host_;
 };
 
 /// Makes a fill take about a millisecond on process 0, and be as much work on all others.
@@ -172,7 +158,7 @@ SlowRankVerdict probe_ranks(Job& job, Backend& baseline, const Config& config, c
   const bool on_gpu = baseline.traits().memory == MemoryKind::gpu;
   const std::size_t nbytes = std::min<std::size_t>(arena.capacity(), on_gpu ? 64 << 20 : 2 << 20);
   watchdog.begin_step(Phase::preparing, "solo probes");
-  Work work(baseline, arena, nbytes);
+  Work work{baseline, arena, std::vector<float>(nbytes / sizeof(float))};
   agree_on_repeats(world, work);
   ProbedRank mine;
   mine.host = hostname();
@@ -189,12 +175,12 @@ SlowRankVerdict probe_ranks(Job& job, Backend& baseline, const Config& config, c
   clock.check(1);
   mine.entry_s = arrivals.entry_s;
   mine.work_s = median(arrivals.work_s);
-  mine.work_cpu_s = work.on_host() ? median(arrivals.work_cpu_s) : 0;
+  mine.work_cpu_s = work.on_host ? median(arrivals.work_cpu_s) : 0;
   const double with_s = world.max(median(arrivals.iteration_s));
   const std::vector<ProbedRank> ranks = gather_records(world, std::vector<ProbedRank>{mine});
 
   const Comm host = world.split_by_host();
-  const bool turns = world.max(std::int64_t{work.on_host() && host.size() > job_cores()}) > 0;
+  const bool turns = world.max(std::int64_t{work.on_host && host.size() > job_cores()}) > 0;
   SlowRankVerdict solo, late;
   if (world.rank() == 0) {
     solo = join(judge_solo(ranks, warn, fail, turns), judge_core(ranks, warn, fail, turns));
@@ -248,82 +234,19 @@ std::string round_words(const MeasuredRound& m) {
                      bandwidth_text(middle), *std::ranges::min_element(bandwidths) / middle);
 }
 
-/// Time between two looks at slow units.
-class LookWait {
- public:
-  LookWait(Job& job, const ReportProgress& report) : job_(job), report_(report) {}
-
-  /// `who`: known on process 0. `look`: the one to come, from 2 on. Collective.
-  void wait(double seconds, const std::vector<std::string>& who, int look, int looks) {
-    begin_ = std::min(begin_, Clock::now());
-    if (job_.is_root()) {
-      // Even if nobody requested progress: minutes of silence look like a hang.
-      say("{} look{} slow: testing again in {} to tell a busy spell from a fault (look {} of {})", compress_hosts(who),
-          who.size() == 1 ? "s" : "", format_duration(seconds), look, looks);
-    }
-    const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
-    Clock::time_point next_line = Clock::now() + kProgressEvery;
-    for (Clock::time_point now = Clock::now(); now < end; now = Clock::now()) {
-      // Each slice is a step of its own: a wait is no hang, however short the requested limit is.
-      job_.begin_step(Phase::agreeing, "waiting for another look");
-      std::this_thread::sleep_for(std::min<Clock::duration>(kSlice, end - now));
-      if (!report_ || !job_.is_root() || Clock::now() < next_line) continue;
-      next_line += kProgressEvery;
-      report_(fmt::format("testing again in {:.0f} s", std::max(0.0, Seconds(end - Clock::now()).count())));
-    }
-  }
-
-  /// Since the first of them began [s]; 0: nothing had to be tested again.
-  double elapsed_s() const { return std::max(0.0, Seconds(Clock::now() - begin_).count()); }
-
- private:
-  using Seconds = std::chrono::duration<double>;
-  static constexpr std::chrono::milliseconds kSlice{200};
-  static constexpr std::chrono::seconds kProgressEvery{15};
-
-  Job& job_;
-  const ReportProgress& report_;
-  Clock::time_point begin_ = Clock::time_point::max();
-};
-
-/// The looks at ranks that are slow by themselves: one at the end of each look of the search, while some rank fails.
-struct RankLooks {
-  const Comm& world;
-  SlowRankVerdict& verdict;
-  std::function<SlowRankVerdict()> probe;  ///< null for none
-  int wanted;
-  int looks = 0;
-  bool asks = false;  ///< whether a rank fails so far, and there are looks left
-
-  /// Collective.
-  void look() {
-    if (!probe || (looks > 0 && !asks)) return;
-    if (looks++ == 0) {
-      verdict = probe();
-    } else {
-      look_again(verdict, probe());
-    }
-    asks = looks < wanted && world.max(std::int64_t{std::ranges::any_of(verdict.slow, fails_so_far)}) > 0;
-  }
-
-  std::vector<std::string> who() const {
-    std::vector<std::string> names;
-    for (const SlowRank& slow : verdict.slow) {
-      if (fails_so_far(slow)) add_once(names, fmt::format("rank {} on {}", slow.rank, slow.host));
-    }
-    return names;
-  }
-};
-
-/// One search while it runs.
+/// One search while it runs. At the end of each of its looks, while some rank fails, it looks at ranks that are slow by
+/// themselves.
 struct SearchJob {
   Job& job;
   GroupProbe& probe;
   const LocateUnits& units;
   LocateRun& run;
   const ReportProgress& report;
-  RankLooks& ranks;
-  LookWait& wait;
+  std::function<SlowRankVerdict()> probe_all_ranks;  ///< null for none
+  int rank_looks_wanted;
+  int rank_looks = 0;
+  bool rank_fails = false;  ///< so far, and there are looks left
+  Clock::time_point waits_since = Clock::time_point::max();
   Clock::time_point next_line = {};
   std::size_t kept = 0;
 
@@ -334,8 +257,7 @@ struct SearchJob {
     for (int number = 1;; ++number) {
       std::string packed;
       on_process0(job.world(), [&] {
-        const std::chrono::duration<double> elapsed = Clock::now() - begin;
-        if (const std::optional<LocateRound> next = search->next(elapsed.count())) packed = pack_fields(*next);
+        if (const auto next = search->next(seconds(Clock::now() - begin))) packed = pack_fields(*next);
       });
       packed = job.world().broadcast(packed, 0);
       if (packed.empty()) break;
@@ -350,32 +272,66 @@ struct SearchJob {
       run.located.finding = search->finding();
       run.located.matrix = search->matrix();
     });
-    ranks.look();
-    const SearchOptions& options = run.options.search;
-    while (ranks.asks) {
-      wait.wait(options.looks_apart_s * ranks.looks, ranks.who(), ranks.looks + 1, options.looks);
-      ranks.look();
+    look_at_ranks();
+    while (rank_fails) {
+      std::vector<std::string> who;
+      for (const SlowRank& slow : run.ranks.slow) {
+        if (fails_so_far(slow)) add_once(who, fmt::format("rank {} on {}", slow.rank, slow.host));
+      }
+      wait(run.options.search.looks_apart_s * rank_looks, who, rank_looks + 1);
+      look_at_ranks();
+    }
+    run.located.later_s = std::max(0.0, seconds(Clock::now() - waits_since));
+  }
+
+  void look_at_ranks() {
+    if (!probe_all_ranks || (rank_looks > 0 && !rank_fails)) return;
+    if (rank_looks++ == 0) {
+      run.ranks = probe_all_ranks();
+    } else {
+      look_again(run.ranks, probe_all_ranks());
+    }
+    rank_fails = rank_looks < rank_looks_wanted &&
+                 job.world().max(std::int64_t{std::ranges::any_of(run.ranks.slow, fails_so_far)}) > 0;
+  }
+
+  /// The time before `look`, from 2 on. `who`: known on process 0.
+  void wait(double wait_s, const std::vector<std::string>& who, int look) {
+    constexpr std::chrono::milliseconds kSlice{200};
+    constexpr std::chrono::seconds kProgressEvery{15};
+    const Clock::time_point begin = Clock::now();
+    waits_since = std::min(waits_since, begin);
+    if (job.is_root()) {
+      // Even if nobody requested progress: minutes of silence look like a hang.
+      say("{} look{} slow: testing again in {} to tell a busy spell from a fault (look {} of {})", compress_hosts(who),
+          who.size() == 1 ? "s" : "", format_duration(wait_s), look, run.options.search.looks);
+    }
+    const auto end = begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(wait_s));
+    Clock::time_point next_report = begin + kProgressEvery;
+    for (Clock::time_point now = begin; now < end; now = Clock::now()) {
+      // Each slice is a step of its own: a wait is no hang, however short the requested limit is.
+      job.begin_step(Phase::agreeing, "waiting for another look");
+      std::this_thread::sleep_for(std::min<Clock::duration>(kSlice, end - now));
+      if (!report || !job.is_root() || Clock::now() < next_report) continue;
+      next_report += kProgressEvery;
+      report(fmt::format("testing again in {:.0f} s", std::max(0.0, seconds(end - Clock::now()))));
     }
   }
 
   MeasuredRound measure(LocateRound round, int number, int planned) {
     if (!round.again.empty()) {
-      ranks.look();  // the last one's
-      wait.wait(round.wait_s, names_of(round.again), round.look + 1, run.options.search.looks);
+      look_at_ranks();  // the last one's
+      wait(round.wait_s, mapped(round.again, [&](int unit) { return units.names[unit]; }), round.look + 1);
     }
     job.set_step(fmt::format("round {}, {}", number, name(round.kind)));
     const Clock::time_point begin = Clock::now();
     MeasuredRound result;
     result.measured = probe.measure(round, run.shape, job.step());
     result.round = std::move(round);
-    result.time_s = std::chrono::duration<double>(Clock::now() - begin).count();
+    result.time_s = seconds(Clock::now() - begin);
     job.watchdog().begin_step(Phase::agreeing, "choosing the next round");
     if (report && job.world().rank() == 0) report_round(result, number, planned);
     return result;
-  }
-
-  std::vector<std::string> names_of(const std::vector<int>& numbers) const {
-    return mapped(numbers, [&](int unit) { return units.names[unit]; });
   }
 
   void report_round(const MeasuredRound& result, int number, int planned) {
@@ -395,13 +351,6 @@ struct SearchJob {
     }
   }
 };
-
-/// crowded_cores of one host's ranks; of several hosts nothing. Collective; the text on process 0.
-std::string others_on_our_cores(const Comm& world, DisturbanceMonitor& watch) {
-  const double foreign = watch.finish().foreign_cpu;
-  const std::optional<HostCpu> cpu = host_cpu();
-  return on_one_host(world) && cpu ? crowded_cores(world.size(), foreign, cpu->cpus) : "";
-}
 
 }  // namespace
 
@@ -474,19 +423,20 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   search.looks = std::min(search.looks, kMostLooks);
   const int looks = search.may_wait ? search.looks : 1;
   search.may_wait = search.may_wait && !by_scheduler;  // no slow unit is named then
-  const auto probe_all_ranks = [&] {
-    job.set_step("looking for slow ranks");
-    if (report && job.is_root()) report(job.step());
-    return probe_ranks(job, baseline, config, probe.arena(), search.warn, search.fail, wrap);
-  };
-  LookWait wait(job, report);
+  SearchJob of_job{job, probe, units, run, report, nullptr, looks};
+  if (options.rank_probes) {
+    of_job.probe_all_ranks = [&] {
+      job.set_step("looking for slow ranks");
+      if (report && job.is_root()) report(job.step());
+      return probe_ranks(job, baseline, config, probe.arena(), search.warn, search.fail, wrap);
+    };
+  }
   DisturbanceMonitor watch(world);
-  RankLooks ranks{world, run.ranks, nullptr, looks};
-  if (options.rank_probes) ranks.probe = probe_all_ranks;
-  SearchJob{job, probe, units, run, report, ranks, wait}.go();
+  of_job.go();
   demand_looks(run.ranks, search.looks);
-  run.located.later_s = wait.elapsed_s();
-  const std::string crowded = others_on_our_cores(world, watch);
+  const double foreign = watch.finish().foreign_cpu;
+  const std::optional<HostCpu> cpu = host_cpu();
+  const std::string crowded = on_one_host(world) && cpu ? crowded_cores(world.size(), foreign, cpu->cpus) : "";
   if (ranks_of_cores) doubt_shared_cores(run.located.finding, shared.empty() ? crowded : shared);
   job.watchdog().begin_step(Phase::agreeing, "the verdict");
   run.counters = counters.moved();
@@ -495,7 +445,7 @@ LocateRun run_search(Job& job, Backend& baseline, const Config& config, const Lo
   // link that was down for a second between two measurements.
   for (const DoctorRow& row : run.counters) run.outcome = worse(run.outcome, row.outcome);
   world.broadcast(&run.outcome, sizeof run.outcome, 0);
-  run.time_s = std::chrono::duration<double>(Clock::now() - begin).count();
+  run.time_s = seconds(Clock::now() - begin);
   job.watchdog().rest();
   return run;
 }
