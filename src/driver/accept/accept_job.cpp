@@ -54,16 +54,6 @@ struct CellResults {
 
 BUSBAR_RECORD(CellResults, cells, skipped);
 
-/// One group of ranks, as its cells name it.
-struct CellGroup {
-  const Comm& comm;
-  std::string scope;
-  std::vector<int> world_ranks;  ///< on process 0 of the group
-  int nhosts = 1;
-};
-
-std::string scope_of(Stage stage) { return stage == Stage::per_host ? hostname() : "all"; }
-
 std::vector<int> world_ranks(const Comm& world, const Comm& group, int local_ranks) {
   std::vector<int> ranks;
   const int first = world.rank() * local_ranks;
@@ -83,55 +73,6 @@ std::unique_ptr<Backend> open_for(const AcceptOptions& options, const PlanCell& 
   return std::move(opened.backend);
 }
 
-Cell describe_half(const PlanCell& cell, Stage stage, const CellGroup& group, const Row& row, bool in_place,
-                   const HalfResult& half) {
-  const Case& c = row.row_case;
-  const CellStats& stats = *half.stats;
-  Cell m;
-  m.cell = cell.name;
-  m.stage = stage;
-  m.scope = group.scope;
-  m.collective = cell.collective->name;
-  m.dtype = name(c.dtype);
-  m.op = redop_text(c.op);
-  m.nbytes = c.nbytes;
-  m.in_place = in_place;
-  m.nranks = c.problem.nranks;
-  m.nhosts = group.nhosts;
-  set_stats(m, stats);
-  m.wrong = half.wrong;
-  m.algorithm = row.algorithm ? row.algorithm->algorithm : "";
-  if (m.nranks < 2) return m;
-  HalfResult at;
-  const auto busbw = [&](double time_s) {
-    set_bandwidths(*cell.collective, c.problem, time_s, at);
-    return at.busbw;
-  };
-  m.busbw = busbw(stats.median_s);
-  // The longest time is the least bandwidth.
-  if (stats.interval_s) m.busbw_interval = Interval{busbw(stats.interval_s->high), busbw(stats.interval_s->low)};
-  return m;
-}
-
-/// Waiting for cores since its construction.
-class CoreWait {
- public:
-  /// The median rank's share of the time; nothing if the kernel does not report it. Collective; complete on process 0
-  /// of the group.
-  std::optional<double> share(const Comm& group) const {
-    const double wall_s = std::chrono::duration<double>(Clock::now() - begin_).count();
-    const double now_s = waited_for_core_s();
-    const double mine = now_s < 0 || waited_s_ < 0 || wall_s <= 0 ? -1 : (now_s - waited_s_) / wall_s;
-    const std::vector<double> all = gather_records(group, std::vector{mine});
-    if (all.empty() || std::ranges::any_of(all, [](double share) { return share < 0; })) return std::nullopt;
-    return median(all);
-  }
-
- private:
-  Clock::time_point begin_ = Clock::now();
-  double waited_s_ = waited_for_core_s();
-};
-
 /// Gathers what the groups' first processes hold on process 0 of the world.
 CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
   CellResults all;
@@ -143,98 +84,115 @@ CellResults gather(const Comm& world, const CellResults& mine, bool is_root) {
 
 /// One cell of the plan on all ranks, or on every host by itself at the same time, ready to be measured. All processes
 /// open and close cells in the same order; it never moves, because its runner refers to it.
-class OpenCell {
- public:
+struct OpenCell {
+  Job& job;
+  const PlanCell& cell;
+  Stage stage;
+  int repetition;
+  int number;  ///< among those that take turns
+  Config config;
+  Comm comm;
+  JobBackend opened;
+  std::string scope = stage == Stage::per_host ? hostname() : "all";
+  std::vector<int> ranks;  ///< as the world counts them, on process 0 of the group
+  int nhosts;
+  Plan plan = {};
+  CellResults results = {};
+  double free_bytes = 0;  ///< of a rank, when it was opened; agreed
+  double bytes = 0;       ///< that its buffers take of a rank; agreed
+  std::optional<StatRunner> runner = {};
+
   /// Collective over the world; throws AgreedError if all processes fail alike, anything else if the job must be
   /// aborted.
-  OpenCell(Job& job, const AcceptOptions& options, const PlanCell& cell, Stage stage, int repetition, int number)
-      : job_(job),
-        cell_(cell),
-        stage_(stage),
-        repetition_(repetition),
-        number_(number),
-        config_(config_of(cell, options)),
-        comm_((begin_step(Phase::initialization, "opening the communicator"),
-               stage == Stage::per_host ? world().split_by_host() : world().split(0))),
-        opened_(job_.adopt(open_for(options, cell, config_, world(), comm_))),
-        group_{comm_, scope_of(stage), world_ranks(world(), comm_, static_cast<int>(backend().local_ranks().size())),
-               count_nodes(comm_)} {
-    const Traffic traffic = agree_on_traffic(world(), *cell.collective, config_);
+  OpenCell(Job& of_job, const AcceptOptions& options, const PlanCell& of_plan, Stage of_stage, int times, int turn)
+      : job(of_job),
+        cell(of_plan),
+        stage(of_stage),
+        repetition(times),
+        number(turn),
+        config(config_of(cell, options)),
+        comm((begin_step(Phase::initialization, "opening the communicator"),
+              stage == Stage::per_host ? world().split_by_host() : world().split(0))),
+        opened(job.adopt(open_for(options, cell, config, world(), comm))),
+        ranks(world_ranks(world(), comm, static_cast<int>(backend().local_ranks().size()))),
+        nhosts(count_nodes(comm)) {
+    const Traffic traffic = agree_on_traffic(world(), *cell.collective, config);
     const Backend::MemoryLimit limit = least_memory(world(), backend(), *cell.collective);
-    plan_ = agree_on_plan(world(), comm_, config_, *cell.collective, backend(), traffic, limit);
-    results_.skipped = mapped(plan_.skipped, [&](const Skip& skip) {
-      return SkippedCell{
-          cell.name, stage, group_.scope, std::string(name(skip.dtype)), std::string(redop_text(skip.op)), skip.reason};
+    plan = agree_on_plan(world(), comm, config, *cell.collective, backend(), traffic, limit);
+    results.skipped = mapped(plan.skipped, [&](const Skip& skip) {
+      return SkippedCell{cell.name,  stage, scope, std::string(name(skip.dtype)), std::string(redop_text(skip.op)),
+                         skip.reason};
     });
-    free_bytes_ = static_cast<double>(limit.bytes_per_rank);
-    const std::size_t unalign = static_cast<std::size_t>(config_.unalign) * sizeof(double);
-    bytes_ = world().max(static_cast<double>(arena_bytes(largest_message(plan_), unalign)));
+    free_bytes = static_cast<double>(limit.bytes_per_rank);
+    const std::size_t unalign = static_cast<std::size_t>(config.unalign) * sizeof(double);
+    bytes = world().max(static_cast<double>(arena_bytes(largest_message(plan), unalign)));
   }
   OpenCell(const OpenCell&) = delete;
   OpenCell& operator=(const OpenCell&) = delete;
-  ~OpenCell() = default;
 
-  double free_bytes() const { return free_bytes_; }  ///< of a rank, when it was opened; agreed
-  double bytes() const { return bytes_; }            ///< that its buffers take of a rank; agreed
-  double max_time_s() const { return config_.max_time_s; }
-  bool is_root() const { return comm_.rank() == 0; }
-  const Comm& comm() const { return comm_; }
-  CellResults& results() { return results_; }
+  const Comm& world() const { return job.world(); }
+  Backend& backend() const { return *opened.backend; }
 
   /// Buffers and clocks. `max_time_s`: of the whole rotation. Collective over the world.
   void start(double max_time_s) {
-    config_.max_time_s = max_time_s;
+    config.max_time_s = max_time_s;
     begin_step(Phase::allocating, "allocating buffers");
-    runner_.emplace(backend(), comm_, config_, plan_, describe_local_ranks(backend(), world(), 0), job_.watchdog(),
-                    job_.fail(), agree_on_seed(world(), config_.seed),
-                    StatEvents{.row = [this](const Row& row) { add_row(row); },
-                               .batch = [](const Case&, bool, int, const Batch&) {},
-                               .pass = [](int, int, int, double) {}},
-                    number_, kFewestEpochs);
+    runner.emplace(backend(), comm, config, plan, describe_local_ranks(backend(), world(), 0), job.watchdog(),
+                   job.fail(), agree_on_seed(world(), config.seed),
+                   StatEvents{.row = [this](const Row& row) { add_row(row); },
+                              .batch = [](const Case&, bool, int, const Batch&) {},
+                              .pass = [](int, int, int, double) {}},
+                   number, kFewestEpochs);
   }
 
   /// One pass; false once there are no more. Collective over the group.
   bool pass() {
     bool more = false;
     Backend* const backends[] = {&backend()};
-    job_.guarded(runner_->step(), backends, [&] { more = runner_->pass(); });
+    job.guarded(runner->step(), backends, [&] { more = runner->pass(); });
     return more;
   }
 
   void begin_step(Phase phase, std::string_view what) const {
-    job_.begin_step(phase, fmt::format("{} {}: {}", name(stage_), cell_.name, what));
+    job.begin_step(phase, fmt::format("{} {}: {}", name(stage), cell.name, what));
   }
-
- private:
-  const Comm& world() const { return job_.world(); }
-  Backend& backend() const { return *opened_.backend; }
 
   void add_row(const Row& row) {
     for (const bool in_place : {false, true}) {
-      const HalfResult* half = measured_half(config_, row, in_place);
-      if (half == nullptr || !half->stats) continue;
-      Cell m = describe_half(cell_, stage_, group_, row, in_place, *half);
-      m.repetition = repetition_;
-      m.shared_cores = !job_.oversubscribed().empty();
-      add_wrong(row, in_place, group_.world_ranks, m);
-      results_.cells.push_back(std::move(m));
+      const HalfResult* half = measured_half(config, row, in_place);
+      if (half != nullptr && half->stats) add_half(row, in_place, *half);
     }
   }
 
-  Job& job_;
-  const PlanCell& cell_;
-  Stage stage_;
-  int repetition_;
-  int number_;  ///< among those that take turns
-  Config config_;
-  Comm comm_;
-  JobBackend opened_;
-  CellGroup group_;
-  Plan plan_;
-  CellResults results_;
-  double free_bytes_ = 0;
-  double bytes_ = 0;
-  std::optional<StatRunner> runner_;
+  void add_half(const Row& row, bool in_place, const HalfResult& half) {
+    const Case& c = row.row_case;
+    Cell& m = results.cells.emplace_back();
+    m.stage = stage;
+    m.cell = cell.name;
+    m.scope = scope;
+    m.collective = cell.collective->name;
+    m.dtype = name(c.dtype);
+    m.op = redop_text(c.op);
+    m.nbytes = c.nbytes;
+    m.in_place = in_place;
+    m.nranks = c.problem.nranks;
+    m.nhosts = nhosts;
+    set_stats(m, *half.stats);
+    m.wrong = half.wrong;
+    m.algorithm = row.algorithm ? row.algorithm->algorithm : "";
+    m.repetition = repetition;
+    m.shared_cores = !job.oversubscribed().empty();
+    add_wrong(row, in_place, ranks, m);
+    if (m.nranks < 2) return;
+    HalfResult at;
+    const auto busbw = [&](double time_s) {
+      set_bandwidths(*cell.collective, c.problem, time_s, at);
+      return at.busbw;
+    };
+    m.busbw = busbw(m.median_s);
+    // The longest time is the least bandwidth.
+    if (m.interval_s) m.busbw_interval = Interval{busbw(m.interval_s->high), busbw(m.interval_s->low)};
+  }
 };
 
 /// The cells take turns, a pass each, so that the epochs of each spread over the time of all: a result holds for as
@@ -242,10 +200,10 @@ class OpenCell {
 /// after it no cell begins but the first: the others are closed. Agreed, 0: no bound. Collective over the world.
 CellResults measure_in_turn(const Comm& world, std::vector<std::unique_ptr<OpenCell>>& cells, double left_s) {
   double max_time_s = 0;
-  for (const auto& cell : cells) max_time_s += cell->max_time_s();
+  for (const auto& cell : cells) max_time_s += cell->config.max_time_s;
   if (left_s > 0) max_time_s = std::min(max_time_s, left_s);
   for (const auto& cell : cells) cell->start(max_time_s);
-  const CoreWait waiting;
+  const double waited_s = waited_for_core_s();
   const Clock::time_point begin = Clock::now();
   std::vector<OpenCell*> active;
   std::size_t begun = 0;
@@ -253,18 +211,22 @@ CellResults measure_in_turn(const Comm& world, std::vector<std::unique_ptr<OpenC
     OpenCell& cell = *cells[begun];
     if (begun > 0 && left_s > 0) {
       cell.begin_step(Phase::agreeing, "time left");
-      if (world.max(std::chrono::duration<double>(Clock::now() - begin).count()) >= left_s) break;
+      if (world.max(seconds(Clock::now() - begin)) >= left_s) break;
     }
     if (cell.pass()) active.push_back(&cell);
   }
   while (cells.size() > begun) cells.pop_back();
   while (!active.empty()) std::erase_if(active, [](OpenCell* cell) { return !cell->pass(); });
-  const std::optional<double> waited = waiting.share(cells.front()->comm());
+  // The share of the time in which each rank waited for a core; below 0: the kernel does not report it.
+  const double wall_s = seconds(Clock::now() - begin), now_s = waited_for_core_s();
+  const double mine = now_s < 0 || waited_s < 0 || wall_s <= 0 ? -1 : (now_s - waited_s) / wall_s;
+  const std::vector<double> waits = gather_records(cells.front()->comm, std::vector{mine});
+  const bool known = !waits.empty() && std::ranges::none_of(waits, [](double share) { return share < 0; });
   cells.front()->begin_step(Phase::finishing, "gathering results");
   CellResults results;
   for (const auto& cell : cells) {
-    for (Cell& m : cell->results().cells) m.core_wait = waited;
-    results.add(gather(world, cell->results(), cell->is_root()));
+    for (Cell& m : cell->results.cells) m.core_wait = known ? std::optional(median(waits)) : std::nullopt;
+    results.add(gather(world, cell->results, cell->comm.rank() == 0));
   }
   return results;
 }
@@ -280,15 +242,6 @@ AcceptResult::Init wait_for_init(Job& job, Backend& backend) {
     found = {backend.nranks(), init.create_s, init.first_op_s};
   });
   return found;
-}
-
-AcceptResult::Located located_of(LocateRun&& run) {
-  AcceptResult::Located located = std::move(run.located);
-  for (const SlowRank& slow : run.ranks.slow) {
-    located.slow_ranks.push_back({slow.rank, slow.host, slow.outcome, describe(slow)});
-  }
-  for (std::string& why : run.ranks.skipped) located.notes.push_back(std::move(why));
-  return located;
 }
 
 AcceptResult::Located not_located(std::string why) {
@@ -314,7 +267,12 @@ AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options, doubl
   if (config.seed != 0) search.search.seed = config.seed;
   search.search.may_wait = looks_s > 0;
   search.search.looks_apart_s = looks_s / 4;
-  return located_of(run_search(job, *opened.backend, config, search, nullptr));
+  LocateRun run = run_search(job, *opened.backend, config, search, nullptr);
+  for (const SlowRank& slow : run.ranks.slow) {
+    run.located.slow_ranks.push_back({slow.rank, slow.host, slow.outcome, describe(slow)});
+  }
+  std::ranges::move(run.ranks.skipped, std::back_inserter(run.located.notes));
+  return std::move(run.located);
 }
 
 /// Steps by all ranks of this job together; process 0 writes.
@@ -412,8 +370,8 @@ class RankSteps : public StepRunner {
       if (why.empty()) {
         const int number = static_cast<int>(cells.size());
         auto opened = std::make_unique<OpenCell>(job_, options_, cell, stage, repetition, number);
-        bytes += opened->bytes();
-        if (!cells.empty() && bytes > opened->free_bytes()) break;
+        bytes += opened->bytes;
+        if (!cells.empty() && bytes > opened->free_bytes) break;
         cells.push_back(std::move(opened));
         report(step, repetition);
         opened_ids.push_back(step.id);
@@ -425,7 +383,7 @@ class RankSteps : public StepRunner {
     if (!cells.empty())
       measured.add(measure_in_turn(world_, cells, share_of(left_s, result.plan, pending, ids.size())));
     const auto late = std::span(opened_ids).subspan(cells.size());
-    std::erase_if(ids, [&](const std::string& id) { return std::ranges::find(late, id) != late.end(); });
+    std::erase_if(ids, [&](const std::string& id) { return contains(late, id); });
     while (!cells.empty()) cells.pop_back();
     std::ranges::move(measured.cells, std::back_inserter(result.cells));
     if (repetition == 0) std::ranges::move(measured.skipped, std::back_inserter(result.skipped));
@@ -443,13 +401,6 @@ class RankSteps : public StepRunner {
   const Comm& world_;
   std::optional<SearchCounters> counters_;  ///< from before the first step on
 };
-
-AcceptPlan agree_on_accept_plan(const Comm& world, const AcceptOptions& options) {
-  std::string text;
-  on_process0(world, [&] { text = read_plan_text(options.plan_file); });
-  text = world.broadcast(text, 0);
-  return collectively_get(world, "reading the plan", [&] { return checked_plan(text, options); });
-}
 
 }  // namespace
 
@@ -471,7 +422,10 @@ void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_rank
 }
 
 ExitCode run_accept_job(std::span<char*> args, const AcceptOptions& options, Job& job) {
-  AcceptPlan plan = agree_on_accept_plan(job.world(), options);
+  std::string text;
+  on_process0(job.world(), [&] { text = read_plan_text(options.plan_file); });
+  text = job.world().broadcast(text, 0);
+  AcceptPlan plan = collectively_get(job.world(), "reading the plan", [&] { return checked_plan(text, options); });
   RankSteps ranks(options, job);
   if (!options.part.empty()) return run_acceptance_part(args, options, std::move(plan), ranks);
   const ExitCode code = run_acceptance(args, options, std::move(plan), ranks);

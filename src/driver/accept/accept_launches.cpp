@@ -32,9 +32,6 @@ struct LaunchedPart {
 
 namespace fs = std::filesystem;
 
-// [s] A healthy start takes seconds; ssh to a silent host takes minutes, and would do so once per halving.
-double start_timeout_s(std::size_t hosts) { return 20 + 0.1 * static_cast<double>(hosts); }
-
 constexpr std::array<std::string_view, 5> kCountOptions{"-n", "-np", "--np", "-c", "--ntasks"};
 
 /// Where the command states the number of ranks.
@@ -45,64 +42,128 @@ std::size_t count_word(const std::vector<std::string>& words) {
   return words.size();
 }
 
-/// A plan's file is found from any directory, a shipped plan by its name.
-std::string plan_word(const std::string& plan) {
-  std::error_code unknown;
-  return fs::exists(plan, unknown) ? fs::absolute(plan, unknown).string() : plan;
+/// Time for one launch, after which it is killed [s]. `left_s`: that its cells' epochs may take; 0: their own limits.
+double launch_timeout_s(const AcceptPlan& plan, const AcceptPart& part, double measuring_s, double left_s) {
+  // Many times what measuring should take: the job's own watchdog names a culprit earlier.
+  constexpr double kLeast = 180;
+  const double looks_s = part.stage == Stage::pairs ? plan.locate_looks_s : 0;
+  double most_s = left_s;
+  for (const AcceptStep& step : part.steps) {
+    if (left_s <= 0 && step.cell >= 0) most_s += plan.cells[static_cast<std::size_t>(step.cell)].config.max_time_s;
+  }
+  return looks_s + (plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + std::max(5 * measuring_s, most_s));
 }
 
-/// Starts parts of a plan by the user's launch command, without the hosts that were excluded.
-class AcceptLauncher {
+/// Steps by launches that one process starts by the user's command, without the hosts that were excluded. It decides
+/// and writes alone.
+class LaunchedSteps : public StepRunner {
  public:
-  /// `results`: the run's own file; launches leave theirs next to it (.part, .hosts). Throws Error(bad_config) for a
-  /// command that cannot be filled in.
-  AcceptLauncher(const AcceptOptions& options, std::string results)
-      : options_(options),
-        part_file_(fs::absolute(results + ".part").string()),
-        host_file_(fs::absolute(results + ".hosts").string()),
-        words_(split_command(options.launch)),
-        hosts_(launch_hosts(words_)) {
-    if (words_.empty()) throw_bad_config("--launch is empty; give it a command such as \"mpirun -n 16\"");
-    const std::size_t count = count_word(words_);
-    if (options.nranks) {
-      nranks_ = *options.nranks;
-    } else if (count < words_.size() && words_[count] != "{ranks}") {
-      nranks_ = positive_or(words_[count], 0);
-    } else {
-      for (const LaunchHost& host : hosts_) nranks_ += host.slots;
-    }
-    command(Work{}, {});  // a command that cannot be filled in is an error now
-  }
-
-  AcceptLauncher(const AcceptLauncher&) = delete;
-  AcceptLauncher& operator=(const AcceptLauncher&) = delete;
-  ~AcceptLauncher() {
+  explicit LaunchedSteps(const AcceptOptions& options) : options_(options) {}
+  LaunchedSteps(const LaunchedSteps&) = delete;
+  LaunchedSteps& operator=(const LaunchedSteps&) = delete;
+  ~LaunchedSteps() override {
     std::error_code ignored;
     fs::remove(part_file_, ignored);
     fs::remove(host_file_, ignored);
   }
 
-  struct Work {
-    AcceptPart part;
-    int repetition = 0;
-    double timeout_s = 60;
-    double left_s = 0;
-  };
+  double agree(double mine) const override { return mine; }
+  void on_root(const std::function<void()>& work) const override { work(); }
 
-  const std::string& part_file() const { return part_file_; }
+  /// Throws Error(bad_config) for a command that cannot be filled in.
+  void start(AcceptResult& result, const std::string& results_file, bool resumed) override {
+    if (resumed) take_over_part(result, results_file + ".part");
+    if (results_file.empty()) folder_.emplace();
+    const std::string results = fs::absolute(folder_ ? folder_->file("results") : results_file).string();
+    words_ = split_command(options_.launch);
+    if (words_.empty()) throw_bad_config("--launch is empty; give it a command such as \"mpirun -n 16\"");
+    hosts_ = launch_hosts(words_);
+    const std::size_t count = count_word(words_);
+    if (options_.nranks) {
+      nranks_ = *options_.nranks;
+    } else if (count < words_.size() && words_[count] != "{ranks}") {
+      nranks_ = positive_or(words_[count], 0);
+    } else {
+      for (const LaunchHost& host : hosts_) nranks_ += host.slots;
+    }
+    command({}, 0, 0, {});  // a command that cannot be filled in is an error now
+    part_file_ = results + ".part";
+    host_file_ = results + ".hosts";
+    exclude(result.excluded_hosts);
+    seen_ = result.hosts;
+  }
+
+  std::vector<std::string> run(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
+                               double left_s) override {
+    if (repetition == 0 && !std::exchange(looked_, true) && leave_out_dead_hosts(result)) return {};
+    const AcceptPart part = parts_of(result.plan, pending).front();
+    return run_part(result, part, repetition, share_of(left_s, result.plan, pending, part.steps.size()));
+  }
+
+  bool can_locate(const AcceptResult& /*result*/) const override { return started_once_; }
+  void locate(AcceptResult& result) override {
+    run_part(result, parts_of(result.plan, {find_step(result.plan, name(Stage::pairs))}).front(), 0, 0);
+  }
+
+ private:
+  /// Takes over what a launch had finished when it, or this process, was cut short.
+  void take_over_part(AcceptResult& result, const std::string& part) const {
+    std::error_code unknown;
+    if (!fs::exists(part, unknown)) return;
+    try {
+      AcceptResult measured = read_accept_json(read_file(part, "a launch's results"), part);
+      if (measured.plan.digest == result.plan.digest) add_part(result, std::move(measured));
+    } catch (const Error&) {
+      // It is measured again.
+    }
+  }
+
+  std::vector<std::string> command(const AcceptPart& part, int repetition, double left_s,
+                                   const std::set<std::string>& excluded) const {
+    // A plan's file is found from any directory, a shipped plan by its name.
+    std::error_code unknown;
+    const std::string& plan = options_.plan_file;
+    std::vector<std::string> program = environment_words(part.environment);
+    program.insert(program.end(), {program_beside("busbar").string(), "accept",
+                                   fs::exists(plan, unknown) ? fs::absolute(plan, unknown).string() : plan,
+                                   fmt::format("--part={}", fmt::join(mapped(part.steps, &AcceptStep::id), ",")),
+                                   "--part-results=" + part_file_, fmt::format("--repetition={}", repetition)});
+    if (left_s > 0) program.push_back(fmt::format("--left={:.0f}", std::max(1.0, left_s)));
+    for (std::string& word : option_words(options_.line.settings)) program.push_back(std::move(word));
+
+    int nranks = nranks_;
+    for (const std::string& host : excluded) nranks -= ranks_on(host);
+    ReducedLaunch reduced = without_hosts(words_, excluded, host_file_);
+    if (!reduced.hostfile_text.empty()) replace_file(host_file_, reduced.hostfile_text);
+    const std::size_t count = count_word(reduced.words);
+    const bool is_written = count < reduced.words.size() && positive_or(reduced.words[count], 0) > 0;
+    if (!excluded.empty() && is_written && nranks > 0) reduced.words[count] = std::to_string(nranks);
+    return launch_command(join_for_shell(reduced.words), nranks > 0 ? std::optional(nranks) : std::nullopt, program);
+  }
+
+  int ranks_on(const std::string& host) const {
+    const auto seen = std::ranges::find(seen_, host, &AcceptResult::Host::name);
+    if (seen != seen_.end()) return static_cast<int>(seen->ranks.size());
+    const auto named = std::ranges::find(hosts_, host, &LaunchHost::name);
+    if (named == hosts_.end()) return 0;
+    int slots = 0;
+    for (const LaunchHost& h : hosts_) slots += h.slots;
+    // By default as many ranks as slots; else in proportion.
+    return nranks_ == 0 ? named->slots : std::max(1, nranks_ * named->slots / std::max(slots, 1));
+  }
 
   /// Throws Error if the launcher cannot be started at all, Interrupted.
-  LaunchedPart run(const Work& work) {
+  LaunchedPart launch(const AcceptPart& work, int repetition, double timeout_s, double left_s) {
     std::error_code ignored;
     fs::remove(part_file_, ignored);
     const auto started = fs::file_time_type::clock::now();
-    const ChildResult child = launch_child(command(work, excluded_), work.timeout_s);
+    const ChildResult child = launch_child(command(work, repetition, left_s, excluded_), timeout_s);
     LaunchedPart part;
     std::string unreadable;
     if (fs::exists(part_file_, ignored)) {
       try {
         part.results = read_accept_json(read_file(part_file_, "a launch's results"), "a launch's results");
-        learn(part.results->hosts);
+        seen_ = part.results->hosts;
       } catch (const Error& e) {
         unreadable = e.what();
       }
@@ -110,8 +171,8 @@ class AcceptLauncher {
     if (child.good() && part.results) return part;
     std::vector<std::string> known = mapped(hosts_, &LaunchHost::name);
     for (const AcceptResult::Host& host : seen_) known.push_back(host.name);
-    part.failure = explain_failure(child, {.timeout_s = work.timeout_s, .started = started, .hosts = known});
-    part.failure->stage = work.part.stage;
+    part.failure = explain_failure(child, {.timeout_s = timeout_s, .started = started, .hosts = known});
+    part.failure->stage = work.stage;
     for (const AcceptResult::Host& host : seen_) {
       const auto is_here = [&](int rank) { return contains(host.ranks, rank); };
       if (std::ranges::any_of(part.failure->ranks, is_here)) add_once(part.failure->hosts, host.name);
@@ -140,10 +201,8 @@ class AcceptLauncher {
   /// Hosts on which not even a launch that measures nothing starts, found by halving; empty if all start together, if
   /// nothing starts at all, or if the command names no hosts: the first part's launch then shows it.
   std::vector<std::string> hosts_that_do_not_start() {
-    std::vector<std::string> hosts;
-    for (const LaunchHost& host : hosts_) {
-      if (!excluded_.contains(host.name)) hosts.push_back(host.name);
-    }
+    std::vector<std::string> hosts = mapped(hosts_, &LaunchHost::name);
+    std::erase_if(hosts, [&](const std::string& host) { return excluded_.contains(host); });
     if (hosts.size() < 2) return {};
     std::vector<std::string> dead;
     find_dead(hosts, dead);
@@ -151,133 +210,26 @@ class AcceptLauncher {
     return dead.size() == hosts.size() ? std::vector<std::string>{} : dead;
   }
 
-  /// What a launch reported about its hosts: how many ranks go with an excluded one.
-  void learn(const std::vector<AcceptResult::Host>& hosts) { seen_ = hosts; }
-
-  const std::set<std::string>& excluded() const { return excluded_; }
-
- private:
-  std::vector<std::string> command(const Work& work, const std::set<std::string>& excluded) const {
-    std::vector<std::string> program = environment_words(work.part.environment);
-    program.push_back(program_beside("busbar").string());
-    program.emplace_back("accept");
-    program.push_back(plan_word(options_.plan_file));
-    program.push_back(fmt::format("--part={}", fmt::join(mapped(work.part.steps, &AcceptStep::id), ",")));
-    program.push_back("--part-results=" + part_file_);
-    program.push_back(fmt::format("--repetition={}", work.repetition));
-    if (work.left_s > 0) program.push_back(fmt::format("--left={:.0f}", std::max(1.0, work.left_s)));
-    for (std::string& word : option_words(options_.line.settings)) program.push_back(std::move(word));
-
-    int nranks = nranks_;
-    for (const std::string& host : excluded) nranks -= ranks_on(host);
-    ReducedLaunch reduced = without_hosts(words_, excluded, host_file_);
-    if (!reduced.hostfile_text.empty()) replace_file(host_file_, reduced.hostfile_text);
-    const std::size_t count = count_word(reduced.words);
-    const bool is_written = count < reduced.words.size() && positive_or(reduced.words[count], 0) > 0;
-    if (!excluded.empty() && is_written && nranks > 0) reduced.words[count] = std::to_string(nranks);
-    return launch_command(join_for_shell(reduced.words), nranks > 0 ? std::optional(nranks) : std::nullopt, program);
-  }
-
-  int ranks_on(const std::string& host) const {
-    const auto seen = std::ranges::find_if(seen_, [&](const auto& h) { return h.name == host; });
-    if (seen != seen_.end()) return static_cast<int>(seen->ranks.size());
-    const auto named = std::ranges::find_if(hosts_, [&](const LaunchHost& h) { return h.name == host; });
-    if (named == hosts_.end()) return 0;
-    int slots = 0;
-    for (const LaunchHost& h : hosts_) slots += h.slots;
-    // By default as many ranks as slots; else in proportion.
-    return nranks_ == 0 ? named->slots : std::max(1, nranks_ * named->slots / std::max(slots, 1));
-  }
-
-  bool starts(const std::vector<std::string>& hosts) {
+  void find_dead(const std::vector<std::string>& hosts, std::vector<std::string>& dead) {
     std::set<std::string> others;
     for (const LaunchHost& host : hosts_) {
       if (!contains(hosts, host.name)) others.insert(host.name);
     }
-    Work work;
-    work.part.steps = {{Stage::doctor, -1, std::string(kStartOnly)}};
-    return launch_child(command(work, others), start_timeout_s(hosts.size())).good();
-  }
-
-  void find_dead(const std::vector<std::string>& hosts, std::vector<std::string>& dead) {
-    if (starts(hosts)) return;
-    if (hosts.size() == 1) {
-      dead.push_back(hosts.front());
-      return;
-    }
+    const AcceptPart nothing{Stage::doctor, {{Stage::doctor, -1, std::string(kStartOnly)}}, {}};
+    // A healthy start takes seconds; ssh to a silent host takes minutes, and would do so once per halving.
+    const double timeout_s = 20 + 0.1 * static_cast<double>(hosts.size());
+    if (launch_child(command(nothing, 0, 0, others), timeout_s).good()) return;
+    if (hosts.size() == 1) return dead.push_back(hosts.front());
     const auto middle = hosts.begin() + static_cast<std::ptrdiff_t>(hosts.size() / 2);
     find_dead({hosts.begin(), middle}, dead);
     find_dead({middle, hosts.end()}, dead);
-  }
-
-  const AcceptOptions& options_;
-  std::string part_file_;
-  std::string host_file_;
-  std::vector<std::string> words_;  ///< of the launch command
-  std::vector<LaunchHost> hosts_;   ///< that it names
-  int nranks_ = 0;                  ///< of all hosts; 0: the command does not say
-  std::vector<AcceptResult::Host> seen_;
-  std::set<std::string> excluded_;
-};
-
-/// Time for one launch, after which it is killed [s]. `left_s`: that its cells' epochs may take; 0: their own limits.
-double launch_timeout_s(const AcceptPlan& plan, const AcceptPart& part, double measuring_s, double left_s) {
-  // Many times what measuring should take: the job's own watchdog names a culprit earlier.
-  constexpr double kLeast = 180;
-  const double looks_s = part.stage == Stage::pairs ? plan.locate_looks_s : 0;
-  double most_s = left_s;
-  for (const AcceptStep& step : part.steps) {
-    if (left_s <= 0 && step.cell >= 0) most_s += plan.cells[static_cast<std::size_t>(step.cell)].config.max_time_s;
-  }
-  return looks_s + (plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + std::max(5 * measuring_s, most_s));
-}
-
-/// Steps by launches that one process starts, which decides and writes alone.
-class LaunchedSteps : public StepRunner {
- public:
-  explicit LaunchedSteps(const AcceptOptions& options) : options_(options) {}
-
-  double agree(double mine) const override { return mine; }
-  void on_root(const std::function<void()>& work) const override { work(); }
-
-  void start(AcceptResult& result, const std::string& results_file, bool resumed) override {
-    if (resumed) take_over_part(result, results_file + ".part");
-    if (results_file.empty()) folder_.emplace();
-    launcher_.emplace(options_, folder_ ? folder_->file("results") : results_file);
-    launcher_->exclude(result.excluded_hosts);
-    launcher_->learn(result.hosts);
-  }
-
-  std::vector<std::string> run(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,
-                               double left_s) override {
-    if (repetition == 0 && !std::exchange(looked_, true) && leave_out_dead_hosts(result)) return {};
-    const AcceptPart part = parts_of(result.plan, pending).front();
-    return run_part(result, part, repetition, share_of(left_s, result.plan, pending, part.steps.size()));
-  }
-
-  bool can_locate(const AcceptResult& /*result*/) const override { return started_once_; }
-  void locate(AcceptResult& result) override {
-    run_part(result, parts_of(result.plan, {find_step(result.plan, name(Stage::pairs))}).front(), 0, 0);
-  }
-
- private:
-  /// Takes over what a launch had finished when it, or this process, was cut short.
-  void take_over_part(AcceptResult& result, const std::string& part) const {
-    std::error_code unknown;
-    if (!std::filesystem::exists(part, unknown)) return;
-    try {
-      AcceptResult measured = read_accept_json(read_file(part, "a launch's results"), part);
-      if (measured.plan.digest == result.plan.digest) add_part(result, std::move(measured));
-    } catch (const Error&) {
-      // It is measured again.
-    }
   }
 
   /// If new nodes are down, this shows it in seconds instead of by the time limit of the first part. Whether any is.
   bool leave_out_dead_hosts(AcceptResult& result) {
     StageFailure failure;
     failure.stage = result.plan.stages.empty() ? Stage::whole : result.plan.stages.front();
-    failure.hosts = launcher_->hosts_that_do_not_start();
+    failure.hosts = hosts_that_do_not_start();
     if (failure.hosts.empty()) return false;
     failure.verdict = "HOST_UNREACHABLE";
     failure.text = fmt::format("a launch that measures nothing does not start on {}", fmt::join(failure.hosts, ", "));
@@ -286,20 +238,12 @@ class LaunchedSteps : public StepRunner {
     return true;
   }
 
-  /// A host that died while the launch started says nothing, and nothing else names it.
-  void find_culprit(StageFailure& failure) {
-    failure.hosts = launcher_->hosts_that_do_not_start();
-    if (failure.hosts.empty()) return;
-    failure.text +=
-        fmt::format("; now a launch that measures nothing does not start on {}", fmt::join(failure.hosts, ", "));
-  }
-
   /// Leaves the hosts that the failure blames out of the next launches; returns whether it could.
   bool leave_out(AcceptResult& result, const StageFailure& failure) {
     say("{}: {}", failure.verdict, failure.text);
-    if (!launcher_->exclude(failure.hosts)) return false;
+    if (!exclude(failure.hosts)) return false;
     say("continuing without {}", fmt::join(failure.hosts, ", "));
-    result.excluded_hosts.assign(launcher_->excluded().begin(), launcher_->excluded().end());
+    result.excluded_hosts.assign(excluded_.begin(), excluded_.end());
     return true;
   }
 
@@ -311,9 +255,9 @@ class LaunchedSteps : public StepRunner {
         format_duration(measuring_s), part.stage == Stage::pairs ? looks_allowance(result.plan) : "");
     LaunchedPart launched;
     try {
-      launched = launcher_->run({part, repetition, launch_timeout_s(result.plan, part, measuring_s, left_s), left_s});
+      launched = launch(part, repetition, launch_timeout_s(result.plan, part, measuring_s, left_s), left_s);
     } catch (const Interrupted&) {
-      take_over_part(result, launcher_->part_file());
+      take_over_part(result, part_file_);
       throw;
     }
     std::vector<std::string> finished;
@@ -333,7 +277,14 @@ class LaunchedSteps : public StepRunner {
     if (under_way != part.steps.end() && under_way->cell >= 0) {
       failure.cell = result.plan.cells[static_cast<std::size_t>(under_way->cell)].name;
     }
-    if (failure.hosts.empty() && failure.ranks.empty()) find_culprit(failure);
+    if (failure.hosts.empty() && failure.ranks.empty()) {
+      // A host that died while the launch started says nothing, and nothing else names it.
+      failure.hosts = hosts_that_do_not_start();
+      if (!failure.hosts.empty()) {
+        failure.text +=
+            fmt::format("; now a launch that measures nothing does not start on {}", fmt::join(failure.hosts, ", "));
+      }
+    }
     const bool excluded = leave_out(result, failure);
     result.failures.push_back(std::move(failure));
     // Without its culprit the step is tried again.
@@ -344,7 +295,13 @@ class LaunchedSteps : public StepRunner {
   const AcceptOptions& options_;
   InterruptsHeld held_;                 // an interrupt between two launches must find the results written
   std::optional<LaunchFolder> folder_;  ///< for what launches leave, if there is no file to put it next to
-  std::optional<AcceptLauncher> launcher_;
+  std::string part_file_;               ///< next to the run's own file
+  std::string host_file_;
+  std::vector<std::string> words_;        ///< of the launch command
+  std::vector<LaunchHost> hosts_;         ///< that it names
+  int nranks_ = 0;                        ///< of all hosts; 0: the command does not say
+  std::vector<AcceptResult::Host> seen_;  ///< what a launch said of its hosts: how many ranks go with an excluded one
+  std::set<std::string> excluded_;
   bool looked_ = false;        ///< for hosts that do not start
   bool started_once_ = false;  ///< some launch measured something
 };
