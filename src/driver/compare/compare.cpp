@@ -17,14 +17,10 @@
 namespace busbar {
 namespace {
 
-const Collective* collective_of(std::string_view name) {
-  if (const Collective* found = find_collective(name)) return found;
-  throw_bad_config(unknown_choice("collective", name, collective_names()));
-}
-
 void add_collectives(CompareOptions& options, std::string_view list) {
   for (const std::string_view name : split_list(list)) {
-    const Collective* collective = collective_of(name);
+    const Collective* collective = find_collective(name);
+    if (collective == nullptr) throw_bad_config(unknown_choice("collective", name, collective_names()));
     if (!contains(options.collectives, collective)) options.collectives.push_back(collective);
   }
 }
@@ -94,31 +90,12 @@ void refuse_meaningless(const Configured& configured) {
   if (!configured.config.split.empty()) throw_bad_config("compare does not split the job: unset NCCL_TESTS_SPLIT");
 }
 
-/// Defaults of the benchmarks' options.
-Config compare_defaults() {
-  Config config;
-  config.stat = true;
-  config.placement = Placements::out;
-  config.show_algo = true;  // what ran is asked once per size and variant
-  return config;
-}
-
 /// The command line and the file together.
 struct CompareArguments {
   CompareOptions options;
   Configured configured;  ///< stat is set: compare's clockwork is the statistical mode's
   CommandLine line;       ///< the benchmarks' options on the command line
 };
-
-/// What must be there once the file is read: collectives and something to vary. Throws Error(bad_config).
-void require_complete(const CompareOptions& options) {
-  if (options.collectives.empty()) throw_bad_config("which collective? busbar compare all_reduce --vary NAME=V1,V2");
-  if (options.vary.empty() && options.verify_file.empty()) {
-    throw_bad_config(
-        "vary what? --vary ompi.algorithm=all (Open MPI), --vary mpich.algorithm=all (MPICH), --vary "
-        "NCCL_ALGO=Ring,Tree (NCCL)");
-  }
-}
 
 /// Reads everything; `file` is the text of --config, or nothing yet: then nothing counts as missing that a file may
 /// still bring. The command line wins: its --vary and its collectives replace the file's. Throws Error(bad_config).
@@ -133,7 +110,11 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
 
   const std::vector<OwnOption> own = own_options(result.options);
   const std::vector<YamlKey> keys = file_keys(result.options, own);
-  result.configured = configure(result.line, file, environment, compare_defaults(), keys);
+  Config defaults;
+  defaults.stat = true;
+  defaults.placement = Placements::out;
+  defaults.show_algo = true;  // what ran is asked once per size and variant
+  result.configured = configure(result.line, file, environment, defaults, keys);
   if (!line_only.vary.empty()) result.options.vary.clear();
   if (!line_only.collectives.empty()) result.options.collectives.clear();
   (void)scan_arguments(argc, argv, own);
@@ -147,13 +128,15 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
     throw_bad_config("device kernels work in symmetric windows: add -R 2");
   }
   if (result.configured.config.nonblocking) check_vary_nonblocking(result.options.vary);
-  if (file || result.line.config_file.empty()) require_complete(result.options);
+  if (!file && !result.line.config_file.empty()) return result;
+  if (result.options.collectives.empty())
+    throw_bad_config("which collective? busbar compare all_reduce --vary NAME=V1,V2");
+  if (result.options.vary.empty() && result.options.verify_file.empty()) {
+    throw_bad_config(
+        "vary what? --vary ompi.algorithm=all (Open MPI), --vary mpich.algorithm=all (MPICH), --vary "
+        "NCCL_ALGO=Ring,Tree (NCCL)");
+  }
   return result;
-}
-
-std::string compare_help() {
-  CompareOptions unused;
-  return help_of("compare", own_options(unused));
 }
 
 /// Refuses --launch and --verify-file for ranks of a job.
@@ -170,8 +153,9 @@ void check_in_one_job(const CompareOptions& options) {
 }
 
 int run(const Launch& detected, int argc, char** argv, const WrapVariant& wrap) {
-  const CompareArguments before = read_compare_arguments(argc, argv, std::nullopt, ::getenv);
-  if (const auto code = help_or_version(detected, before.line.action, compare_help)) return *code;
+  CompareArguments before = read_compare_arguments(argc, argv, std::nullopt, ::getenv);
+  const auto help = [&] { return help_of("compare", own_options(before.options)); };
+  if (const auto code = help_or_version(detected, before.line.action, help)) return *code;
   const Launch launch = chosen_launch(before.line);
   if (!launch.launched()) {
     const std::optional<ConfigFile> file = read_config_file(before.line.config_file);

@@ -95,7 +95,7 @@ struct TargetRuns {
   Backend& baseline;
   Rounds& rounds;
   const Rounds::Settings& settings;
-  std::function<void(const Comparison&)> finished;
+  CompareReporter& reporter;
   std::size_t cases_left = 0;             ///< of later tables
   std::vector<std::string> refused = {};  ///< per variant, why the library does not open it
 
@@ -107,12 +107,15 @@ struct TargetRuns {
   void run(const Target& target) {
     refused.assign(target.variants.size(), {});
     for (const std::vector<Case>& table : tables_of(target.plan)) {
-      Comparison comparison = empty_comparison(target);
+      Comparison comparison{target.collective, std::string(baseline.traits().name),
+                            baseline.nranks(), settings.where.nnodes,
+                            options.delta,     false,
+                            target.variants,   {}};
       cases_left -= table.size();
       measure(comparison, target, table);
       if (options.refine) refine(comparison, target);
       conclude(comparison);
-      finished(comparison);
+      reporter.add(comparison);
     }
   }
 
@@ -134,17 +137,6 @@ struct TargetRuns {
       set.watched.push_back(std::move(adopted.watched));
     }
     return set;
-  }
-
-  Comparison empty_comparison(const Target& target) const {
-    Comparison comparison;
-    comparison.collective = target.collective;
-    comparison.backend = baseline.traits().name;
-    comparison.nranks = baseline.nranks();
-    comparison.nnodes = settings.where.nnodes;
-    comparison.delta = options.delta;
-    comparison.variants = target.variants;
-    return comparison;
   }
 
   /// All `cases` in every round, in an order of its own.
@@ -217,34 +209,6 @@ struct TargetRuns {
   }
 };
 
-RunInfo describe_compare(std::span<char*> args, const Config& config, const Backend& backend, const Target& target,
-                         const std::vector<RankInfo>& local_ranks, const Comm& world) {
-  RunInfo info = describe_run(args, *target.collective, config, backend, target.plan, local_ranks, world);
-  info.program = "busbar compare";
-  describe_sampling(info, world, config, backend);
-  return info;
-}
-
-/// Checked before anything is measured. Process 0 alone writes emitted files, and other hosts may not see them.
-void check_compare_options(const CompareOptions& options, int nnodes) {
-  check_emission(options);
-  if (options.verify && options.launch.empty() && nnodes > 1) {
-    throw_bad_config(
-        "--verify of a job on several hosts needs --launch with the command that starts it, such as \"mpirun -n 16 "
-        "--hostfile hosts\"");
-  }
-}
-
-std::vector<std::string> skip_remarks(const std::list<Target>& targets) {
-  std::vector<std::string> lines;
-  for (const Target& target : targets) {
-    for (const Skip& skip : target.plan.skipped) {
-      lines.push_back(fmt::format("skipped: {} {}: {}", target.collective->name, name(skip.dtype), skip.reason));
-    }
-  }
-  return lines;
-}
-
 }  // namespace
 
 ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, const Config& config,
@@ -252,7 +216,14 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
   const Comm& world = job.world();
   job.configure(config);
   const int nnodes = count_nodes(world);
-  on_process0(world, [&] { check_compare_options(options, nnodes); });
+  // Process 0 alone writes emitted files, and other hosts may not see them.
+  on_process0(world, [&] {
+    check_emission(options);
+    if (!options.verify || !options.launch.empty() || nnodes == 1) return;
+    throw_bad_config(
+        "--verify of a job on several hosts needs --launch with the command that starts it, such as \"mpirun -n 16 "
+        "--hostfile hosts\"");
+  });
   JobBackend opened = job.open(config, world, options.collectives);
   Backend& baseline = *opened.backend;
   const std::list<Target> targets = prepare(options, config, baseline, world);
@@ -263,12 +234,19 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
                             .in_place = config.placement == Placements::in,
                             .where = {.nnodes = nnodes, .ranks_per_node = opened.ranks_per_host}};
   std::vector<RankInfo> local_ranks = describe_local_ranks(baseline, world, 0);
-  RunInfo info = describe_compare(args, config, baseline, targets.front(), local_ranks, world);
+  const Target& first = targets.front();
+  RunInfo info = describe_run(args, *first.collective, config, baseline, first.plan, local_ranks, world);
+  info.program = "busbar compare";
+  describe_sampling(info, world, config, baseline);
   settings.seed = info.seed;
-  job.add_remarks(info, config, std::move(opened.remarks), skip_remarks(targets));
+  std::vector<std::string> skipped;
   for (const Target& target : targets) {
+    for (const Skip& skip : target.plan.skipped) {
+      skipped.push_back(fmt::format("skipped: {} {}: {}", target.collective->name, name(skip.dtype), skip.reason));
+    }
     info.rotated_bytes = std::max<std::uint64_t>(info.rotated_bytes.value_or(0), widest_rotation(config, target.plan));
   }
+  job.add_remarks(info, config, std::move(opened.remarks), std::move(skipped));
 
   CompareReporter reporter(job.is_root(), info, options.delta, job.report_kept());
   on_process0(world, [&] { reporter.start(); });
@@ -281,9 +259,7 @@ ExitCode run_compare_job(std::span<char*> args, const CompareOptions& options, c
 
   Rounds rounds(baseline, world, config, settings, std::move(local_ranks), job.watchdog(), job.fail(),
                 [&](const std::string& text) { reporter.progress(text); });
-  TargetRuns{options,  config, job,      wrap,
-             baseline, rounds, settings, [&](const Comparison& comparison) { reporter.add(comparison); }}
-      .run(targets);
+  TargetRuns{options, config, job, wrap, baseline, rounds, settings, reporter}.run(targets);
   const ExitCode code = any_wrong(reporter.comparisons()) ? ExitCode::wrong_data : ExitCode::good;
   const bool complete = reporter.end(code);
   on_process0(world, [&] { emitted = emit_files(options, reporter.comparisons()); });

@@ -127,16 +127,6 @@ RunInfo describe_launches(std::span<char*> args, const RunFile& run, const Launc
   return info;
 }
 
-ExitCode show_commands(const std::vector<LaunchSeries>& all) {
-  for (const LaunchSeries& series : all) {
-    for (const LaunchedVariant& v : series.variants) {
-      fmt::print("# {}, {}, {} times:\n{}\n", series.collective->name, v.variant.label, series.launches,
-                 join_for_shell(launch_words(series, v, "FILE.json", 1)));
-    }
-  }
-  return ExitCode::good;
-}
-
 /// --verify-file: no comparison, the file is there.
 ExitCode verify_given_file(const CompareOptions& options, const Configured& configured) {
   Emitted file;
@@ -167,9 +157,14 @@ ExitCode run_launch_comparison(std::span<char*> args, const CompareOptions& opti
     const int of_series = series.launches * static_cast<int>(series.variants.size());
     planned += of_series;
     total_s += of_series * (series.measure_s + kLaunchOverhead);
+    for (const LaunchedVariant& v : series.variants) {
+      if (!config.dry_run) break;
+      fmt::print("# {}, {}, {} times:\n{}\n", series.collective->name, v.variant.label, series.launches,
+                 join_for_shell(launch_words(series, v, "FILE.json", 1)));
+    }
   }
   say("{} launches, about {}", planned, format_duration(total_s));
-  if (config.dry_run) return show_commands(all);
+  if (config.dry_run) return ExitCode::good;
   const double bound_s = configured.sets("max-time") ? config.max_time_s : 3 * total_s;
   const auto deadline =
       std::chrono::steady_clock::now() +

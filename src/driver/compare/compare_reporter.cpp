@@ -21,6 +21,12 @@ namespace busbar {
 
 BUSBAR_RECORD(CellCounts, compared, undecided, out_of_time, not_possible, wrong);
 
+void visit_fields(auto&& visit, Ratio& r) {
+  visit("value", r.value);
+  visit("low", r.interval.low);
+  visit("high", r.interval.high);
+}
+
 namespace {
 
 /// Ratio, its interval, p, adjusted p, difference.
@@ -30,19 +36,12 @@ std::string ratio_fields(const VariantCell& cell) {
                      cell.ratio->interval.high, cell.p, cell.adjusted_p, name(cell.difference));
 }
 
-Json ratio_json(const std::optional<Ratio>& ratio) {
-  if (!ratio) return nullptr;
-  return {{"value", json_number(ratio->value)},
-          {"low", json_number(ratio->interval.low)},
-          {"high", json_number(ratio->interval.high)}};
-}
-
 Json cell_json(const VariantCell& cell, const std::string& label) {
   Json json{{"variant", label},
             {"not_possible", json_text_or_null(cell.why_not)},
             {"wrong", cell.wrong},
             {"median_s", cell.usable() ? json_seconds(cell.median_s) : Json(nullptr)},
-            {"ratio", ratio_json(cell.ratio)}};
+            {"ratio", fields_json(cell.ratio)}};
   if (cell.ratio) {
     BUSBAR_FIELDS(members_of(json), cell, p, band_p, adjusted_p, probability_faster, difference);
   }

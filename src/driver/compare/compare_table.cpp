@@ -138,11 +138,6 @@ std::string table_text(const Comparison& comparison) {
   return text;
 }
 
-/// "8 B", "8 B to 64 KiB"
-std::string size_range(std::uint64_t first, std::uint64_t last) {
-  return first == last ? format_bytes(first) : fmt::format("{} to {}", format_bytes(first), format_bytes(last));
-}
-
 /// A remark on a variant at neighboring sizes, printed once: "LABEL: text (sizes)".
 template <class TextOf>
 std::string by_range(const Comparison& comparison, std::string_view head, TextOf text_of) {
@@ -153,10 +148,9 @@ std::string by_range(const Comparison& comparison, std::string_view head, TextOf
       std::size_t end = i + 1;
       while (end < comparison.cases.size() && text_of(comparison.cases[end], v) == text) ++end;
       if (!text.empty()) {
-        const bool everywhere = i == 0 && end == comparison.cases.size();
-        const std::string sizes =
-            everywhere ? "all sizes"
-                       : size_range(comparison.cases[i].row_case.nbytes, comparison.cases[end - 1].row_case.nbytes);
+        std::string sizes = format_bytes(comparison.cases[i].row_case.nbytes);
+        if (end > i + 1) sizes += " to " + format_bytes(comparison.cases[end - 1].row_case.nbytes);
+        if (i == 0 && end == comparison.cases.size()) sizes = "all sizes";
         lines += remark_lines(fmt::format("{} {}, {}: {}", head, comparison.variants[v].label, sizes, text));
       }
       i = end;
@@ -265,11 +259,6 @@ std::string title(const Comparison& comparison) {
                             comparison.nranks, counted(comparison.nnodes, "node"));
 }
 
-/// "1.9 times slower", "5 % slower".
-std::string slower_words(double ratio) {
-  return ratio < 1.5 ? fmt::format("{:.0f} % slower", 100 * (ratio - 1)) : fmt::format("{:.1f} times slower", ratio);
-}
-
 /// If nothing beats the default: what equals it, what may be as fast, and what loses. "default (= tree) or pat;
 /// ring 1.9 times slower".
 std::string unbeaten_text(const Comparison& comparison, const ComparedCase& compared) {
@@ -291,7 +280,8 @@ std::string unbeaten_text(const Comparison& comparison, const ComparedCase& comp
   if (!equal.empty()) text += fmt::format(" (= {})", names(equal));
   if (!open.empty()) text += " or " + names(open);
   if (slow.empty()) return text;
-  return text + fmt::format("; {} {}{}", names(slow), slower_words(least), slow.size() > 1 ? " or more" : "");
+  const std::string by = least < 1.5 ? fmt::format("{:.0f} %", 100 * (least - 1)) : fmt::format("{:.1f} times", least);
+  return text + fmt::format("; {} {} slower{}", names(slow), by, slow.size() > 1 ? " or more" : "");
 }
 
 }  // namespace

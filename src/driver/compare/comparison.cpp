@@ -44,13 +44,6 @@ std::vector<double> common_log_ratios(const VariantCell& a, const VariantCell& b
   return log_ratios(std::span(a.rounds_s).first(rounds), std::span(b.rounds_s).first(rounds));
 }
 
-bool slower_than(const ComparedCase& compared, std::size_t v, std::size_t other, double delta, bool between_launches) {
-  const VariantCell& a = compared.variants[other];
-  const VariantCell& b = compared.variants[v];
-  const auto ratio = ratio_between(a, b, between_launches);
-  return ratio && judge(ratio->interval, delta) == Difference::slower;
-}
-
 /// The difference that Holm's adjustment leaves; band and interval have decided the rest.
 Difference surviving(Difference difference, double adjusted_p, bool between_launches) {
   const bool differs = difference == Difference::faster || difference == Difference::slower;
@@ -151,16 +144,6 @@ void decide(ComparedCase& compared) {
   if (any) compared.winner = 0;
 }
 
-constexpr double kNarrow = 1.10;  // of the ends of a bracket
-constexpr double kNear = 1.03;
-
-bool measured_near(const Comparison& comparison, double nbytes) {
-  return std::ranges::any_of(comparison.cases, [&](const ComparedCase& c) {
-    const auto at = static_cast<double>(c.row_case.nbytes);
-    return at < nbytes * kNear && nbytes < at * kNear;
-  });
-}
-
 }  // namespace
 
 std::optional<Ratio> ratio_between(const VariantCell& a, const VariantCell& b, bool between_launches) {
@@ -224,7 +207,8 @@ std::vector<std::size_t> leaders(const ComparedCase& compared, double delta, boo
   for (std::size_t v = 0; v < compared.variants.size(); ++v) {
     const VariantCell& cell = compared.variants[v];
     if (v == best || cell.dropped || !(v == 0 ? cell.usable() : comparable(cell))) continue;
-    if (!slower_than(compared, v, best, delta, between_launches)) result.push_back(v);
+    const auto ratio = ratio_between(compared.variants[best], cell, between_launches);
+    if (!ratio || judge(ratio->interval, delta) != Difference::slower) result.push_back(v);
   }
   return result;
 }
@@ -299,12 +283,18 @@ bool any_wrong(std::span<const Comparison> comparisons) {
 }
 
 std::optional<std::uint64_t> next_size_between(const Comparison& comparison) {
+  constexpr double kNarrow = 1.10;  // of the ends of a bracket
+  constexpr double kNear = 1.03;
   for (const NamedCrossover& found : named_crossovers(comparison)) {
     const auto low = static_cast<double>(found.crossover.low);
     const auto high = static_cast<double>(found.crossover.high);
     if (low <= 0 || high / low <= kNarrow) continue;
     const double middle = std::sqrt(low * high);
-    if (!measured_near(comparison, middle)) return static_cast<std::uint64_t>(std::lround(middle));
+    const bool is_near = std::ranges::any_of(comparison.cases, [&](const ComparedCase& c) {
+      const auto at = static_cast<double>(c.row_case.nbytes);
+      return at < middle * kNear && middle < at * kNear;
+    });
+    if (!is_near) return static_cast<std::uint64_t>(std::lround(middle));
   }
   return std::nullopt;
 }

@@ -80,6 +80,14 @@ std::string range_text(const SizeChoice& at) {
              : fmt::format("{} to below {}", format_bytes(at.from_bytes), format_bytes(at.next_bytes));
 }
 
+/// Whether `next` begins where `rule` ends and says the same.
+bool continues(const TunerRule& rule, const TunerRule& next) {
+  TunerRule same = next;
+  same.min_bytes = rule.min_bytes;
+  same.max_bytes = rule.max_bytes;
+  return same == rule && rule.max_bytes + 1 == next.min_bytes;
+}
+
 /// The table's line for one size, or why there is none.
 struct TunerLine {
   TunerRule rule;
@@ -116,14 +124,6 @@ TunerLine tuner_line(const Comparison& comparison, const SizeChoice& at) {
           {}};
 }
 
-/// Whether `next` begins where `rule` ends and says the same.
-bool continues(const TunerRule& rule, const TunerRule& next) {
-  TunerRule same = next;
-  same.min_bytes = rule.min_bytes;
-  same.max_bytes = rule.max_bytes;
-  return same == rule && rule.max_bytes + 1 == next.min_bytes;
-}
-
 /// Rising in size. `bytes_of` returns the bytes by which the rule's reader decides.
 std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
                                        const std::function<std::uint64_t(const Case&)>& bytes_of) {
@@ -157,24 +157,12 @@ std::vector<Comparison> join_by_collective(std::span<const Comparison> compariso
   return joined;
 }
 
-/// Settings that name the collective when they become variables.
-bool of_one_collective(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kNames{"ompi.algorithm", "ompi.segmentsize", "NCCL_ALGO", "NCCL_PROTO"};
-  return contains(kNames, name);
-}
-
+/// Whether all settings name the collective when they become variables.
 bool of_one_collective(const Comparison& comparison) {
-  for (const Variant& variant : comparison.variants) {
-    for (const auto& setting : variant.settings) {
-      if (!of_one_collective(setting.first)) return false;
-    }
-  }
-  return true;
-}
-
-bool same_settings(const Comparison& a, const Comparison& b) {
-  return std::equal(a.variants.begin(), a.variants.end(), b.variants.begin(), b.variants.end(),
-                    [](const Variant& x, const Variant& y) { return x.settings == y.settings; });
+  constexpr std::array<std::string_view, 4> kNames{"ompi.algorithm", "ompi.segmentsize", "NCCL_ALGO", "NCCL_PROTO"};
+  return std::ranges::all_of(comparison.variants, [&](const Variant& variant) {
+    return std::ranges::all_of(variant.settings, [&](const auto& setting) { return contains(kNames, setting.first); });
+  });
 }
 
 /// Comparisons for which one variant is chosen.
@@ -183,8 +171,10 @@ using Group = std::vector<const Comparison*>;
 std::vector<Group> group(std::span<const Comparison> comparisons) {
   std::vector<Group> groups;
   for (const Comparison& c : comparisons) {
-    const auto found = std::ranges::find_if(
-        groups, [&](const Group& g) { return !of_one_collective(c) && same_settings(*g.front(), c); });
+    const auto found = std::ranges::find_if(groups, [&](const Group& g) {
+      return !of_one_collective(c) &&
+             std::ranges::equal(g.front()->variants, c.variants, {}, &Variant::settings, &Variant::settings);
+    });
     if (found == groups.end()) {
       groups.push_back({&c});
     } else {
@@ -218,6 +208,7 @@ std::optional<double> regret_bound(const Comparison& comparison, const ComparedC
 struct Regret {
   double worst = 0;
   std::uint64_t worst_bytes = 0;
+  bool faster_somewhere = false;
 
   std::string text(double delta) const {
     if (worst <= delta) return fmt::format("at no size measured more than {:.3g} % slower than the best", 100 * delta);
@@ -232,18 +223,11 @@ std::optional<Regret> most_regret(const Group& group, std::size_t variant) {
     for (const ComparedCase& at : comparison->cases) {
       const std::optional<double> bound = regret_bound(*comparison, at, variant);
       if (!bound) return std::nullopt;
-      if (*bound > most.worst) most = {*bound, at.row_case.nbytes};
+      if (*bound > most.worst) most = {*bound, at.row_case.nbytes, most.faster_somewhere};
+      most.faster_somewhere = most.faster_somewhere || at.variants[variant].difference == Difference::faster;
     }
   }
   return most;
-}
-
-bool faster_somewhere(const Group& group, std::size_t variant) {
-  return std::ranges::any_of(group, [&](const Comparison* comparison) {
-    return std::ranges::any_of(comparison->cases, [&](const ComparedCase& at) {
-      return at.variants[variant].difference == Difference::faster;
-    });
-  });
 }
 
 /// NCCL's lists of two collectives are one list.
@@ -444,7 +428,7 @@ BestSetting best_setting(std::span<const Comparison> comparisons) {
     for (std::size_t v = 1; v < group.front()->variants.size(); ++v) {
       const std::optional<Regret> regret = most_regret(group, v);
       if (!regret) unknown.push_back(group.front()->variants[v].label);
-      if (!regret || regret->worst >= least.worst || !faster_somewhere(group, v)) continue;
+      if (!regret || regret->worst >= least.worst || !regret->faster_somewhere) continue;
       best = v;
       least = *regret;
     }

@@ -27,13 +27,6 @@ namespace {
 constexpr int kLeastLaunches = 6;
 constexpr double kError = 0.05;  // of all cells together
 
-std::string why_missing(const RunFile& run, const Cell& like) {
-  for (const SkippedCell& skip : run.skipped) {
-    if (skip.dtype == like.dtype && skip.op == like.op && skip.root == like.root) return skip.reason;
-  }
-  return "the launch did not measure this row";
-}
-
 VariantCell gather(const LaunchedVariant& of, const Cell& like) {
   VariantCell cell;
   cell.why_not = of.why_not;
@@ -41,7 +34,10 @@ VariantCell gather(const LaunchedVariant& of, const Cell& like) {
   for (const RunFile& run : of.runs) {
     const Cell* found = find_cell(run, like);
     if (found == nullptr) {
-      cell.why_not = why_missing(run, like);
+      const auto skipped = std::ranges::find_if(run.skipped, [&](const SkippedCell& skip) {
+        return skip.dtype == like.dtype && skip.op == like.op && skip.root == like.root;
+      });
+      cell.why_not = skipped == run.skipped.end() ? "the launch did not measure this row" : skipped->reason;
       return cell;
     }
     cell.wrong += static_cast<std::uint64_t>(found->wrong.value_or(0));
@@ -54,22 +50,17 @@ VariantCell gather(const LaunchedVariant& of, const Cell& like) {
   return cell;
 }
 
-/// What counts for a bandwidth: in pingpong both ways at once.
-const Traffic* traffic_of(const RunFile& run) {
+Case case_of(const Collective& collective, const Cell& cell, const RunFile& run) {
+  // What counts for a bandwidth: in pingpong both ways at once.
   static const Traffic kBoth = [] {
     Traffic traffic;
     traffic.pattern = PingpongPattern::both;
     return traffic;
   }();
-  return run.pattern == name(PingpongPattern::both) ? &kBoth : nullptr;
-}
-
-Case case_of(const Collective& collective, const Cell& cell, const RunFile& run) {
-  const std::string& file = run.name;
   const std::optional<DType> dtype = parse_dtype(cell.dtype);
   const std::optional<Op> op = cell.op == "none" ? std::nullopt : parse_op(cell.op);
   if (!dtype || (cell.op != "none" && !op)) {
-    throw_not_possible(fmt::format("{}: unknown type or operation {} {}", file, cell.dtype, cell.op));
+    throw_not_possible(fmt::format("{}: unknown type or operation {} {}", run.name, cell.dtype, cell.op));
   }
   Case c;
   c.dtype = *dtype;
@@ -81,11 +72,9 @@ Case case_of(const Collective& collective, const Cell& cell, const RunFile& run)
                .elem_size = size_of(*dtype),
                .nranks = run.nranks,
                .root = c.root,
-               .traffic = traffic_of(run)};
+               .traffic = run.pattern == name(PingpongPattern::both) ? &kBoth : nullptr};
   return c;
 }
-
-bool same_table(const Case& a, const Case& b) { return a.dtype == b.dtype && a.op == b.op && a.root == b.root; }
 
 }  // namespace
 
@@ -119,7 +108,9 @@ std::vector<Comparison> compare_runs(const Collective& collective, std::span<con
     compared.row_case = case_of(collective, cell, first);
     compared.in_place = in_place;
     compared.rounds = static_cast<int>(variants.front().runs.size());
-    const bool same = !comparisons.empty() && same_table(comparisons.back().cases.front().row_case, compared.row_case);
+    const auto table_of = [](const Case& c) { return std::tie(c.dtype, c.op, c.root); };
+    const bool same =
+        !comparisons.empty() && table_of(comparisons.back().cases.front().row_case) == table_of(compared.row_case);
     if (!same) comparisons.push_back(empty);
     std::vector<ComparedCase>& cases = comparisons.back().cases;
     // Sizes below one element per rank round to the same case.

@@ -52,18 +52,6 @@ class ScopedEnvironment {
   std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
 
-bool is_of_mpi(const Variant& variant) {
-  return !variant.settings.empty() && owner_of_setting(variant.settings.front().first) == &kMpiTraits;
-}
-
-void set_nccl_environment(ScopedEnvironment& environment, const Variant& variant, const Collective& collective) {
-  for (const auto& [name, value] : variant.settings) {
-    if (!name.starts_with("NCCL_")) continue;
-    const bool per_function = name == "NCCL_ALGO" || name == "NCCL_PROTO";
-    environment.set(name, per_function ? for_collective(collective, value) : value);
-  }
-}
-
 NcclFields nccl_fields(const Variant& variant) {
   NcclFields fields;
   const auto set = [&](std::string_view field, const std::string* value) {
@@ -94,7 +82,11 @@ std::unique_ptr<Backend> open_mpi(const Variant& variant, const Collective& coll
 std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& collective, const Config& config,
                                    const Comm& world, const Comm& group) {
   ScopedEnvironment environment;
-  set_nccl_environment(environment, variant, collective);
+  for (const auto& [name, value] : variant.settings) {
+    if (!name.starts_with("NCCL_")) continue;
+    const bool per_function = name == "NCCL_ALGO" || name == "NCCL_PROTO";
+    environment.set(name, per_function ? for_collective(collective, value) : value);
+  }
   Config own = config;
   if (const std::string* value = setting(variant, kDeviceKernel)) own.device_implementation = std::stoi(*value);
   std::unique_ptr<Backend> backend;
@@ -113,9 +105,6 @@ std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& col
 /// Turns of a visit; an even number, so that each order has its mirror image.
 constexpr int kTurns = 8;
 
-/// Time of a batch's samples [s]: short against the machine's drift, long against the agreement at its end.
-double batch_time_s(const Backend& backend) { return backend.asynchronous() ? 8e-3 : 4e-3; }
-
 /// Logarithms need a time above 0.
 double positive(double time_s) { return std::max(time_s, 1e-12); }
 
@@ -126,8 +115,9 @@ OpenedVariant open_variant(const Variant& variant, const Collective& collective,
   OpenedVariant opened;
   try {
     if (const auto* gloo = setting(variant, kGlooAlgorithm)) return {open_gloo(config, world, group, *gloo), {}};
-    opened.backend = is_of_mpi(variant) ? open_mpi(variant, collective, config, world, group)
-                                        : open_nccl(variant, collective, config, world, group);
+    const bool of_mpi = !variant.settings.empty() && owner_of_setting(variant.settings.front().first) == &kMpiTraits;
+    opened.backend = of_mpi ? open_mpi(variant, collective, config, world, group)
+                            : open_nccl(variant, collective, config, world, group);
   } catch (const AgreedError& e) {
     opened.why_not = e.what();
   }
@@ -353,7 +343,8 @@ void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s,
 void Rounds::shape_batches(std::vector<Candidate>& candidates, std::span<const std::size_t> active,
                            const BufferPlan& buffer_plan, double budget_s) {
   constexpr int kMostSamples = 200;
-  const double batch_s = batch_time_s(*candidates.front().backend);
+  // Short against the machine's drift, long against the agreement at a batch's end.
+  const double batch_s = candidates.front().backend->asynchronous() ? 8e-3 : 4e-3;
   const double warm_up_s = std::clamp(budget_s / (10.0 * static_cast<double>(active.size())), 5e-3, 0.1);
   std::vector<BatchShape> shapes;
   std::vector<double> sample_s;

@@ -96,10 +96,6 @@ std::string value_label(const std::string& name, const std::string& value) {
   return fmt::format("{}={}", bare, value);
 }
 
-std::string combined_label(const Variant& variant) {
-  return joined_words(mapped(variant.settings, [](const auto& s) { return value_label(s.first, s.second); }), "/");
-}
-
 /// An algorithm that only exists with segments gets some, and the label says so.
 void complete_ompi(Variant& variant, const Collective& collective) {
   const std::string* algorithm = setting(variant, kOmpiAlgorithm);
@@ -270,7 +266,7 @@ std::vector<Variant> all_combinations(std::span<const Varied> varied) {
   std::vector<Variant> variants{{.label = "default", .settings = {}}};
   for (Variant& v : combinations) {
     if (v.settings.empty()) continue;
-    v.label = combined_label(v);
+    v.label = joined_words(mapped(v.settings, [](const auto& s) { return value_label(s.first, s.second); }), "/");
     variants.push_back(std::move(v));
   }
   return variants;

@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 namespace busbar {
 namespace {
@@ -42,15 +43,6 @@ struct Seen {
 
 void print(const std::string& text) {
   if (!write_stdout(text)) throw Error(ExitCode::results_lost, "stdout takes no more output");
-}
-
-/// Launched ranks may be bound to one core, and what they launch would inherit that. The kernel keeps what the
-/// container or the batch system allows.
-void release_binding() {
-  cpu_set_t all;
-  CPU_ZERO(&all);
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
-  sched_setaffinity(0, sizeof all, &all);
 }
 
 std::string launch_of(const VerifySettings& settings, int nranks) {
@@ -142,27 +134,15 @@ std::string row_text(const Comparison& c, const ComparedCase& at, double delta, 
   return fmt::format("{}: {}\n", text, gain_text(with, delta, seen));
 }
 
-/// The sizes to take fingerprints at: all, or some evenly spread.
-std::vector<std::uint64_t> some_sizes(const std::vector<std::uint64_t>& sizes) {
-  if (sizes.size() <= kMostFingerprints) return sizes;
-  std::vector<std::uint64_t> some;
-  for (std::size_t i = 0; i < kMostFingerprints; ++i) {
-    some.push_back(sizes[i * (sizes.size() - 1) / (kMostFingerprints - 1)]);
-  }
-  return some;
-}
-
-/// Whether Open MPI sends other messages with the file, at some sizes.
+/// Whether Open MPI sends other messages with the file, at all sizes or some that are evenly spread.
 std::string fingerprint_lines(Fingerprinter& fingerprinter, const Emitted& file, const Emitted::Target& target,
                               const Config& config, Seen& seen) {
   std::string text;
-  for (const std::uint64_t nbytes : some_sizes(target.sizes)) {
-    FingerprintCase c;
-    c.collective = target.collective;
-    c.nbytes = nbytes;
-    c.dtype = config.dtypes.front();
-    c.op = target.collective->has_op ? std::optional<Op>(config.ops.front()) : std::nullopt;
-    c.root = config.root;
+  const std::size_t count = std::min(kMostFingerprints, target.sizes.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t nbytes = target.sizes[i * (target.sizes.size() - 1) / std::max<std::size_t>(count - 1, 1)];
+    const auto op = target.collective->has_op ? std::optional<Op>(config.ops.front()) : std::nullopt;
+    const FingerprintCase c{target.collective, nbytes, config.dtypes.front(), op, config.root};
     const SentMatrix without = fingerprinter.measure(c, {.forced = std::nullopt, .rules_file = ""});
     const SentMatrix with = fingerprinter.measure(c, {.forced = std::nullopt, .rules_file = file.path});
     const bool same = with == without;
@@ -191,33 +171,24 @@ std::string shown_lines(const Comparison& c, Seen& seen) {
   return text;
 }
 
-struct Verdict {
-  std::string text;
-  ExitCode code = ExitCode::good;
-};
-
-Verdict verdict_of(const Seen& seen) {
-  if (seen.failed > 0) return {"fails: do not use it", ExitCode::wrong_data};
+ExitCode print_verdict(const Emitted& file, const Seen& seen) {
+  const auto verdict = [&](ExitCode code, const std::string& text) {
+    print(fmt::format("# verdict on {}: {}\n", file.path, text));
+    return code;
+  };
+  if (seen.failed > 0) return verdict(ExitCode::wrong_data, "fails: do not use it");
   if (seen.changed == 0 && seen.unchanged > 0 && seen.faster == 0) {
-    return {"changes nothing: what runs is the same with and without it", ExitCode::wrong_data};
+    return verdict(ExitCode::wrong_data, "changes nothing: what runs is the same with and without it");
   }
+  const int sizes = seen.faster + seen.slower + seen.same + seen.open;
   if (seen.slower > 0) {
-    return {fmt::format("slower at {} of {} sizes: do not use it", seen.slower,
-                        seen.faster + seen.slower + seen.same + seen.open),
-            ExitCode::wrong_data};
+    return verdict(ExitCode::wrong_data, fmt::format("slower at {} of {} sizes: do not use it", seen.slower, sizes));
   }
   if (seen.faster > 0) {
-    return {fmt::format("pays at {} of {} sizes, slower at none", seen.faster, seen.faster + seen.same + seen.open),
-            ExitCode::good};
+    return verdict(ExitCode::good, fmt::format("pays at {} of {} sizes, slower at none", seen.faster, sizes));
   }
-  if (seen.open == 0) return {"no difference", ExitCode::good};
-  return {"undecided: no difference could be shown or excluded", ExitCode::inconclusive};
-}
-
-ExitCode print_verdict(const Emitted& file, const Seen& seen) {
-  const Verdict verdict = verdict_of(seen);
-  print(fmt::format("# verdict on {}: {}\n", file.path, verdict.text));
-  return verdict.code;
+  if (seen.open == 0) return verdict(ExitCode::good, "no difference");
+  return verdict(ExitCode::inconclusive, "undecided: no difference could be shown or excluded");
 }
 
 /// Open MPI says nothing when it ignores a file: only what it sends shows it.
@@ -282,7 +253,13 @@ EnvironmentSettings read_user_environment() {
 
 ExitCode verify_emitted(std::span<const Emitted> files, const CompareOptions& options, const Configured& configured,
                         const EnvironmentSettings& user_environment) {
-  if (detect_launch().launched()) release_binding();
+  if (detect_launch().launched()) {
+    // Launched ranks may be bound to one core, and what they launch would inherit that. The kernel keeps what the
+    // container or the batch system allows.
+    cpu_set_t all;
+    std::memset(&all, 0xFF, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
+  }
   const LaunchFolder folder;
   ExitCode worst = ExitCode::good;
   for (const Emitted& file : files) {
