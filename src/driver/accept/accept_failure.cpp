@@ -48,18 +48,14 @@ std::vector<fs::path> hang_reports_since(fs::file_time_type started) {
   return paths;
 }
 
-/// Another job of this user may write its report at the same time and place.
-bool is_of_launch(const HangEvidence& evidence, const std::vector<std::string>& hosts) {
-  return !evidence.host_of_rank.empty() &&
-         std::ranges::all_of(evidence.host_of_rank, [&](const std::string& host) { return contains(hosts, host); });
-}
-
 std::optional<StageFailure> from_hang_report(const fs::path& path, const std::string& err,
                                              const std::vector<std::string>& hosts) {
   try {
     const HangEvidence evidence = read_hang_json(read_file(path.string(), "the hang report"), path.string());
-    const bool named = err.find(path.filename().string()) != std::string::npos;
-    if (!named && !is_of_launch(evidence, hosts)) return std::nullopt;
+    // Another job of this user may write its report at the same time and place.
+    const bool is_its = !evidence.host_of_rank.empty() &&
+                        std::ranges::all_of(evidence.host_of_rank, [&](const auto& h) { return contains(hosts, h); });
+    if (!is_its && err.find(path.filename().string()) == std::string::npos) return std::nullopt;
     const HangFinding finding = judge(evidence);
     StageFailure failure;
     failure.verdict = name(finding.verdict);

@@ -25,15 +25,6 @@ const PlanCell& cell_of(const AcceptPlan& plan, const AcceptStep& step) {
   return plan.cells.at(static_cast<std::size_t>(step.cell));
 }
 
-/// Collectives' rows and placements of a cell.
-std::size_t halves_of(const PlanCell& cell) {
-  return planned_cells(cell.config, *cell.collective) * (cell.config.placement == Placements::both ? 2 : 1);
-}
-
-std::string settings_text(const EnvironmentSettings& settings) {
-  return joined_words(mapped(settings, [](const auto& setting) { return setting.first + "=" + setting.second; }));
-}
-
 std::string describe(const AcceptPlan& plan, const AcceptStep& step) {
   if (step.cell < 0) {
     return step.stage == Stage::doctor ? "every node checked" : "hosts two by two, all pairs of a round at once";
@@ -48,8 +39,8 @@ std::string describe(const AcceptPlan& plan, const AcceptStep& step) {
   if (cell.collective->has_op) {
     for (const Op op : cell.config.ops) text += fmt::format(" {}", name(op));
   }
-  if (!cell.environment.empty()) text += "; " + settings_text(cell.environment);
-  return text;
+  const auto settings = mapped(cell.environment, [](const auto& s) { return s.first + "=" + s.second; });
+  return settings.empty() ? text : text + "; " + joined_words(settings);
 }
 
 constexpr std::string_view kMaxTimeOver = "max-time";
@@ -125,7 +116,9 @@ double estimate_step_s(const AcceptPlan& plan, const AcceptStep& step) {
   const double half_s = std::min(cell.config.cell_time_s, kEpoch * cell.config.epochs);
   const auto in_turn = static_cast<double>(
       std::ranges::count_if(plan.cells, [&](const PlanCell& c) { return contains(c.stages, step.stage); }));
-  const double measured_s = std::max(half_s * static_cast<double>(halves_of(cell)), kLeastSpan / in_turn);
+  const std::size_t halves = cell.config.placement == Placements::both ? 2 : 1;
+  const auto rows = static_cast<double>(planned_cells(cell.config, *cell.collective) * halves);
+  const double measured_s = std::max(half_s * rows, kLeastSpan / in_turn);
   return std::min(measured_s, cell.config.max_time_s) + 1;
 }
 

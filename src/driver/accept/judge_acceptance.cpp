@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -68,16 +69,6 @@ std::string why_missing(const AcceptResult& result, Stage stage) {
                                  : "not measured: no time was left, or the run was cut off";
 }
 
-/// What was skipped and why; a reason once, however many hosts gave it.
-void judge_skipped(const AcceptResult& result, const PlanCell& cell, Stage stage, CriterionResults& criteria) {
-  std::vector<std::string> reasons;
-  for (const SkippedCell& s : result.skipped) {
-    if (s.cell != cell.name || s.stage != stage || contains(reasons, s.reason)) continue;
-    reasons.push_back(s.reason);
-    criteria.push_back(completed(stage, cell.name, s.scope, Outcome::skip, s.reason));
-  }
-}
-
 /// Rows by cell, stage and scope: looked up for each host of thousands.
 using Measured = std::map<std::tuple<std::string, Stage, std::string>, std::size_t>;
 
@@ -88,17 +79,22 @@ void judge_planned(const AcceptResult& result, const PlanCell& cell, Stage stage
     criteria.push_back(completed(stage, cell.name, "all", Outcome::skip, elsewhere));
     return;
   }
-  judge_skipped(result, cell, stage, criteria);
-  std::vector<std::string> missing;
+  // What was skipped and why; a reason once, however many hosts gave it.
+  std::vector<std::string> reasons, missing;
+  std::set<std::string> skipped;
+  for (const SkippedCell& s : result.skipped) {
+    if (s.cell != cell.name || s.stage != stage) continue;
+    skipped.insert(s.scope.empty() ? "all" : s.scope);
+    if (contains(reasons, s.reason)) continue;
+    reasons.push_back(s.reason);
+    criteria.push_back(completed(stage, cell.name, s.scope, Outcome::skip, s.reason));
+  }
   std::size_t rows = 0;
   for (const std::string& scope : scopes_of(result, stage)) {
-    const auto skipped = [&](const SkippedCell& s) {
-      return s.cell == cell.name && s.stage == stage && (s.scope == scope || s.scope.empty() || s.scope == "all");
-    };
     const auto found = measured.find({cell.name, stage, scope});
     const std::size_t n = found == measured.end() ? 0 : found->second;
     rows += n;
-    if (n == 0 && std::ranges::none_of(result.skipped, skipped)) missing.push_back(scope);
+    if (n == 0 && !skipped.contains("all") && !skipped.contains(scope)) missing.push_back(scope);
   }
   if (!missing.empty()) {
     criteria.push_back(completed(stage, cell.name, missing.size() == 1 ? missing.front() : "all", Outcome::inconclusive,
@@ -140,11 +136,6 @@ void judge_doctor(const AcceptResult& result, CriterionResults& criteria) {
   criteria.insert(criteria.end(), found.criteria.begin(), found.criteria.end());
 }
 
-std::string looks_text(const AcceptResult::Located& l) {
-  return fmt::format("{} of {} looks{}", l.failed, l.looks,
-                     failed_once(l) ? ": one alone may be chance, busbar locate --soak looks longer" : "");
-}
-
 void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   if (!result.located) {
     if (!plans(result, Stage::pairs)) return;
@@ -157,7 +148,10 @@ void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   const AcceptResult found = result_of_locate(l.unit, l.units, l.finding, l.matrix);
   for (CriterionResult c : found.criteria) {
     if (failed_once(l)) c.outcome = std::min(c.outcome, Outcome::warn);
-    if (l.failed > 0 && l.looks > 1 && c.scope == "all") c.reason = looks_text(l);
+    if (l.failed > 0 && l.looks > 1 && c.scope == "all") {
+      c.reason = fmt::format("{} of {} looks{}", l.failed, l.looks,
+                             failed_once(l) ? ": one alone may be chance, busbar locate --soak looks longer" : "");
+    }
     if (c.outcome == Outcome::skip && c.reason.empty())
       c.reason = without_outcome(std::exchange(c.found, {}), c.outcome);
     if (c.outcome == Outcome::skip && c.reason.empty()) c.reason = "there was nothing to compare";
@@ -235,35 +229,28 @@ void judge_platform(const AcceptResult& result, const RecognisedPlatform& view, 
   criteria.push_back(std::move(c));
 }
 
-double total_s(const AcceptResult::Init& init) { return init.create_s + init.first_op_s; }
-
-/// Of one launch only its own time is known; of several, their times are the interval.
-Estimate init_of(const std::vector<AcceptResult::Init>& inits) {
-  const std::vector<double> times_s = mapped(inits, total_s);
-  const bool known = std::ranges::all_of(times_s, [](double t) { return std::isfinite(t); });
-  if (times_s.empty() || !known) return {.value = std::nan(""), .interval = {}};
-  const auto [least, most] = std::ranges::minmax_element(times_s);
-  return {.value = median(times_s), .interval = Interval{*least, *most}};
-}
-
-std::string init_text(const std::vector<AcceptResult::Init>& inits, const Estimate& e) {
-  if (!e.interval) return {};
-  const AcceptResult::Init& slowest = *std::ranges::max_element(inits, {}, total_s);
-  const std::string parts =
-      fmt::format("made in {}, first operation {}", time_text(slowest.create_s), time_text(slowest.first_op_s));
-  if (inits.size() == 1) return fmt::format("{} ranks, {}: {}", slowest.nranks, time_text(e.value), parts);
-  return fmt::format("{} ranks, {} to {} in {} launches, the slowest: {}", slowest.nranks, time_text(e.interval->low),
-                     time_text(e.interval->high), inits.size(), parts);
-}
-
 void judge_init(const AcceptResult& result, CriterionResults& criteria) {
   if (!result.plan.init) return;
-  const Estimate e = init_of(result.inits);
+  // Of one launch only its own time is known; of several, their times are the interval.
+  const auto total_s = [](const AcceptResult::Init& init) { return init.create_s + init.first_op_s; };
+  const std::vector<double> times_s = mapped(result.inits, total_s);
+  Estimate e{.value = std::nan(""), .interval = {}};
+  std::string found;
+  if (!times_s.empty() && std::ranges::all_of(times_s, [](double t) { return std::isfinite(t); })) {
+    const auto [least, most] = std::ranges::minmax(times_s);
+    e = {.value = median(times_s), .interval = Interval{least, most}};
+    const AcceptResult::Init& slowest = *std::ranges::max_element(result.inits, {}, total_s);
+    found = times_s.size() == 1 ? fmt::format("{} ranks, {}", slowest.nranks, time_text(e.value))
+                                : fmt::format("{} ranks, {} to {} in {} launches, the slowest", slowest.nranks,
+                                              time_text(least), time_text(most), times_s.size());
+    found +=
+        fmt::format(": made in {}, first operation {}", time_text(slowest.create_s), time_text(slowest.first_op_s));
+  }
   const BoundVerdict verdict = judge_bound(e, *result.plan.init, false);
-  const bool differ = result.inits.size() > 1 && e.interval && !verdict.reason.empty();
+  const bool differ = times_s.size() > 1 && e.interval && !verdict.reason.empty();
   criteria.push_back(
       about(Criterion::init, Stage::whole, verdict.outcome, differ ? "launches differ" : verdict.reason));
-  criteria.back().found = init_text(result.inits, e);
+  criteria.back().found = std::move(found);
   criteria.back().wanted = bound_text(*result.plan.init, false, time_text);
 }
 
@@ -273,22 +260,12 @@ bool is_judgement(const CriterionResult& c) {
          (c.outcome != Outcome::pass || (c.criterion != Criterion::completed && c.criterion != Criterion::platform));
 }
 
-Outcome outcome_of(const CriterionResults& criteria) {
-  if (std::ranges::none_of(criteria, is_judgement)) return Outcome::inconclusive;
-  Outcome outcome = Outcome::pass;
-  for (const CriterionResult& c : criteria) outcome = worse(outcome, c.outcome);
-  return outcome;
-}
-
-RecognisedPlatform view_of(const AcceptResult& result, const std::vector<Platform>& platforms) {
-  if (result.plan.platform.empty()) return {nullptr, "the plan expects no platform"};
-  return recognise_platform(platforms, result.hosts);
-}
-
 }  // namespace
 
 void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platforms, const AcceptResult* baseline) {
-  const RecognisedPlatform view = view_of(result, platforms);
+  const RecognisedPlatform view = result.plan.platform.empty()
+                                      ? RecognisedPlatform{nullptr, "the plan expects no platform"}
+                                      : recognise_platform(platforms, result.hosts);
   result.platform = view.platform != nullptr ? view.platform->name : "";
   const std::vector<CellSeries> all = series_of(result);
   CriterionResults criteria;
@@ -305,8 +282,9 @@ void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platfor
   }
   judge_hosts(all, criteria);
   judge_baseline(result, all, baseline, criteria);
+  result.outcome = std::ranges::any_of(criteria, is_judgement) ? Outcome::pass : Outcome::inconclusive;
+  for (const CriterionResult& c : criteria) result.outcome = worse(result.outcome, c.outcome);
   result.criteria = std::move(criteria);
-  result.outcome = outcome_of(result.criteria);
   result.next = next_step(result);
 }
 

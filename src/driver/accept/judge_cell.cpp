@@ -44,18 +44,6 @@ struct Asked {
   bool of_likes = false;  ///< compared with its likes: if they take turns on cores, none is to blame
 };
 
-void set_found(CriterionResult& c, const Estimate& e, std::string (*text)(double)) {
-  c.found = e.interval ? fmt::format("{} [{}, {}]", text(e.value), text(e.interval->low), text(e.interval->high))
-                       : text(e.value);
-}
-
-/// The repetition to report: the worst one.
-Estimate worst_of(const std::vector<Estimate>& estimates, bool larger_is_better) {
-  return *std::ranges::min_element(estimates, [&](const Estimate& a, const Estimate& b) {
-    return larger_is_better ? a.value < b.value : a.value > b.value;
-  });
-}
-
 CriterionResult judge(const CellSeries& series, const Asked& asked) {
   CriterionResult c = criterion_for(series, asked.criterion);
   std::vector<Estimate> estimates;
@@ -72,7 +60,12 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
   c.outcome = joined.outcome;
   c.reason = joined.reason;
   c.wanted = bound_text(asked.bound, asked.larger_is_better, asked.text);
-  set_found(c, worst_of(estimates, asked.larger_is_better), asked.text);
+  // The repetition to report: the worst one.
+  const Estimate& e = *std::ranges::min_element(estimates, [&](const Estimate& a, const Estimate& b) {
+    return worse_than(a.value, b.value, asked.larger_is_better);
+  });
+  c.found = asked.text(e.value);
+  if (e.interval) c.found += fmt::format(" [{}, {}]", asked.text(e.interval->low), asked.text(e.interval->high));
   return c;
 }
 
@@ -89,20 +82,6 @@ CriterionResult judge_busbw(const CellSeries& series, const Bound& bound, std::s
   return c;
 }
 
-/// Of what others measured, 0.90 warns and 0.80 fails (acceptance.md 3.4); a vendor's threshold is one itself.
-Bound bound_of(const PlatformEntry& expected) {
-  if (expected.kind == FigureKind::threshold) return {std::nullopt, expected.busbw};
-  return {0.9 * expected.busbw, 0.8 * expected.busbw};
-}
-
-/// The algorithm that ran may reach all that it can while another would reach far more: NVLS that is switched off.
-void warn_of_better(CriterionResult& c, const PlatformEntry* better, const Cell& m, bool forced) {
-  if (better == nullptr || forced || m.busbw >= 0.9 * better->busbw) return;
-  c.outcome = worse(c.outcome, Outcome::warn);
-  c.reason = fmt::format("{}{}ran {}, and {} reaches {} here ({})", c.reason, c.reason.empty() ? "" : "; ", m.algorithm,
-                         better->algorithm, busbw_text(better->busbw), better->source);
-}
-
 CriterionResult judge_expected(const AcceptResult& result, const RecognisedPlatform& view, const CellSeries& series) {
   const Cell& m = series.first();
   if (m.nranks < 2) return skipped_for(series, Criterion::busbw, kOneRank);
@@ -110,11 +89,18 @@ CriterionResult judge_expected(const AcceptResult& result, const RecognisedPlatf
   const Expected expected = expected_busbw(*view.platform, result.network, m);
   if (expected.of_ran == nullptr) return skipped_for(series, Criterion::busbw, expected.reason);
   const PlatformEntry& e = *expected.of_ran;
-  CriterionResult c =
-      judge_busbw(series, bound_of(e), fmt::format("{} {}, {}", name(e.kind), busbw_text(e.busbw), e.source));
+  // Of what others measured, 0.90 warns and 0.80 fails (acceptance.md 3.4); a vendor's threshold is one itself.
+  const Bound bound =
+      e.kind == FigureKind::threshold ? Bound{std::nullopt, e.busbw} : Bound{0.9 * e.busbw, 0.8 * e.busbw};
+  CriterionResult c = judge_busbw(series, bound, fmt::format("{} {}, {}", name(e.kind), busbw_text(e.busbw), e.source));
+  // The algorithm that ran may reach all that it can while another would reach far more: NVLS that is switched off.
+  const PlatformEntry* const better = expected.better;
   const auto& settings = series.plan->environment;
   const bool forced = std::ranges::any_of(settings, [](const auto& s) { return s.first == "NCCL_ALGO"; });
-  warn_of_better(c, expected.better, m, forced);
+  if (better == nullptr || forced || m.busbw >= 0.9 * better->busbw) return c;
+  c.outcome = worse(c.outcome, Outcome::warn);
+  c.reason = fmt::format("{}{}ran {}, and {} reaches {} here ({})", c.reason, c.reason.empty() ? "" : "; ", m.algorithm,
+                         better->algorithm, busbw_text(better->busbw), better->source);
   return c;
 }
 
@@ -178,16 +164,6 @@ CriterionResult judge_wrong(const AcceptResult& result, const CellSeries& series
   }
   c.found = "0";
   return c;
-}
-
-/// The median epoch of the median repetition: a repetition that is slow as a whole is one of dips, and its own median
-/// would hide that.
-double usual_time(const CellSeries& series) {
-  std::vector<double> medians;
-  for (const Cell* m : series.repetitions) {
-    if (all_finite(m->epoch_medians_s)) medians.push_back(median(m->epoch_medians_s));
-  }
-  return medians.empty() ? std::nan("") : median(medians);
 }
 
 CriterionResult judge_spread(const CellSeries& series, Criterion criterion, const Bound& bound,
@@ -381,7 +357,13 @@ void judge_cell(const AcceptResult& result, const RecognisedPlatform& view, cons
     criteria.push_back(judge_spread(series, Criterion::time_spread, *asked.time_spread, robust_spread));
   }
   if (asked.dips) {
-    const double usual = usual_time(series);
+    // The median epoch of the median repetition: a repetition that is slow as a whole is one of dips, and its own
+    // median would hide that.
+    std::vector<double> medians;
+    for (const Cell* m : series.repetitions) {
+      if (all_finite(m->epoch_medians_s)) medians.push_back(median(m->epoch_medians_s));
+    }
+    const double usual = medians.empty() ? std::nan("") : median(medians);
     criteria.push_back(judge_spread(series, Criterion::dips, *asked.dips,
                                     [&](std::span<const double> epochs) { return dip_share(epochs, usual); }));
   }

@@ -44,10 +44,6 @@ Estimate shortfall(const Estimate& time, double ordinary_s) {
   return e;
 }
 
-/// How many robust deviations one of so many healthy hosts exceeds in at most 1 of 200 cells: the slowest of many is
-/// far from the middle without being sick.
-double usual_reach(std::size_t hosts) { return std::max(3.0, normal_quantile(1 - 0.005 / static_cast<double>(hosts))); }
-
 /// How much hosts differ although none is bad: standard deviation of the logarithms of their times, by the MAD (3.2 of
 /// acceptance.md). Few hosts say little about it: of three, two that happen to agree would make the third one sick, and
 /// two that happen not to would hide it. So below eight, the usual spread of healthy rows counts as four hosts more.
@@ -62,9 +58,12 @@ double usual_spread(const std::vector<HostTime>& hosts, double ordinary_s) {
   return std::sqrt((kAsHosts * kHealthy * kHealthy + degrees * spread * spread) / (kAsHosts + degrees));
 }
 
-/// How much slower than the ordinary one, in logarithms, a host must be to be an outlier.
+/// How much slower than the ordinary one, in logarithms, a host must be to be an outlier: as many robust deviations as
+/// one of so many healthy hosts exceeds in at most 1 of 200 cells. The slowest of many is far from the middle without
+/// being sick.
 double outlier_at(const std::vector<HostTime>& hosts, double spread) {
-  return hosts.size() < 3 ? 0 : usual_reach(hosts.size()) * spread;
+  const auto n = static_cast<double>(hosts.size());
+  return n < 3 ? 0 : std::max(3.0, normal_quantile(1 - 0.005 / n)) * spread;
 }
 
 /// The shortfall from which a host that is known as well as the median host gets a FAIL.
@@ -100,15 +99,6 @@ Blamed worst_of(const std::vector<HostTime>& hosts, const Bound& bound, double o
   return worst;
 }
 
-/// If hosts take turns on cores, the scheduler chooses their speeds: no more than a warning, except for a host that is
-/// beyond a factor of two or has no interval.
-BoundVerdict doubt_hosts_in_turns(BoundVerdict verdict, const Estimate& slowest, double core_wait) {
-  verdict = doubt_turns(std::move(verdict), core_wait);
-  const bool by_chance = slowest.interval && slowest.value < 0.5;
-  if (takes_turns(core_wait) && by_chance) verdict.outcome = std::min(verdict.outcome, Outcome::warn);
-  return verdict;
-}
-
 CriterionResult judge_group(const CellSeries& like, std::vector<HostTime> hosts) {
   const Bound& bound = *like.plan->criteria.host_spread;
   CriterionResult c = bounded_share(like, Criterion::host_spread, bound);
@@ -128,9 +118,13 @@ CriterionResult judge_group(const CellSeries& like, std::vector<HostTime> hosts)
     c.found += fmt::format("; a FAIL is possible from {} on", share_text(fails_from(hosts, *bound.fail, spread)));
   }
   Blamed worst = worst_of(hosts, bound, ordinary_s, spread);
-  worst.verdict = doubt_hosts_in_turns(std::move(worst.verdict), shortfall(hosts.front().time, ordinary_s), wait);
-  c.outcome = worst.verdict.outcome;
-  c.reason = worst.verdict.reason;
+  const BoundVerdict verdict = doubt_turns(std::move(worst.verdict), wait);
+  // If hosts take turns on cores, the scheduler chooses their speeds: no more than a warning, except for a host that is
+  // beyond a factor of two or has no interval.
+  const Estimate slowest = shortfall(hosts.front().time, ordinary_s);
+  const bool by_chance = takes_turns(wait) && slowest.interval && slowest.value < 0.5;
+  c.outcome = by_chance ? std::min(verdict.outcome, Outcome::warn) : verdict.outcome;
+  c.reason = verdict.reason;
   if (!takes_turns(wait)) {
     for (const HostTime& h : worst.hosts) c.hosts.push_back(h.host);
   }
@@ -175,11 +169,6 @@ struct Slowdown {
 /// How much launches are assumed to differ if there are too few to tell: more than on most machines.
 constexpr double kAssumed = 0.10;
 
-/// Student's t at either end of the interval: of ten rows whose launches differ alike, 1 % of healthy clusters FAIL at
-/// most, with one launch now and any number then; 2.5 % at either end made up to 1.7 %. Several on both sides are so
-/// near their means that 3 % make 0.3 % at most.
-double one_sided(int degrees, std::size_t fewer) { return fewer >= 4 ? 0.97 : degrees < 6 ? 0.99 : 0.98; }
-
 /// From the launches alone: the interval inside one says nothing about the next.
 Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
   constexpr std::size_t kLeastLaunches = 5;  // of both: three degrees of freedom
@@ -195,7 +184,10 @@ Slowdown slowdown(const LaunchTimes& now, const LaunchTimes& then) {
   const double squares = (n - 1) * of_now.variance + (m - 1) * of_then.variance;
   const double variance = s.known ? squares / s.degrees : kAssumed * kAssumed + std::max(now.own, then.own);
   s.error = std::sqrt(variance * (1 / n + 1 / m));
-  s.level = one_sided(s.degrees, std::min(now.logs.size(), then.logs.size()));
+  // Student's t at either end of the interval: of ten rows whose launches differ alike, 1 % of healthy clusters FAIL at
+  // most, with one launch now and any number then; 2.5 % at either end made up to 1.7 %. Several on both sides are so
+  // near their means that 3 % make 0.3 % at most.
+  s.level = std::min(n, m) >= 4 ? 0.97 : s.degrees < 6 ? 0.99 : 0.98;
   s.now_s = std::exp(of_now.mean);
   s.then_s = std::exp(of_then.mean);
   const double by = of_now.mean - of_then.mean;

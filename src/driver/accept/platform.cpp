@@ -87,22 +87,12 @@ void read_root(const YamlValue& root, Platform& p) {
   if (p.gpus_per_node == 0) root.fail("gpus-per-node is needed");
 }
 
-/// "NVIDIA A100-SXM4-80GB" as nvidia, a100, sxm4, 80gb: GB200 is not a B200.
-std::vector<std::string> words(std::string_view text) {
-  std::string plain = lower_case(text);
+bool is_platform(const Platform& platform, const std::string& device) {
+  // "NVIDIA A100-SXM4-80GB" as nvidia, a100, sxm4, 80gb: GB200 is not a B200.
+  std::string plain = lower_case(device);
   std::ranges::replace_if(
       plain, [](unsigned char c) { return std::isalnum(c) == 0; }, ',');
-  return listed_words(plain);
-}
-
-/// Without " x 8".
-std::string device_name(const std::string& device) {
-  const std::size_t at = device.rfind(" x ");
-  return at == std::string::npos ? device : device.substr(0, at);
-}
-
-bool is_platform(const Platform& platform, const std::string& device) {
-  const std::vector<std::string> all = words(device);
+  const std::vector<std::string> all = listed_words(plain);
   return contains(all, lower_case(platform.gpu)) &&
          std::ranges::none_of(platform.gpu_not,
                               [&](const std::string& word) { return contains(all, lower_case(word)); });
@@ -134,31 +124,11 @@ bool says_more(const PlatformEntry* a, const PlatformEntry* b) {
 /// [s] A sick driver takes minutes.
 constexpr double kPatience = 10;
 
-using Settings = std::map<std::string, NcclSetting>;
-
-std::string value_of(const Settings& settings, const std::string& name) {
-  const auto found = settings.find(name);
-  return found == settings.end() ? "" : found->second.value;
-}
-
 /// Registered, together with GPUs of other hosts: on one host the cluster's UUID is zero (NCCL, src/mnnvl.cc).
 bool is_in_cluster(const GpuFacts& gpu) {
   constexpr int kCompleted = 3;
   return gpu.fabric && gpu.fabric->state == kCompleted && gpu.fabric->status == 0 &&
          gpu.fabric->cluster.find_first_not_of('0') != std::string::npos;
-}
-
-bool is_mnnvl(const Settings& settings, const std::vector<std::string>& domains) {
-  if (domains.size() < 2 || domains.front().empty() || value_of(settings, "NCCL_MNNVL_ENABLE") == "0") return false;
-  return std::ranges::all_of(domains, [&](const std::string& d) { return d == domains.front(); });
-}
-
-/// GPUDirect-TCPXO runs over ordinary Ethernet cards: only its plugin's settings show it (Google's guides for A3 Mega
-/// set NCCL_FASTRAK_IFNAME and NCCL_FASTRAK_CTRL_DEV; the plugin calls its network FasTrak).
-bool is_tcpxo(const Settings& settings) {
-  const std::string asked = lower_case(value_of(settings, "NCCL_NET"));
-  if (!asked.empty()) return asked == "fastrak";
-  return settings.count("NCCL_FASTRAK_IFNAME") != 0 || settings.count("NCCL_FASTRAK_CTRL_DEV") != 0;
 }
 
 std::string rdma_network(const Probe& probe) {
@@ -192,7 +162,7 @@ std::vector<Platform> shipped_platforms() {
 RecognisedPlatform recognise_platform(const std::vector<Platform>& platforms,
                                       const std::vector<AcceptResult::Host>& hosts) {
   std::set<std::string> names;
-  for (const AcceptResult::Host& host : hosts) names.insert(device_name(host.device));
+  for (const AcceptResult::Host& host : hosts) names.insert(host.device.substr(0, host.device.rfind(" x ")));
   if (names.empty()) return {nullptr, "no host is known"};
   if (names.size() > 1) return {nullptr, fmt::format("the hosts have different devices: {}", fmt::join(names, ", "))};
   const std::string& device = *names.begin();
@@ -265,9 +235,16 @@ std::vector<std::string> nvlink_domains(const Comm& world) {
 }
 
 std::string network_of(const Probe& probe, const std::vector<std::string>& domains) {
-  const Settings settings = nccl_settings(probe, nccl_conf_files(probe));
-  if (is_mnnvl(settings, domains)) return "mnnvl";
-  if (is_tcpxo(settings)) return "tcpxo";
+  const std::map<std::string, NcclSetting> settings = nccl_settings(probe, nccl_conf_files(probe));
+  const auto value_of = [&](const char* name) { return settings.contains(name) ? settings.at(name).value : ""; };
+  const bool one_domain = domains.size() > 1 && !domains.front().empty() &&
+                          std::ranges::all_of(domains, [&](const std::string& d) { return d == domains.front(); });
+  if (one_domain && value_of("NCCL_MNNVL_ENABLE") != "0") return "mnnvl";
+  // GPUDirect-TCPXO runs over ordinary Ethernet cards: only its plugin's settings show it (Google's guides for A3 Mega
+  // set NCCL_FASTRAK_IFNAME and NCCL_FASTRAK_CTRL_DEV; the plugin calls its network FasTrak).
+  const std::string asked = lower_case(value_of("NCCL_NET"));
+  const bool is_set_up = settings.contains("NCCL_FASTRAK_IFNAME") || settings.contains("NCCL_FASTRAK_CTRL_DEV");
+  if (asked.empty() ? is_set_up : asked == "fastrak") return "tcpxo";
   const std::string rdma = rdma_network(probe);
   return rdma.empty() ? "ethernet" : rdma;
 }

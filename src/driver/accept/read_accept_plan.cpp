@@ -101,17 +101,6 @@ Bound read_share_bound(const YamlValue& value) { return read_bound(value, share,
 /// "20s", or {warn: 20s, fail: 1min}, in seconds; longer is worse.
 Bound read_time_bound(const YamlValue& value) { return read_bound(value, positive_duration, true); }
 
-void read_busbw(const YamlValue& value, Criteria& c) {
-  c.busbw.reset();
-  c.busbw_expected = value.is(YamlTree::Kind::scalar) && value.text() == "expected";
-  if (!c.busbw_expected) c.busbw = read_bound(value, parse_gigabytes, false);
-}
-
-void read_ceiling_bound(const YamlValue& value, Criteria& c) {
-  c.ceiling_busbw = 0;
-  c.of_ceiling = read_bound(value, share, false, {part_of(value, "of", c.ceiling_busbw, parse_gigabytes)});
-}
-
 void read_criteria(const YamlValue& map, Criteria& c) {
   static constexpr std::string_view kIgnore = "ignore";
   const auto shares = [](std::string_view key, std::optional<Bound>& bound) {
@@ -120,8 +109,17 @@ void read_criteria(const YamlValue& map, Criteria& c) {
   const auto word = [](std::string_view key, std::string_view on, bool& is_on) {
     return YamlKey{key, [on, &is_on](const YamlValue& value) { is_on = value.word(std::array{on, kIgnore}) == 0; }};
   };
-  map.read({{"busbw", [&](const YamlValue& value) { read_busbw(value, c); }},
-            {"ceiling", [&](const YamlValue& value) { read_ceiling_bound(value, c); }},
+  const auto read_busbw = [&](const YamlValue& value) {
+    c.busbw.reset();
+    c.busbw_expected = value.is(YamlTree::Kind::scalar) && value.text() == "expected";
+    if (!c.busbw_expected) c.busbw = read_bound(value, parse_gigabytes, false);
+  };
+  const auto read_ceiling = [&](const YamlValue& value) {
+    c.ceiling_busbw = 0;
+    c.of_ceiling = read_bound(value, share, false, {part_of(value, "of", c.ceiling_busbw, parse_gigabytes)});
+  };
+  map.read({{"busbw", read_busbw},
+            {"ceiling", read_ceiling},
             {"latency", [&](const YamlValue& value) { c.latency = read_time_bound(value); }},
             word("wrong", "0", c.wrong),
             shares("time-spread", c.time_spread),
@@ -131,12 +129,6 @@ void read_criteria(const YamlValue& map, Criteria& c) {
             shares("rank-spread", c.rank_spread),
             word("counters", "unmoved", c.counters)},
            "criterion");
-}
-
-bool has_sizes(const YamlValue& map) {
-  bool found = false;
-  map.each([&](const YamlValue& value) { found = found || contains(kSizeOptions, value.key); });
-  return found;
 }
 
 std::vector<Stage> read_stages(const YamlValue& value) {
@@ -159,7 +151,9 @@ PlanCell read_plan_cell(const YamlValue& map, const PlanCell& defaults, bool is_
   PlanCell cell = defaults;
   cell.line = map.line;
   if (!map.is(YamlTree::Kind::map)) map.fail("a cell is a map: write lines such as 'collective: all_reduce'");
-  if (has_sizes(map)) forget_sizes(cell.config);
+  bool has_sizes = false;
+  map.each([&](const YamlValue& value) { has_sizes = has_sizes || contains(kSizeOptions, value.key); });
+  if (has_sizes) forget_sizes(cell.config);
   std::vector<Setting> settings;
   std::vector<YamlKey> keys{
       {"stages", [&](const YamlValue& v) { cell.stages = read_stages(v); }},
@@ -190,16 +184,14 @@ std::string read_platform_name(const YamlValue& value) {
   return std::string(platform == "none" ? "" : platform);
 }
 
-std::string read_baseline(const YamlValue& value) {
-  std::string file = value.text();
-  if (file.empty()) value.fail("baseline: the file name is empty");
-  return file;
-}
-
 void read_expect(const YamlValue& map, AcceptPlan& plan) {
   static constexpr std::array<std::string_view, 2> kGpus{"optional", "required"};
   map.read({{"platform", [&](const YamlValue& v) { plan.platform = read_platform_name(v); }},
-            {"baseline", [&](const YamlValue& v) { plan.baseline = read_baseline(v); }},
+            {"baseline",
+             [&](const YamlValue& v) {
+               plan.baseline = v.text();
+               if (plan.baseline.empty()) v.fail("baseline: the file name is empty");
+             }},
             {"baseline-margin", [&](const YamlValue& v) { plan.baseline_margin = read_share_bound(v); }},
             {"gpus", [&](const YamlValue& v) { plan.needs_gpus = v.word(kGpus) == 1; }}});
 }
@@ -231,19 +223,6 @@ void finish_cell(const YamlValue& at, const AcceptPlan& plan, PlanCell& cell) {
   at.checked([&] { validate(cell.config); });
 }
 
-std::size_t rows(const YamlValue& at, const PlanCell& cell) {
-  std::size_t count = 0;
-  at.checked([&] { count = planned_cells(cell.config, *cell.collective); });
-  return count;
-}
-
-/// "all_reduce", "all_reduce-2", ... for cells without names of their own.
-std::string default_name(const PlanCell& cell, const std::set<std::string>& taken) {
-  std::string name(cell.collective->name);
-  for (int n = 2; taken.count(name) != 0; ++n) name = fmt::format("{}-{}", cell.collective->name, n);
-  return name;
-}
-
 void read_cells(const YamlValue& cells, const PlanCell& defaults, AcceptPlan& plan) {
   if (!cells.is(YamlTree::Kind::list))
     cells.fail("cells: write a list, each entry '- collective: NAME' and its options");
@@ -260,33 +239,19 @@ void read_cells(const YamlValue& cells, const PlanCell& defaults, AcceptPlan& pl
   std::size_t total = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {
     PlanCell& cell = plan.cells[i];
-    if (cell.name.empty()) taken.insert(cell.name = default_name(cell, taken));
+    if (cell.name.empty()) {  // "all_reduce", "all_reduce-2", ...
+      cell.name = cell.collective->name;
+      for (int n = 2; taken.contains(cell.name); ++n) cell.name = fmt::format("{}-{}", cell.collective->name, n);
+      taken.insert(cell.name);
+    }
     const YamlValue at{cells.file, cells.node.items[i].line, cells.node, "cell"};
     finish_cell(at, plan, cell);
-    total += rows(at, cell) * cell.stages.size();
+    at.checked([&] { total += planned_cells(cell.config, *cell.collective) * cell.stages.size(); });
     if (total > kMaxPlanRows) {
       at.fail(
           fmt::format("more than {} rows to judge so far: a plan names the sizes that matter, with stepfactor or sizes",
                       kMaxPlanRows));
     }
-  }
-}
-
-void check_stages_have_cells(const YamlValue& root, const AcceptPlan& plan) {
-  for (Stage stage : {Stage::per_host, Stage::whole}) {
-    const auto measures = [&](const PlanCell& cell) { return contains(cell.stages, stage); };
-    if (!contains(plan.stages, stage) || std::ranges::any_of(plan.cells, measures)) continue;
-    root.fail(fmt::format("stages: no cell is measured in {}: add cells, or leave the stage out", name(stage)));
-  }
-}
-
-void check_expectations(const YamlValue& root, const AcceptPlan& plan) {
-  for (const PlanCell& cell : plan.cells) {
-    if (!cell.criteria.busbw_expected || !plan.platform.empty()) continue;
-    root.fail(
-        fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to auto or a "
-                    "name, or give busbw a number",
-                    cell.name));
   }
 }
 
@@ -315,8 +280,18 @@ void read_root(const YamlValue& root, AcceptPlan& plan) {
     root.fail("repeat-for repeats what is measured: add per-host, pairs or whole to stages");
   }
   if (cells) read_cells(*cells, defaults, plan);
-  check_stages_have_cells(root, plan);
-  check_expectations(root, plan);
+  for (Stage stage : {Stage::per_host, Stage::whole}) {
+    const auto measures = [&](const PlanCell& cell) { return contains(cell.stages, stage); };
+    if (!contains(plan.stages, stage) || std::ranges::any_of(plan.cells, measures)) continue;
+    root.fail(fmt::format("stages: no cell is measured in {}: add cells, or leave the stage out", name(stage)));
+  }
+  for (const PlanCell& cell : plan.cells) {
+    if (!cell.criteria.busbw_expected || !plan.platform.empty()) continue;
+    root.fail(
+        fmt::format("cell {}: busbw: expected, but the plan expects no platform: set expect: platform to auto or a "
+                    "name, or give busbw a number",
+                    cell.name));
+  }
 }
 
 /// Keys and values, whatever the order of the keys, the layout and the comments.
