@@ -24,15 +24,6 @@ struct Suspects {
 using Side = Culprit::Side;
 using What = Culprit::What;
 
-/// Slow measurements of two kinds as one.
-SlowCount together(SlowCount a, const SlowCount& b) {
-  a.measured += b.measured;
-  a.slow += b.slow;
-  a.sum += b.sum;
-  a.squares += b.squares;
-  return a;
-}
-
 /// Fail below `fail` of the median, else warn.
 Outcome outcome_of(double ratio, const SearchOptions& options) {
   return ratio < options.fail ? Outcome::fail : Outcome::warn;
@@ -61,7 +52,11 @@ int looks_at(const LaterLooks& later) {
 
 /// As the first look has it.
 Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
-  const SlowCount all = together(end.pairs, end.confirmations);
+  SlowCount all = end.pairs;
+  all.measured += end.confirmations.measured;
+  all.slow += end.confirmations.slow;
+  all.sum += end.confirmations.sum;
+  all.squares += end.confirmations.squares;
   Culprit culprit;
   culprit.units = {end.end % record.nunits};
   culprit.slow_partners = end.pairs.slow;
@@ -214,12 +209,6 @@ void add_groups(const SearchRecord& record, std::vector<Culprit>& culprits) {
   }
 }
 
-double share_of_chance(double p, int matchings, int confirmations) {
-  const int most = confirmations / 2 + 1;
-  if (confirmations == 0) return std::pow(p, matchings);
-  return std::pow(p, matchings) * binomial_cdf(static_cast<std::size_t>(confirmations), 1 - p, confirmations - most);
-}
-
 /// Two units: one pair, which can only be compared with what is expected, and its two directions.
 void conclude_two(const SearchRecord& record, LocateVerdict& verdict) {
   std::vector<double> there;
@@ -345,7 +334,11 @@ LocateVerdict conclude(const SearchRecord& record) {
   verdict.median_bandwidth = both.screen.reference;
   verdict.slow_share = both.slow_share;
   const int met = record.few() ? record.nunits - 1 : record.options.matchings;
-  verdict.expected_false = record.nunits * share_of_chance(both.slow_share, met, record.options.confirmations);
+  const int times = record.options.confirmations, majority = times / 2 + 1;
+  verdict.expected_false = record.nunits * std::pow(both.slow_share, met);
+  if (times > 0) {
+    verdict.expected_false *= binomial_cdf(static_cast<std::size_t>(times), 1 - both.slow_share, times - majority);
+  }
   verdict.reason = doubts(record, both, suspects, one_way);
   if (too_many(suspects, record.nunits) || too_many(one_way, 2 * record.nunits)) {
     const std::size_t most = std::max(suspects.units.size(), one_way.units.size());

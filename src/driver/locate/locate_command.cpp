@@ -55,9 +55,6 @@ double parse_share(std::string_view text) {
   return share;
 }
 
-/// "412G", in 1e9 B/s with no unit: as busbw is printed.
-double parse_bandwidth(std::string_view text) { return 1e9 * parse_double(text, 1e-6, 1e6); }
-
 std::vector<OwnOption> own_options(LocateArguments& a) {
   using Text = std::string_view;
   SearchOptions& search = a.options.search;
@@ -83,7 +80,7 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
       {"fail", "SHARE", "slower than this share of the median is a FAIL (default: 0.8)",
        into(search.fail, parse_share)},
       {"expected", "GB/S", "what a healthy pair reaches: with it two units can be judged",
-       into(search.expected_bandwidth, parse_bandwidth)},
+       [&](Text t) { search.expected_bandwidth = 1e9 * parse_double(t, 1e-6, 1e6); }},  // as busbw is printed
       {"unit", "host|rank", "what may be slow (default: host; rank if there is one host)",
        into(a.options.unit, parse_unit)},
       {"round-time", "TIME", "time to measure in each round (default: 1 s)", into(a.options.round_s, parse_duration)},
@@ -139,27 +136,6 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   return a;
 }
 
-std::string locate_help() {
-  LocateArguments unused;
-  return help_of("locate", own_options(unused));
-}
-
-/// Below the verdict: what ran.
-std::string footer(const RunInfo& info) {
-  std::string text = fmt::format("# busbar version {} locate: {}, backend={} library={}\n", info.version,
-                                 counted(info.nranks, "rank"), info.backend, info.library_version);
-  text += calls_line(info);
-  for (const std::string& remark : info.remarks) text += remark_lines(remark);
-  return text;
-}
-
-RunInfo describe_locate(std::span<char*> args, const Config& config, const Backend& backend, const Comm& world) {
-  RunInfo info = describe_run(args, kSendrecv, config, backend, {}, describe_local_ranks(backend, world, 0), world);
-  info.program = "busbar locate";
-  info.seed = agree_on_seed(world, config.seed);
-  return info;
-}
-
 std::string dry_run_text(const LocateRun& run, const LocateUnits& units) {
   const Search search(units.count(), run.options.search);
   const double seconds = search.planned_rounds() * run.options.round_s + run.options.search.soak_s;
@@ -177,7 +153,10 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
   job.configure(config);
   const Collective* const collectives[] = {&kSendrecv};
   JobBackend opened = job.open(config, world, collectives);
-  RunInfo info = describe_locate(args, config, *opened.backend, world);
+  RunInfo info = describe_run(args, kSendrecv, config, *opened.backend, {},
+                              describe_local_ranks(*opened.backend, world, 0), world);
+  info.program = "busbar locate";
+  info.seed = agree_on_seed(world, config.seed);
   job.add_remarks(info, config, std::move(opened.remarks));
   LocateRun run;
   run.options = arguments.options;
@@ -207,7 +186,12 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
     AcceptResult result = result_of_run(info, run);
     result.end_time = local_timestamp();
     line.erase();
-    const bool printed = write_stdout(locate_text(run) + footer(info));
+    std::string text = locate_text(run);  // then what ran
+    text += fmt::format("# busbar version {} locate: {}, backend={} library={}\n", info.version,
+                        counted(info.nranks, "rank"), info.backend, info.library_version);
+    text += calls_line(info);
+    for (const std::string& remark : info.remarks) text += remark_lines(remark);
+    const bool printed = write_stdout(text);
     json.write([&] { return locate_json(info, run, code); });
     json.finish();
     Lost lost = files.write(result);
@@ -218,8 +202,9 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
 }
 
 int run(const Launch& launch, int argc, char** argv) {
-  const LocateArguments before = read_locate_arguments(argc, argv, std::nullopt, ::getenv);
-  if (const auto code = help_or_version(launch, before.line.action, locate_help)) return *code;
+  LocateArguments before = read_locate_arguments(argc, argv, std::nullopt, ::getenv);
+  const auto help = [&] { return help_of("locate", own_options(before)); };
+  if (const auto code = help_or_version(launch, before.line.action, help)) return *code;
   LocateArguments arguments;
   const auto work = [&](Job& job) {
     const std::optional<ConfigFile> file = agree_on_config_file(job, before.line.config_file);

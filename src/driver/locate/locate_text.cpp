@@ -30,16 +30,6 @@ namespace {
 
 using Kind = LocateRound::Kind;
 
-const char* side_word(Culprit::Side side) {
-  constexpr const char* kWords[] = {"-", "both ways", "transmit", "receive"};
-  return kWords[static_cast<int>(side)];
-}
-
-std::string rails_text(const Culprit& culprit) {
-  if (!culprit.slow_rails.empty()) return fmt::format("{}", fmt::join(culprit.slow_rails, ","));
-  return culprit.rail >= 0 ? std::to_string(culprit.rail) : "-";
-}
-
 std::string count_text(int some, int all) { return all == 0 ? "-" : fmt::format("{} of {}", some, all); }
 
 std::string suspects_table(const AcceptResult::Located& located) {
@@ -49,29 +39,16 @@ std::string suspects_table(const AcceptResult::Located& located) {
   std::string text = fmt::format("#\n# {:<{}}  {:>9}  {:>13}  {:>13}  {:>9}  {:>5}  {:>5}\n", "suspect", width,
                                  "slow with", "share", "confirmations", "side", "rails", "alone");
   for (const Culprit& c : located.finding.culprits) {
+    constexpr const char* kSides[] = {"-", "both ways", "transmit", "receive"};
+    std::string rails = c.rail >= 0 ? std::to_string(c.rail) : "-";
+    if (!c.slow_rails.empty()) rails = fmt::format("{}", fmt::join(c.slow_rails, ","));
     text += fmt::format("# {:<{}}  {:>9}  {:>13}  {:>13}  {:>9}  {:>5}  {:>5}  {}{}\n", who(c, located.units), width,
                         count_text(c.slow_partners, c.partners),
                         c.ratio > 0 ? fmt::format("{:.2f} +- {:.2f}", c.ratio, c.ratio_error) : "-",
-                        count_text(c.failed_confirmations, c.confirmations), side_word(c.side), rails_text(c),
+                        count_text(c.failed_confirmations, c.confirmations), kSides[static_cast<int>(c.side)], rails,
                         c.alone_ratio > 0 ? fmt::format("{:.2f}", c.alone_ratio) : "-", name(c.outcome),
                         c.intermittent ? ", intermittent" : "");
   }
-  return text;
-}
-
-/// "5 calibration, 4 matching, 3 confirmation".
-std::string rounds_text(const LocateRun& run) {
-  std::map<Kind, int> counts;
-  for (const MeasuredRound& round : run.rounds) ++counts[round.round.kind];
-  return joined_words(mapped(counts, [](const auto& c) { return fmt::format("{} {}", c.second, name(c.first)); }),
-                      ", ");
-}
-
-std::string ranks_text(const SlowRankVerdict& ranks) {
-  std::string text;
-  for (const SlowRank& slow : ranks.slow) text += fmt::format("{}: {}\n", name(slow.outcome), describe(slow));
-  if (ranks.slow.empty() && ranks.outcome == Outcome::pass) text += "# no rank is slow by itself or comes late\n";
-  for (const std::string& reason : ranks.skipped) text += fmt::format("# not judged: {}\n", reason);
   return text;
 }
 
@@ -88,8 +65,11 @@ std::string measured_text(const LocateRun& run) {
   const LocateVerdict& f = run.located.finding;
   std::string text;
   if (run.shape.repetitions > 0) {
+    std::map<Kind, int> counts;
+    for (const MeasuredRound& round : run.rounds) ++counts[round.round.kind];
+    const auto kinds = mapped(counts, [](const auto& c) { return fmt::format("{} {}", c.second, name(c.first)); });
     text += fmt::format("# {} {}s; {} rounds ({}{}) in {:.1f} s; messages of {} on {} of a pair, {} repetitions\n",
-                        run.located.units.size(), name(run.located.unit), f.rounds, rounds_text(run),
+                        run.located.units.size(), name(run.located.unit), f.rounds, joined_words(kinds, ", "),
                         run.rounds_left_out > 0 ? ", ..." : "", run.time_s, format_bytes(run.shape.nbytes),
                         counted(run.links, "link"), run.shape.repetitions);
   }
@@ -107,24 +87,6 @@ constexpr std::size_t kMapUpTo = 32;
 
 /// Shares of the median by (row, column).
 using Shares = std::map<std::pair<int, int>, double>;
-
-double median_of(const std::vector<PairCell>& cells, bool one_way) {
-  std::vector<double> bandwidths;
-  for (const PairCell& cell : cells) {
-    if (cell.one_way == one_way && cell.bandwidth > 0) bandwidths.push_back(cell.bandwidth);
-  }
-  return median(bandwidths);
-}
-
-Shares shares_of(const std::vector<PairCell>& cells, bool one_way, double of) {
-  Shares shares;
-  for (const PairCell& cell : cells) {
-    if (cell.one_way != one_way || !(cell.bandwidth > 0)) continue;
-    shares[{cell.a, cell.b}] = cell.bandwidth / of;
-    if (!one_way) shares[{cell.b, cell.a}] = cell.bandwidth / of;
-  }
-  return shares;
-}
 
 std::size_t name_width(const std::vector<std::string>& names) {
   std::size_t width = 4;
@@ -208,10 +170,16 @@ std::string histogram(const Shares& shares) {
 }
 
 std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
+  std::vector<PairCell> cells = located.matrix;
+  std::erase_if(cells, [&](const PairCell& cell) { return cell.one_way != one_way || !(cell.bandwidth > 0); });
+  if (cells.empty()) return "";
   const bool as_judged = !one_way && located.finding.median_bandwidth > 0;
-  const double of = as_judged ? located.finding.median_bandwidth : median_of(located.matrix, one_way);
-  const Shares shares = shares_of(located.matrix, one_way, of);
-  if (shares.empty()) return "";
+  const double of = as_judged ? located.finding.median_bandwidth : median(mapped(cells, &PairCell::bandwidth));
+  Shares shares;
+  for (const PairCell& cell : cells) {
+    shares[{cell.a, cell.b}] = cell.bandwidth / of;
+    if (!one_way) shares[{cell.b, cell.a}] = cell.bandwidth / of;
+  }
   std::string text = fmt::format("#\n# {}, in % of the median of {}",
                                  one_way ? "one way, the row sends" : "pairs, the slower way", bandwidth_text(of));
   if (located.units.size() <= kNumbersUpTo) {
@@ -249,11 +217,6 @@ Json slow_rank_json(const SlowRank& slow) {
   BUSBAR_FIELDS(members_of(json), slow, times_last, iterations);
   json.update({{"late_s", json_seconds(slow.late_s)}, {"confirmed", slow.confirmed}});
   return json;
-}
-
-Json ranks_json(const SlowRankVerdict& ranks) {
-  return {
-      {"outcome", name(ranks.outcome)}, {"slow", json_list(ranks.slow, slow_rank_json)}, {"skipped", ranks.skipped}};
 }
 
 Json round_json(const MeasuredRound& m) {
@@ -295,7 +258,10 @@ Json verdict_json(const LocateRun& run) {
             {"pairs_outcome", name(f.outcome)},
             {"reason", json_text_or_null(f.reason)},
             {"culprits", json_list(f.culprits, of_culprit)},
-            {"ranks", ranks_json(run.ranks)},
+            {"ranks",
+             {{"outcome", name(run.ranks.outcome)},
+              {"slow", json_list(run.ranks.slow, slow_rank_json)},
+              {"skipped", run.ranks.skipped}}},
             {"counters", json_list(run.counters, counter_json)}};
   BUSBAR_FIELDS(members_of(json), f, noise, threshold, median_bandwidth, slow_share, expected_false, rounds);
   json.update({{"time_s", json_number(run.time_s)},
@@ -331,7 +297,10 @@ std::string locate_text(const LocateRun& run) {
     text +=
         fmt::format("{}: {}\n", name(verdict.culprits[i].outcome), describe(verdict.culprits[i], run.located.units));
   }
-  text += ranks_text(run.ranks);
+  const SlowRankVerdict& ranks = run.ranks;
+  for (const SlowRank& slow : ranks.slow) text += fmt::format("{}: {}\n", name(slow.outcome), describe(slow));
+  if (ranks.slow.empty() && ranks.outcome == Outcome::pass) text += "# no rank is slow by itself or comes late\n";
+  for (const std::string& reason : ranks.skipped) text += fmt::format("# not judged: {}\n", reason);
   if (!counters_first) text += counters_text(run);
   return text + suspects_table(run.located) + matrix_text(run.located) + "#\n" + measured_text(run);
 }

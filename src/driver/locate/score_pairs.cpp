@@ -34,14 +34,6 @@ std::vector<double> scores(std::span<const MeasuredPair> pairs, int nends) {
   return score;
 }
 
-/// The typical end rather than the typical pair: with a third of the units slow most pairs are, but not most units'
-/// best.
-double median_score(const std::vector<double>& score) {
-  std::vector<double> values;
-  std::ranges::copy_if(score, std::back_inserter(values), [](double x) { return !std::isnan(x); });
-  return median(values);
-}
-
 std::vector<Screen::State> states(const std::vector<double>& score, double limit) {
   return mapped(score, [&](double value) {
     if (std::isnan(value)) return Screen::State::unknown;
@@ -350,7 +342,15 @@ Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double thres
   const auto both_good = [&](const MeasuredPair& pair) { return screen.good(pair.a) && screen.good(pair.b); };
   // First find good ends by a rough idea of normal, then normal from the good ends; scores are the best of several and
   // a little high, and so is a rough idea built from them.
-  screen.reference = few ? best_quartile(mapped(pairs, &MeasuredPair::bandwidth)) : median_score(screen.score);
+  if (few) {
+    screen.reference = best_quartile(mapped(pairs, &MeasuredPair::bandwidth));
+  } else {
+    // The typical end rather than the typical pair: with a third of the units slow most pairs are, but not most units'
+    // best.
+    std::vector<double> known = screen.score;
+    std::erase_if(known, [](double x) { return std::isnan(x); });
+    screen.reference = median(known);
+  }
   for (int pass = 0; pass < 2; ++pass) {
     screen.state = states(screen.score, threshold * screen.reference);
     std::vector<double> normal;

@@ -1,5 +1,6 @@
 #include "driver/locate/search_record.h"
 
+#include "common/base/sequences.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 
@@ -15,21 +16,12 @@ namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<std::vector<double>> logarithms(std::span<const std::vector<double>> repeats) {
-  std::vector<std::vector<double>> logs;
-  for (const std::vector<double>& pair : repeats) {
-    logs.emplace_back();
-    for (const double value : pair) logs.back().push_back(value > 0 ? std::log(value) : kMissing);
-  }
-  return logs;
-}
-
 /// What a round did to all its pairs: the median of its deviations from each pair's own median.
 void take_off_rounds(std::vector<std::vector<double>>& logs) {
   std::vector<std::vector<double>> deviations;
   for (const std::vector<double>& pair : logs) {
-    std::vector<double> there;
-    std::ranges::copy_if(pair, std::back_inserter(there), [](double x) { return !std::isnan(x); });
+    std::vector<double> there = pair;
+    std::erase_if(there, [](double x) { return std::isnan(x); });
     const double middle = there.empty() ? kMissing : median(there);
     deviations.resize(std::max(deviations.size(), pair.size()));
     for (std::size_t round = 0; round < pair.size(); ++round) {
@@ -50,30 +42,14 @@ constexpr double kAlarm = 0.5;
 constexpr int kVotes = 3;
 constexpr std::size_t kMostSlow = 1'000'000;
 
-/// Level by level below which bandwidth a group is slow.
-std::map<int, double> slow_limits(const SearchRecord& record) {
-  std::map<int, std::vector<double>> of_level;
-  for (const GroupResult& group : record.groups) of_level[group.level].push_back(group.bandwidth);
-  std::map<int, double> limits;
-  for (const auto& [level, values] : of_level) limits[level] = record.threshold * best_quartile(values);
-  return limits;
-}
-
-bool share_a_unit(const std::vector<int>& a, const std::vector<int>& b) {
-  for (auto x = a.begin(), y = b.begin(); x != a.end() && y != b.end();) {
-    if (*x == *y) return true;
-    *x < *y ? ++x : ++y;
-  }
-  return false;
-}
-
 using GroupsOfLevels = std::map<std::pair<int, std::vector<int>>, SlowGroup>;
 
 double chance_of(const SlowGroup& group, const GroupsOfLevels& all) {
   double slow = 0.5;
   double measured = 1;
   for (const auto& [key, other] : all) {
-    if (share_a_unit(group.units, other.units)) continue;
+    const auto is_in_it = [&, &units = other.units](int unit) { return std::ranges::binary_search(units, unit); };
+    if (std::ranges::any_of(group.units, is_in_it)) continue;
     slow += other.measurements.slow;
     measured += other.measurements.measured;
   }
@@ -83,7 +59,9 @@ double chance_of(const SlowGroup& group, const GroupsOfLevels& all) {
 }  // namespace
 
 double noise_of_repeats(std::span<const std::vector<double>> repeats) {
-  std::vector<std::vector<double>> logs = logarithms(repeats);
+  auto logs = mapped(repeats, [](const std::vector<double>& pair) {
+    return mapped(pair, [](double value) { return value > 0 ? std::log(value) : kMissing; });
+  });
   constexpr std::size_t kEnoughForRounds = 8;
   if (logs.size() >= kEnoughForRounds) take_off_rounds(logs);
   std::vector<double> differences;
@@ -207,15 +185,18 @@ std::vector<int> slow_rails(const SearchRecord& record, int unit) {
 }
 
 std::vector<SlowGroup> slow_groups(const SearchRecord& record) {
-  const std::map<int, double> limits = slow_limits(record);
-  if (limits.empty()) return {};
+  if (record.groups.empty()) return {};
+  std::map<int, std::vector<double>> of_level;
+  for (const GroupResult& group : record.groups) of_level[group.level].push_back(group.bandwidth);
+  std::map<int, double> limits;  // below which bandwidth a group is slow
+  for (const auto& [level, values] : of_level) limits[level] = record.threshold * best_quartile(values);
   const int last = limits.rbegin()->first;
   GroupsOfLevels all;
   for (const GroupResult& group : record.groups) {
+    const double limit = limits.at(group.level);
     SlowGroup& entry = all[{group.level, group.units}];
     entry.units = group.units;
-    entry.measurements.add(group.bandwidth / (limits.at(group.level) / record.threshold),
-                           group.bandwidth < limits.at(group.level));
+    entry.measurements.add(group.bandwidth / (limit / record.threshold), group.bandwidth < limit);
   }
   std::vector<SlowGroup> found;
   for (const auto& [key, group] : all) {

@@ -19,22 +19,6 @@ constexpr std::size_t kFewestEqual = 4;  // below, a median and its deviation me
 constexpr double kOff = 6;               // robust standard deviations, as Intel's cluster checker has it
 constexpr int kSetsNeeded = 2;
 
-/// How far each value is from the middle, for two questions: how slow, and is that chance?
-struct Middle {
-  double median = 0;
-  double deviation = 0;  ///< MAD
-
-  double ratio(double time_s) const { return median / time_s; }
-  bool off(double time_s) const { return 0.6745 * (time_s - median) / deviation > kOff; }
-};
-
-Middle middle_of(const std::vector<double>& times_s) {
-  Middle m{median(times_s), 0};
-  const auto distances = mapped(times_s, [&](double t) { return std::abs(t - m.median); });
-  m.deviation = std::max(median(distances), 0.01 * m.median);
-  return m;
-}
-
 /// What ranks took, per rank and set.
 using Times = std::vector<std::array<double, kSoloSets>>;
 
@@ -44,10 +28,13 @@ void judge_probe(std::span<const ProbedRank> ranks, const std::vector<int>& equa
   std::map<int, std::vector<double>> ratios;  // of the sets in which the rank was off
   for (std::size_t set = 0; set < kSoloSets; ++set) {
     const auto times_s = mapped(equal, [&](int r) { return all_s[r][set]; });
-    const Middle middle = middle_of(times_s);
+    const double middle = median(times_s);
+    const double deviation =
+        std::max(median(mapped(times_s, [&](double t) { return std::abs(t - middle); })), 0.01 * middle);
+    // How far is each from the middle, for two questions: how slow, and is that chance?
     for (std::size_t i = 0; i < equal.size(); ++i) {
-      if (middle.ratio(times_s[i]) < warn && middle.off(times_s[i]))
-        ratios[equal[i]].push_back(middle.ratio(times_s[i]));
+      const double ratio = middle / times_s[i];
+      if (ratio < warn && 0.6745 * (times_s[i] - middle) / deviation > kOff) ratios[equal[i]].push_back(ratio);
     }
   }
   for (const auto& [rank, off] : ratios) {
@@ -86,15 +73,8 @@ void conclude(SlowRankVerdict& verdict) {
   });
 }
 
-/// Whether most ranks have their cores only part of the time.
-bool cores_are_shared(std::span<const ProbedRank> ranks) {
-  constexpr double kWaiting = 1.2;
-  std::vector<double> waiting;
-  for (const ProbedRank& r : ranks) {
-    if (r.work_cpu_s > 0) waiting.push_back(r.work_s / r.work_cpu_s);
-  }
-  return !waiting.empty() && median(waiting) > kWaiting;
-}
+/// The median rank's time per CPU time from which on ranks take turns on their cores.
+constexpr double kWaiting = 1.2;
 
 /// Time per CPU time, without what the rank waited for its turn. What is left over is at times some 10 ms in a healthy
 /// rank, when the kernel moves it from core to core.
@@ -107,29 +87,14 @@ double in_turns(const CoreTime& time) {
 
 double per_cpu_time(const CoreTime& time) { return time.wall_s / std::max(time.cpu_s, 1e-6); }
 
-/// Whether a thread does the work, no device.
-bool works_on_host(std::span<const ProbedRank> ranks) {
-  return std::ranges::any_of(ranks, [](const ProbedRank& r) { return r.work_cpu_s > 0; });
-}
-
 /// Whether the median rank has to wait for its core while it spins.
 bool spinning_takes_turns(std::span<const ProbedRank> ranks) {
-  constexpr double kWaiting = 1.2;
   std::vector<double> waiting;
   for (const ProbedRank& r : ranks) {
     for (const CoreTime& time : r.core) waiting.push_back(per_cpu_time(time));
   }
   return median(waiting) > kWaiting;
 }
-
-bool kernel_tells_waiting(std::span<const ProbedRank> ranks) {
-  return std::ranges::all_of(ranks, [](const ProbedRank& r) {
-    return std::ranges::all_of(r.core, [](const CoreTime& time) { return time.waited_s >= 0; });
-  });
-}
-
-/// P(at least `k` of `n`), each with chance `p`.
-double at_least(std::size_t n, double p, int k) { return k <= 0 ? 1 : 1 - binomial_cdf(n, p, k - 1); }
 
 std::string what_was_seen(const SlowRank& slow) {
   const std::string who = fmt::format("rank {} on {}", slow.rank, slow.host);
@@ -152,7 +117,8 @@ std::string what_was_seen(const SlowRank& slow) {
 SlowRankVerdict judge_solo(std::span<const ProbedRank> ranks, double warn, double fail, bool take_turns) {
   SlowRankVerdict verdict;
   if (ranks.empty()) return verdict;
-  const bool cold_caches = works_on_host(ranks) && (take_turns || spinning_takes_turns(ranks));
+  const bool on_host = std::ranges::any_of(ranks, [](const ProbedRank& r) { return r.work_cpu_s > 0; });
+  const bool cold_caches = on_host && (take_turns || spinning_takes_turns(ranks));
   if (cold_caches && ranks.size() >= kFewestEqual)
     verdict.skipped.emplace_back("fill and copies: ranks take turns on their cores, with cold caches");
   for (const auto& [device, equal] : by_device(ranks)) {
@@ -176,7 +142,10 @@ SlowRankVerdict judge_core(std::span<const ProbedRank> ranks, double warn, doubl
   SlowRankVerdict verdict;
   if (ranks.empty()) return verdict;
   const bool turns = take_turns || spinning_takes_turns(ranks);
-  if (turns && !kernel_tells_waiting(ranks)) {
+  const auto hides_waiting = [](const ProbedRank& r) {
+    return std::ranges::any_of(r.core, [](const CoreTime& time) { return time.waited_s < 0; });
+  };
+  if (turns && std::ranges::any_of(ranks, hides_waiting)) {
     verdict.skipped.emplace_back(
         "core share: ranks take turns on their cores, and the kernel does not say how long each waited "
         "(/proc/PID/schedstat)");
@@ -205,7 +174,11 @@ SlowRankVerdict judge_arrival(std::span<const ProbedRank> ranks, double clock_er
     verdict.skipped.push_back(fmt::format("arrival: {}, too few to tell who is late", counted(ranks.size(), "rank")));
     return verdict;
   }
-  if (take_turns || cores_are_shared(ranks)) {
+  std::vector<double> waiting;
+  for (const ProbedRank& r : ranks) {
+    if (r.work_cpu_s > 0) waiting.push_back(r.work_s / r.work_cpu_s);
+  }
+  if (take_turns || (!waiting.empty() && median(waiting) > kWaiting)) {
     verdict.skipped.emplace_back(
         "arrival: ranks take turns on their cores, so the scheduler decides which one is late");
     return verdict;
@@ -231,8 +204,9 @@ SlowRankVerdict judge_arrival(std::span<const ProbedRank> ranks, double clock_er
   const double work_s = median(mapped(ranks, &ProbedRank::work_s));
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const double late = median(late_s[r]);
-    const bool mostly = times_last[r] > kMostly * static_cast<double>(n) &&
-                        at_least(n, 1.0 / static_cast<double>(ranks.size()), times_last[r]) < kChance;
+    // P(last at least so often), each time with the same chance.
+    const double chance = 1 - binomial_cdf(n, 1.0 / static_cast<double>(ranks.size()), times_last[r] - 1);
+    const bool mostly = times_last[r] > kMostly * static_cast<double>(n) && chance < kChance;
     if (!mostly || late < std::max(4 * clock_error_s, kOfWork * work_s)) continue;
     SlowRank slow;
     slow.rank = static_cast<int>(r);
