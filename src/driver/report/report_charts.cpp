@@ -121,12 +121,6 @@ Json point_json(const ReportPoint& p) {
                       high(p.ratio_interval, 1), number(p.p99_s, 1e6), low(p.epochs_s, 1e6), high(p.epochs_s, 1e6)});
 }
 
-Json line_json(const ReportChart::Line& line) {
-  return {{"label", line.label},
-          {"expected", line.series->expected},
-          {"points", json_list(line.series->points, point_json)}};
-}
-
 /// Two digits to the base of 64 per square: its share of the median in thousandths, 0 if nothing was measured. A
 /// list of numbers would take three times the room at 512 units.
 std::string grid_of(const ReportMatrix& matrix, int side, int per_square) {
@@ -254,8 +248,12 @@ ReportTable values_of(const ReportChart& chart) {
 
 std::string charts_json(const std::vector<ReportChart>& charts, const std::vector<ReportMatrix>& matrices,
                         const std::vector<ReportSkew>& skews, int most_squares) {
-  const auto of_chart = [](const ReportChart& chart) {
-    return Json{{"series", json_list(chart.lines, line_json)}, {"days", is_over_days(chart)}};
+  const auto of_line = [](const ReportChart::Line& line) {
+    const ReportSeries& s = *line.series;
+    return Json{{"label", line.label}, {"expected", s.expected}, {"points", json_list(s.points, point_json)}};
+  };
+  const auto of_chart = [&](const ReportChart& chart) {
+    return Json{{"series", json_list(chart.lines, of_line)}, {"days", is_over_days(chart)}};
   };
   const auto of_matrix = [&](const ReportMatrix& matrix) { return matrix_json(matrix, most_squares); };
   Json document{{"charts", json_list(charts, of_chart)},

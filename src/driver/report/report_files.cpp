@@ -35,14 +35,6 @@ namespace {
                   what));
 }
 
-Json parse_result(const ResultFile& file) {
-  try {
-    return parse_json(file.text, file.name);
-  } catch (const Error& error) {
-    fail_unknown(error.what());
-  }
-}
-
 void add_doctor(ReportData& data, const ResultFile& file, const JsonPlace& json, const std::string& source) {
   const auto nodes = read_doctor_json(file.text, file.name);
   const DoctorVerdict verdict = join_nodes(nodes);
@@ -56,7 +48,12 @@ void add_doctor(ReportData& data, const ResultFile& file, const JsonPlace& json,
 }
 
 void add_file(ReportData& data, const ResultFile& file, const std::string& source) {
-  const Json document = parse_result(file);
+  Json document;
+  try {
+    document = parse_json(file.text, file.name);
+  } catch (const Error& error) {
+    fail_unknown(error.what());
+  }
   const auto it = [&](const char* what) { return fmt::format("{}: {}", file.name, what); };
   if (!document.is_object()) fail_unknown(it("is not a JSON object"));
   const std::string what = document_of(document, file.name);
@@ -86,9 +83,9 @@ struct Count {
   std::size_t unknown = 0;  ///< no intervals
 };
 
-bool same_cell(const ReportSeries& a, const ReportSeries& b) {
-  return a.collective == b.collective && a.type == b.type && a.placement == b.placement && a.variant == b.variant &&
-         a.scope == b.scope && a.expected == b.expected;
+/// What is equal in two files' lines of the same cells.
+auto cells_of(const ReportSeries& s) {
+  return std::tie(s.collective, s.type, s.placement, s.variant, s.scope, s.expected);
 }
 
 std::string verdict_of(const ReportPoint& a, const ReportPoint& b, Count& count) {
@@ -203,7 +200,7 @@ void add_changes(ReportData& data) {
     for (const ReportSeries& other : data.series) {
       if (other.source != sources[i] || other.expected) continue;
       const auto first = std::find_if(data.series.begin(), data.series.end(), [&](const ReportSeries& s) {
-        return s.source == sources[0] && same_cell(s, other);
+        return s.source == sources[0] && cells_of(s) == cells_of(other);
       });
       if (first != data.series.end()) add_rows(table, *first, other, count);
     }

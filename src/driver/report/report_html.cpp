@@ -46,11 +46,6 @@ std::string open_tag(std::string_view tag, std::string_view style, std::string_v
   return style.empty() ? fmt::format("<{}{}>", tag, more) : fmt::format("<{} class=\"{}\"{}>", tag, style, more);
 }
 
-/// "FAIL" in the colors of its kind.
-std::string html_outcome(Outcome outcome) {
-  return fmt::format("<span class=\"outcome {}\">{}</span>", lower_case(name(outcome)), name(outcome));
-}
-
 /// Mail servers and ticket systems accept it.
 constexpr std::size_t kMostBytes = 1'900'000;
 
@@ -69,15 +64,6 @@ struct Room {
 template <typename... Args>
 std::string fill(std::string_view name, const Args&... args) {
   return fmt::vformat(embedded_text(embedded_report(), name), fmt::make_format_args(args...));
-}
-
-/// In the order of their names.
-std::string script_text() {
-  std::string text;
-  for (const EmbeddedFile& file : embedded_report()) {
-    if (file.name.ends_with(".js")) text += fmt::format("<script>\n{}</script>\n", file.text);
-  }
-  return text;
 }
 
 // The parts of the page. Everything that they say is there without the script too.
@@ -176,15 +162,6 @@ std::string verdict_section(const ReportData& data, std::size_t most_lines) {
   return text + "</section>\n";
 }
 
-/// A pair of charts for the script to fill, and the values as a table.
-std::string chart_section(const ReportChart& chart, const ReportTable& values, std::size_t index,
-                          std::size_t most_rows) {
-  const std::string caption =
-      chart.caption.empty() ? "" : fmt::format("<p class=\"caption\">{}</p>\n", html_text(chart.caption));
-  return fill("chart.html", fmt::arg("index", index), fmt::arg("title", html_text(chart.title)),
-              fmt::arg("caption", caption), fmt::arg("values", html_table(values, most_rows)));
-}
-
 /// A heat map for the script to fill, and its slowest pairs as a table.
 std::string matrix_section(const ReportMatrix& matrix, std::size_t index, int most_squares) {
   const auto units = matrix.units.size();
@@ -215,16 +192,6 @@ std::string skew_section(const std::vector<ReportSkew>& skews, std::size_t most_
   return fill("skew.html", fmt::arg("worst", html_table(worst_ranks(skews[0]))), fmt::arg("others", others));
 }
 
-/// How a file came about; of a fact so many lines.
-std::string run_section(const ReportRun& run, std::size_t most_lines) {
-  std::string text = fmt::format("<h3>{}</h3>\n<dl>\n", html_text(run.title));
-  for (const ReportRun::Fact& fact : run.facts) {
-    if (fact.lines.empty()) continue;
-    text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_text(fact.name), fact_lines(fact, most_lines));
-  }
-  return text + "</dl>\n";
-}
-
 /// A part of the page with a heading, reached from the list at the top.
 struct Part {
   std::string id;
@@ -248,7 +215,13 @@ void add_tables(std::vector<Part>& parts, const std::vector<ReportTable>& tables
 std::string runs_text(const std::vector<ReportRun>& runs, const Room& room) {
   const std::size_t shown = std::min(runs.size(), room.tables);
   std::string text;
-  for (std::size_t i = 0; i < shown; ++i) text += run_section(runs[i], room.lines);
+  for (std::size_t i = 0; i < shown; ++i) {
+    text += fmt::format("<h3>{}</h3>\n<dl>\n", html_text(runs[i].title));
+    for (const ReportRun::Fact& fact : runs[i].facts) {
+      text += fmt::format("<dt>{}</dt><dd>{}</dd>\n", html_text(fact.name), fact_lines(fact, room.lines));
+    }
+    text += "</dl>\n";
+  }
   if (shown == runs.size()) return text;
   return text + fmt::format("<p class=\"caption\">And {} more files are not listed.</p>\n", runs.size() - shown);
 }
@@ -304,7 +277,12 @@ std::vector<Part> parts_of(const ReportData& data, const Charts& all, const Room
         "arrow keys, to read values; switch lines off and on above it. Shaded: the interval of each "
         "value; lighter: what the epochs span; dotted: the 99th percentile. Both axes are logarithmic.</p>\n"
         "<p class=\"without-script\">The charts need JavaScript; the tables say the same.</p>\n";
-    for (std::size_t i = 0; i < charts.size(); ++i) text += chart_section(charts[i], all.values[i], i, room.rows);
+    for (std::size_t i = 0; i < charts.size(); ++i) {  // for the script to fill, and the values as a table
+      std::string caption = html_text(charts[i].caption);
+      if (!caption.empty()) caption = fmt::format("<p class=\"caption\">{}</p>\n", caption);
+      text += fill("chart.html", fmt::arg("index", i), fmt::arg("title", html_text(charts[i].title)),
+                   fmt::arg("caption", caption), fmt::arg("values", html_table(all.values[i], room.rows)));
+    }
     parts.push_back({"charts", "Bandwidth and latency", text + left_out});
   }
   if (!data.matrices.empty()) {
@@ -330,12 +308,16 @@ std::string page(const ReportData& data, const Charts& charts, const Room& room)
         "<section id=\"{0}\" aria-labelledby=\"{0}-title\">\n<h2 id=\"{0}-title\">{1}</h2>\n{2}</section>\n", part.id,
         html_text(part.title), part.text);
   }
+  std::string scripts;  // in the order of their names
+  for (const EmbeddedFile& file : embedded_report()) {
+    if (file.name.ends_with(".js")) scripts += fmt::format("<script>\n{}</script>\n", file.text);
+  }
   const std::string title = html_text(data.title.empty() ? "busbar report" : data.title, 300);
   // The page's policy holds whatever a text contains: nothing is ever fetched.
   return fill("page.html", fmt::arg("version", BUSBAR_VERSION), fmt::arg("title", title),
               fmt::arg("style", embedded_text(embedded_report(), "report.css")),
               fmt::arg("verdict", about_line(data) + verdict_section(data, room.lines)), fmt::arg("links", links),
-              fmt::arg("parts", sections), fmt::arg("data", json), fmt::arg("scripts", script_text()));
+              fmt::arg("parts", sections), fmt::arg("data", json), fmt::arg("scripts", scripts));
 }
 
 }  // namespace
@@ -393,7 +375,9 @@ std::string html_table(const ReportTable& table, std::size_t most) {
   for (std::size_t r = 0; r < shown; ++r) {
     const ReportTable::Row& row = table.rows[r];
     text += "<tr>";
-    if (judged) text += "<td>" + (row.outcome ? html_outcome(*row.outcome) : "") + "</td>";
+    const std::string word = row.outcome ? name(*row.outcome) : "";
+    if (judged && word.empty()) text += "<td></td>";
+    if (!word.empty()) text += fmt::format("<td><span class=\"outcome {}\">{}</span></td>", lower_case(word), word);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       if (classes[i] == "empty") continue;
       const std::string label = has_text ? fmt::format(" data-label=\"{}\"", html_text(table.columns[i])) : "";

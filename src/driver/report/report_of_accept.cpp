@@ -121,24 +121,6 @@ ReportTable bars_table(const AcceptResult& result, const std::string& source) {
   return table;
 }
 
-ReportTable passed_table(const AcceptResult& result, const std::string& source) {
-  ReportTable table{.title = titled(source, "Criteria that passed"),
-                    .columns = {"criterion", "cell", "on", "size", "found", "wanted"}};
-  for (const CriterionResult& c : result.criteria) {
-    if (c.outcome == Outcome::pass) table.rows.push_back(row_of(c));
-  }
-  return table;
-}
-
-ReportTable counters_table(const AcceptResult& result, const std::string& source) {
-  ReportTable table{.title = titled(source, "Counters that moved"),
-                    .columns = {"counter", "where", "by", "why", "what to do"}};
-  for (const DoctorRow& row : result.counters) {
-    table.rows.push_back({row.outcome, {row.check, row.subject, row.value, row.reason, row.remedy}});
-  }
-  return table;
-}
-
 ReportRun how(const AcceptResult& result, const std::string& source) {
   ReportRun run;
   run.title = source.empty() ? "This run" : source;
@@ -239,18 +221,13 @@ constexpr std::uint64_t kLatencyBytes = 1024;
 /// More hosts than these are not lines of their own.
 constexpr std::size_t kMostHosts = 4;
 
-/// The plan's name for a cell, unless it only repeats the collective's.
-std::string variant_of(const std::string& cell, const std::string& collective) {
-  std::string plain = cell;
-  std::replace(plain.begin(), plain.end(), '-', '_');
-  return plain == collective ? "" : cell;
-}
-
 std::string alone(const std::string& host) { return host + " alone"; }
 
 ReportSeries accept_series(const Cell& cell, const std::string& source) {
   ReportSeries series = series_of(cell, source);
-  series.variant = variant_of(cell.cell, cell.collective);
+  std::string plain = cell.cell;
+  std::ranges::replace(plain, '-', '_');
+  if (plain != cell.collective) series.variant = cell.cell;
   series.scope = ranks_words(cell.nranks, static_cast<std::size_t>(std::max(cell.nhosts, 1)));
   if (cell.stage == Stage::per_host) series.scope = alone(cell.scope);
   return series;
@@ -258,15 +235,6 @@ ReportSeries accept_series(const Cell& cell, const std::string& source) {
 
 using Key = std::pair<std::string, bool>;  // the plan's cell, in place
 using Hosts = std::vector<ReportSeries>;
-
-/// What the terminal calls the slowest host, too.
-std::string slowest_of(const AcceptResult& result, Stage stage, const Key& key) {
-  std::vector<const Cell*> cells;
-  for (const Cell& cell : result.cells) {
-    if (cell.stage == stage && Key{cell.cell, cell.in_place} == key) cells.push_back(&cell);
-  }
-  return alone(slowest_scope(cells));
-}
 
 void add_hosts(ReportData& data, const Hosts& hosts, const AcceptResult& result, Stage stage, const Key& key) {
   if (hosts.size() <= kMostHosts) {
@@ -280,7 +248,11 @@ void add_hosts(ReportData& data, const Hosts& hosts, const AcceptResult& result,
   for (ReportPoint& p : all.points) p.note = fmt::format("{} hosts: slowest to fastest", hosts.size());
   all.scope = fmt::format("median of {} hosts, each alone", hosts.size());
   data.series.push_back(all);
-  const std::string slowest = slowest_of(result, stage, key);
+  std::vector<const Cell*> cells;
+  for (const Cell& cell : result.cells) {
+    if (cell.stage == stage && Key{cell.cell, cell.in_place} == key) cells.push_back(&cell);
+  }
+  const std::string slowest = alone(slowest_scope(cells));  // as the terminal has it
   const auto its = std::ranges::find(hosts, slowest, &ReportSeries::scope);
   if (its == hosts.end()) return;
   data.series.push_back(*its);
@@ -373,9 +345,19 @@ void add_accept(ReportData& data, const AcceptResult& result, const std::string&
     data.skews.push_back(skew_of(cell, cell.cell, source));
   }
   if (!result.doctor.empty()) data.details.push_back(doctor_table(join_nodes(result.doctor), titled(source, "Doctor")));
-  if (!result.counters.empty()) data.details.push_back(counters_table(result, source));
-  if (ReportTable passed = passed_table(result, source); !passed.rows.empty())
-    data.details.push_back(std::move(passed));
+  ReportTable moved{.title = titled(source, "Counters that moved"),
+                    .columns = {"counter", "where", "by", "why", "what to do"}};
+  for (const DoctorRow& row : result.counters) {
+    moved.rows.push_back({row.outcome, {row.check, row.subject, row.value, row.reason, row.remedy}});
+  }
+  ReportTable passed{.title = titled(source, "Criteria that passed"),
+                     .columns = {"criterion", "cell", "on", "size", "found", "wanted"}};
+  for (const CriterionResult& c : result.criteria) {
+    if (c.outcome == Outcome::pass) passed.rows.push_back(row_of(c));
+  }
+  for (ReportTable* const table : {&moved, &passed}) {
+    if (!table->rows.empty()) data.details.push_back(std::move(*table));
+  }
   data.runs.push_back(how(result, source));
 }
 

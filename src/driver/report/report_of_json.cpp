@@ -68,15 +68,6 @@ struct LineBook {
   }
 };
 
-/// "slower than default"; for the default itself, and if nobody knows, the bare word.
-std::string difference_words(const JsonPlace& value, const std::string& label) {
-  const auto difference = from_word<Difference>(value.text());
-  if (!difference) value.fail(fmt::format("is none of {}", fmt::join(words_of(Difference{}), ", ")));
-  std::string words(name(*difference));
-  if (label != "default" && difference != Difference::undecided) words += " than default";
-  return words;
-}
-
 /// Returns at how many sizes a setting beats the library's own choice.
 std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::string& source) {
   if (!c.holds("dtype")) return 0;  // nothing could be compared
@@ -102,7 +93,14 @@ std::size_t add_comparison(ReportData& data, const JsonPlace& c, const std::stri
         p.ratio = cell.at("ratio").at("value").number();
         if (label != "default") p.ratio_interval = cell.at("ratio").interval_s();
       }
-      if (cell.holds("difference")) p.note = difference_words(cell.at("difference"), label);
+      if (cell.holds("difference")) {
+        // "slower than default"; for the default itself, and if nobody knows, the bare word.
+        p.note = cell.at("difference").text();
+        const auto difference = from_word<Difference>(p.note);
+        if (!difference)
+          cell.at("difference").fail(fmt::format("is none of {}", fmt::join(words_of(Difference{}), ", ")));
+        if (label != "default" && difference != Difference::undecided) p.note += " than default";
+      }
       if (p.time_s || *p.wrong > 0) book.like(series).points.push_back(p);
     });
     beaten += size.holds("winner") && size.at("winner").text() != "default" ? 1 : 0;
@@ -130,21 +128,16 @@ Outcome outcome_of(const JsonPlace& value) {
 
 constexpr std::size_t kMostWrongTexts = 20;
 
-/// Which algorithm ran, and the row's note.
-std::string note_of(const Cell& cell) {
-  std::string note = cell.algorithm;
-  if (!cell.protocol.empty()) note += "/" + cell.protocol;
-  if (!cell.note.empty()) note += (note.empty() ? "" : ", ") + cell.note;
-  return note;
-}
-
 void add_lines(ReportData& data, const RunFile& run, const std::string& source) {
   LineBook book;
   for (const Cell& cell : run.cells) {
     ReportSeries series = series_of(cell, source);
     series.scope = ranks_words(run.nranks, run.hosts.size());
     if (cell.root >= 0) series.variant = fmt::format("root {}", cell.root);
-    book.like(series).points.push_back(point_of(cell, note_of(cell)));
+    std::string note = cell.algorithm;
+    if (!cell.protocol.empty()) note += "/" + cell.protocol;
+    if (!cell.note.empty()) note += (note.empty() ? "" : ", ") + cell.note;
+    book.like(series).points.push_back(point_of(cell, note));
   }
   for (ReportSeries& line : book.lines) join_repeated(line);
   data.series.insert(data.series.end(), book.lines.begin(), book.lines.end());
