@@ -265,32 +265,6 @@ std::string numbers(const std::vector<double>& values) {
 
 Outcome outcome_of(const std::string& text) { return from_word<Outcome>(text).value_or(Outcome::inconclusive); }
 
-Criterion criterion_of(const std::string& text) {
-  const auto criterion = from_word<Criterion>(text);
-  if (!criterion) throw_bad_config(fmt::format("the history has {}, which is not a criterion", in_quotes(text)));
-  return *criterion;
-}
-
-void add_cells(Database& database, std::int64_t id, const std::vector<Cell>& cells) {
-  Statement insert(database, "INSERT INTO cells VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  for (const Cell& c : cells) {
-    const auto bound = [&](double Interval::*end) {
-      return c.interval_s ? std::optional(*c.interval_s.*end) : std::nullopt;
-    };
-    insert.run(id, c.stage ? name(*c.stage) : "", c.cell, c.scope, c.collective, c.dtype, c.op, c.root, c.nbytes,
-               c.in_place, c.algorithm, c.median_s, bound(&Interval::low), bound(&Interval::high), c.busbw, c.wrong,
-               numbers(c.epoch_medians_s));
-  }
-}
-
-void add_criteria(Database& database, std::int64_t id, const std::vector<CriterionResult>& criteria) {
-  Statement insert(database, "INSERT INTO criteria VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
-  for (const CriterionResult& c : criteria) {
-    insert.run(id, name(c.stage), c.cell, c.scope, c.nbytes, c.in_place, name(c.criterion), name(c.outcome), c.found,
-               c.wanted, c.source, c.reason, lines(c.hosts));
-  }
-}
-
 /// Of the run for which the statement is bound.
 std::vector<Cell> next_cells(Statement& select) {
   std::vector<Cell> cells;
@@ -314,20 +288,19 @@ bool blank(Database& database) {
          number(database, "PRAGMA application_id") == 0;
 }
 
-/// Makes a history of an empty file. Of runs that begin at once one does it, while the others wait.
-void create(Database& database) {
-  Transaction taken(database);
-  if (!blank(database)) return;
-  database.run(kSchema);
-  database.run(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplication, kHistoryVersion));
-  taken.commit();
-}
-
 }  // namespace
 
 History::History(const std::string& path, Mode mode, double patience_s)
     : database_(std::make_unique<Database>(path, mode, patience_s)) {
-  if (mode == Mode::add && blank(*database_)) create(*database_);
+  if (mode == Mode::add && blank(*database_)) {
+    // Of runs that begin at once one makes a history of an empty file, while the others wait.
+    Transaction taken(*database_);
+    if (blank(*database_)) {
+      database_->run(kSchema);
+      database_->run(fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplication, kHistoryVersion));
+      taken.commit();
+    }
+  }
   const std::int64_t version = number(*database_, "PRAGMA user_version");
   if (number(*database_, "PRAGMA application_id") != kApplication) {
     throw_bad_config(
@@ -366,8 +339,20 @@ std::int64_t History::add(const HistoryRun& run) {
   insert.run(run.uuid, run.time, run.kind, run.title, run.command, run.version, run.backend, run.library, run.platform,
              run.estimand, lines(run.hosts), run.nranks, lines(run.environment), name(run.outcome), run.exit_code);
   const std::int64_t id = sqlite3_last_insert_rowid(database_->get());
-  add_cells(*database_, id, run.cells);
-  add_criteria(*database_, id, run.criteria);
+  Statement cell(*database_, "INSERT INTO cells VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  for (const Cell& c : run.cells) {
+    const auto bound = [&](double Interval::*end) {
+      return c.interval_s ? std::optional(*c.interval_s.*end) : std::nullopt;
+    };
+    cell.run(id, c.stage ? name(*c.stage) : "", c.cell, c.scope, c.collective, c.dtype, c.op, c.root, c.nbytes,
+             c.in_place, c.algorithm, c.median_s, bound(&Interval::low), bound(&Interval::high), c.busbw, c.wrong,
+             numbers(c.epoch_medians_s));
+  }
+  Statement criterion(*database_, "INSERT INTO criteria VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+  for (const CriterionResult& c : run.criteria) {
+    criterion.run(id, name(c.stage), c.cell, c.scope, c.nbytes, c.in_place, name(c.criterion), name(c.outcome), c.found,
+                  c.wanted, c.source, c.reason, lines(c.hosts));
+  }
   all.commit();
   return id;
 }
@@ -417,7 +402,9 @@ void History::read_criteria(HistoryRun& run) {
     select.read(stage, c.cell, c.scope, c.nbytes, c.in_place, criterion, outcome, c.found, c.wanted, c.source, c.reason,
                 hosts);
     c.stage = from_word<Stage>(stage).value_or(Stage::whole);
-    c.criterion = criterion_of(criterion);
+    const auto known = from_word<Criterion>(criterion);
+    if (!known) throw_bad_config(fmt::format("the history has {}, which is not a criterion", in_quotes(criterion)));
+    c.criterion = *known;
     c.outcome = outcome_of(outcome);
     c.hosts = split_lines(hosts);
   }

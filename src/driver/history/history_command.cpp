@@ -189,12 +189,6 @@ std::vector<HistoryRun> recent_runs(const std::vector<HistoryRun>& runs, const H
                                  days, run_words(after), measured_alike(after)));
 }
 
-void check_alike(const HistoryRun& before, const HistoryRun& after) {
-  if (measured_alike(before) == measured_alike(after)) return;
-  throw_not_possible(fmt::format("{} and {} did not measure the same: {}; and {}", run_words(before), run_words(after),
-                                 measured_alike(before), measured_alike(after)));
-}
-
 int compare(History& history, const HistoryOptions& options) {
   const std::size_t named = options.words.size() - 1;
   if (named < 1 || named > 2) {
@@ -204,7 +198,11 @@ int compare(History& history, const HistoryOptions& options) {
   HistoryRun after = find_run(runs, options.words.back());
   std::vector<HistoryRun> before =
       named == 2 ? std::vector{find_run(runs, options.words[1])} : recent_runs(runs, after, options.days);
-  check_alike(before.back(), after);
+  const std::string earlier = measured_alike(before.back()), later = measured_alike(after);
+  if (earlier != later) {
+    throw_not_possible(fmt::format("{} and {} did not measure the same: {}; and {}", run_words(before.back()),
+                                   run_words(after), earlier, later));
+  }
   if (named == 2 && before.front().id == after.id) throw_bad_config("that is one run, named twice");
   constexpr std::size_t kMostOthers = 100;
   std::vector<HistoryRun> others;
@@ -212,7 +210,7 @@ int compare(History& history, const HistoryOptions& options) {
   for (const HistoryRun& run : before) taken.insert(run.id);
   for (auto run = runs.rbegin(); run != runs.rend() && others.size() < kMostOthers; ++run) {
     if (taken.contains(run->id)) continue;
-    if (measured_alike(*run) == measured_alike(after)) others.push_back(*run);
+    if (measured_alike(*run) == later) others.push_back(*run);
   }
   for (const std::span<HistoryRun> list : {std::span(&after, 1), std::span(before), std::span(others)})
     read_wanted_cells(history, list, options);

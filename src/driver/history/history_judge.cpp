@@ -30,10 +30,6 @@ std::vector<std::string> without(const std::vector<std::string>& a, const std::v
   return only;
 }
 
-bool all_digits(std::string_view text) {
-  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 [[noreturn]] void no_run(std::span<const HistoryRun> runs, std::string_view word) {
   const std::string known = runs.empty() ? "there are none"
                                          : fmt::format("there are {} from {} to {}", runs.size(),
@@ -198,15 +194,6 @@ Verdict verdict_of(const CellAgainstHistory& c, double delta) {
   return c.ratio.interval.high < 1 + delta ? Verdict::equivalent : Verdict::undecided;
 }
 
-Outcome outcome_of(const std::vector<CellAgainstHistory>& cells) {
-  Outcome outcome = cells.empty() ? Outcome::inconclusive : Outcome::pass;
-  for (const CellAgainstHistory& c : cells) {
-    if (c.verdict == Verdict::wrong || c.verdict == Verdict::slower) outcome = Outcome::fail;
-    if (c.verdict == Verdict::undecided) outcome = worse(outcome, Outcome::inconclusive);
-  }
-  return outcome;
-}
-
 constexpr double kLeastDeviation = 0.005;  // of ln(time): runs that happen to agree to the digit are no measure
 constexpr double kLeastDays = 3;
 constexpr std::size_t kLeastRuns = 8;
@@ -304,8 +291,7 @@ const HistoryRun& find_run(std::span<const HistoryRun> runs, std::string_view wo
   }
   // A year alone would be taken for a number, which is what most words of digits are.
   const auto is_it = [&](const HistoryRun& run) {
-    return all_digits(word) ? std::to_string(run.id) == word
-                            : word.find('-') != std::string_view::npos && run.time.starts_with(word);
+    return std::to_string(run.id) == word || (word.find('-') != std::string_view::npos && run.time.starts_with(word));
   };
   const auto found = std::find_if(runs.rbegin(), runs.rend(), is_it);
   if (found == runs.rend()) no_run(runs, word);
@@ -356,11 +342,14 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
         std::ranges::count_if(cells, [&](const auto& c) { return compared.count(c.first) == 0; }));
   }
   const std::vector<double> adjusted = holm(p);
+  result.outcome = p.empty() ? Outcome::inconclusive : Outcome::pass;
   for (std::size_t i = 0; i < result.cells.size(); ++i) {
-    result.cells[i].adjusted_p = adjusted[i];
-    result.cells[i].verdict = verdict_of(result.cells[i], delta);
+    CellAgainstHistory& c = result.cells[i];
+    c.adjusted_p = adjusted[i];
+    c.verdict = verdict_of(c, delta);
+    if (c.verdict == Verdict::wrong || c.verdict == Verdict::slower) result.outcome = Outcome::fail;
+    if (c.verdict == Verdict::undecided) result.outcome = worse(result.outcome, Outcome::inconclusive);
   }
-  result.outcome = outcome_of(result.cells);
   return result;
 }
 

@@ -47,15 +47,6 @@ std::string microseconds(double time_s) { return fit_number(1e6 * time_s, 11); }
 
 std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
-/// "64 KiB all_reduce float sum, in place".
-std::string cell_words(const Cell& c) {
-  std::string text = fmt::format("{} {} {}", format_bytes(c.nbytes), printable(c.collective), printable(c.dtype));
-  if (c.op != "none") text += " " + printable(c.op);
-  if (c.in_place) text += " in place";
-  const std::string of = whose(c);
-  return of.empty() ? text : fmt::format("{} ({})", text, of);
-}
-
 std::string trend_line(const CellTrend& t, bool ascii) {
   const CellTrend::Point& latest = t.points.back();
   const bool earlier = t.earlier_median_s > 0;
@@ -68,7 +59,11 @@ std::string trend_line(const CellTrend& t, bool ascii) {
 
 /// Remarks on what stands out in one cell; empty for nothing.
 std::string trend_remarks(const CellTrend& t) {
-  const std::string what = cell_words(t.cell);
+  const Cell& c = t.cell;
+  std::string what = fmt::format("{} {} {}", format_bytes(c.nbytes), printable(c.collective), printable(c.dtype));
+  if (c.op != "none") what += " " + printable(c.op);
+  if (c.in_place) what += " in place";
+  if (const std::string of = whose(c); !of.empty()) what += fmt::format(" ({})", of);
   std::string text;
   const CellTrend::Point& latest = t.points.back();
   if (t.latest_is_slow() || t.latest_is_fast()) {
@@ -91,13 +86,6 @@ std::string trend_remarks(const CellTrend& t) {
 std::string ratio_text(double ratio) {
   std::string text = fmt::format("{:.3f}", ratio);
   return text.size() <= 8 ? text : fit_number(ratio, 8);
-}
-
-std::string compare_line(const CellAgainstHistory& c) {
-  return fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7.1f}{}  {}{}\n", cell_columns(c.cell),
-                     microseconds(c.before_s), microseconds(c.cell.median_s), ratio_text(c.ratio.value),
-                     ratio_text(c.ratio.interval.low), ratio_text(c.ratio.interval.high), 100 * c.deviation,
-                     c.assumed ? '*' : ' ', name(c.verdict), suffix_of(c.cell));
 }
 
 std::string verdict_text(const HistoryComparison& comparison, double delta) {
@@ -132,21 +120,7 @@ Json cell_json(const Cell& c) {
   return json;
 }
 
-Json run_json(const HistoryRun& run) {
-  Json json{{"run", run.id}};
-  json.update(fields_json(run));
-  json["cells"] = json_list(run.cells, cell_json);
-  return json;
-}
-
 Json new_document(std::string_view what) { return envelope_json({what, local_timestamp(), {}, own_command()}); }
-
-Json point_json(const CellTrend::Point& point) {
-  return {{"run", point.run},
-          {"time", point.time},
-          {"median_s", json_seconds(point.median_s)},
-          {"busbw", json_number(point.busbw)}};
-}
 
 Json trend_json(const CellTrend& t) {
   Json json = cell_json(t.cell);
@@ -164,7 +138,10 @@ Json trend_json(const CellTrend& t) {
                             {"after_s", json_seconds(t.change->after)},
                             {"p", t.change->p}};
   }
-  json["points"] = json_list(t.points, point_json);
+  json["points"] = json_list(t.points, [](const CellTrend::Point& p) {
+    return Json{
+        {"run", p.run}, {"time", p.time}, {"median_s", json_seconds(p.median_s)}, {"busbw", json_number(p.busbw)}};
+  });
   return json;
 }
 
@@ -281,7 +258,12 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
   }
   text += fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7}   {}\n", cell_titles(), "before us", "after us",
                       "ratio", "from", "to", "sd %", "verdict");
-  for (const CellAgainstHistory& c : comparison.cells) text += compare_line(c);
+  for (const CellAgainstHistory& c : comparison.cells) {
+    text += fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7.1f}{}  {}{}\n", cell_columns(c.cell),
+                        microseconds(c.before_s), microseconds(c.cell.median_s), ratio_text(c.ratio.value),
+                        ratio_text(c.ratio.interval.low), ratio_text(c.ratio.interval.high), 100 * c.deviation,
+                        c.assumed ? '*' : ' ', name(c.verdict), suffix_of(c.cell));
+  }
   text += "#\n";
   if (comparison.only_before > 0) text += fmt::format("# {} cells only before\n", comparison.only_before);
   if (comparison.only_after > 0) text += fmt::format("# {} cells only after\n", comparison.only_after);
@@ -290,7 +272,12 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
 
 std::string runs_json(std::span<const HistoryRun> runs) {
   Json document = new_document("history-runs");
-  document["runs"] = json_list(runs, run_json);
+  document["runs"] = json_list(runs, [](const HistoryRun& run) {
+    Json json{{"run", run.id}};
+    json.update(fields_json(run));
+    json["cells"] = json_list(run.cells, cell_json);
+    return json;
+  });
   return dump_document(document);
 }
 

@@ -68,11 +68,6 @@ std::string differing(const std::vector<RunFile>& runs, Of of) {
                       "; ");
 }
 
-std::string host_set(const RunFile& run) {
-  const std::set<std::string> hosts(run.hosts.begin(), run.hosts.end());
-  return fmt::format("{}", fmt::join(hosts, ","));
-}
-
 /// Canaries are compared before times: a launch on a slower machine is no evidence about the library.
 void compare_canaries(const std::vector<RunFile>& runs, std::string_view what, std::optional<double> RunFile::*took_s,
                       std::vector<std::string>& warnings) {
@@ -136,22 +131,6 @@ void tell_disturbances(const std::vector<RunFile>& runs, std::vector<std::string
   }
 }
 
-/// A launch's cells, the first of those that are the same.
-using CellsOfRun = std::map<CellIdentity, const Cell*>;
-
-std::vector<CellsOfRun> cells_of(const std::vector<RunFile>& runs) {
-  std::vector<CellsOfRun> all;
-  for (const RunFile& run : runs) {
-    CellsOfRun& cells = all.emplace_back();
-    for (const Cell& cell : run.cells) cells.try_emplace(identity(cell), &cell);
-  }
-  return all;
-}
-
-std::string describe(const Cell& c) {
-  return fmt::format("{} {} {} {}", c.nbytes, c.dtype, c.op, c.in_place ? "in place" : "out of place");
-}
-
 MergedCell merge_cell(const std::vector<const Cell*>& cells, double launch_cost_s) {
   MergedCell merged;
   merged.cell = *cells.front();
@@ -169,20 +148,16 @@ MergedCell merge_cell(const std::vector<const Cell*>& cells, double launch_cost_
   return merged;
 }
 
-std::string interval_columns(const LaunchesEstimate& e) {
-  if (!e.interval) return fmt::format("{:>11} {:>11} {:>7}", "-", "-", "-");
-  const double half = (e.interval->high - e.interval->low) / 2 / e.median;
-  return fmt::format("{:>11} {:>11} {:>7.1f}", fit_number(1e6 * e.interval->low, 11),
-                     fit_number(1e6 * e.interval->high, 11), 100 * half);
-}
-
 std::string row_text(const MergedCell& m) {
   const std::string start = fmt::format("{} {:>9}", launches_columns(m.cell), m.launch_medians_s.size());
   if (m.wrong > 0) return fmt::format("{}  WRONG: {} wrong elements\n", start, m.wrong);
   const LaunchesEstimate& e = m.estimate;
-  return fmt::format("{} {:>11} {} {:>9.1f} {:>8.1f} {:>7}\n", start, fit_number(1e6 * e.median, 11),
-                     interval_columns(e), 100 * std::sqrt(e.variance_between), 100 * std::sqrt(e.variance_within),
-                     m.best_epochs);
+  const auto us = [](double time_s) { return fit_number(1e6 * time_s, 11); };
+  const Interval i = e.interval.value_or(Interval{});
+  return fmt::format("{} {:>11} {:>11} {:>11} {:>7} {:>9.1f} {:>8.1f} {:>7}\n", start, us(e.median),
+                     e.interval ? us(i.low) : "-", e.interval ? us(i.high) : "-",
+                     e.interval ? fmt::format("{:.1f}", 100 * ((i.high - i.low) / 2 / e.median)) : "-",
+                     100 * std::sqrt(e.variance_between), 100 * std::sqrt(e.variance_within), m.best_epochs);
 }
 
 Json optional_time(const std::optional<double>& time_s) { return time_s ? json_seconds(*time_s) : Json(nullptr); }
@@ -209,11 +184,6 @@ Json cell_json(const MergedCell& m) {
                {"relative_sd_within", json_number(std::sqrt(e.variance_within))},
                {"best_epochs_per_launch", m.best_epochs}});
   return json;
-}
-
-std::vector<OwnOption> own_options(double& launch_cost_s) {
-  return {{"launch-cost", "SECONDS", "cost of a launch besides measuring, for the best number of epochs (default: 2)",
-           into(launch_cost_s, parse_duration)}};
 }
 
 int merge(const CommandLine& line, double launch_cost_s) {
@@ -247,9 +217,11 @@ int best_epochs_per_launch(double launch_cost_s, double epoch_cost_s, double var
 MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   check(runs);
   MergedRuns merged;
-  const std::string libraries = differing(runs, [](const RunFile& r) { return r.library; });
+  const std::string libraries = differing(runs, &RunFile::library);
   if (!libraries.empty()) merged.warnings.push_back("the library differs: " + libraries);
-  const std::string hosts = differing(runs, host_set);
+  const std::string hosts = differing(runs, [](const RunFile& run) {
+    return fmt::format("{}", fmt::join(std::set<std::string>(run.hosts.begin(), run.hosts.end()), ","));
+  });
   if (!hosts.empty()) merged.warnings.push_back("the hosts differ: " + hosts);
   if (runs.size() < kEnoughLaunches)
     merged.warnings.push_back(fmt::format("{} launches give no interval: {} do", runs.size(), kEnoughLaunches));
@@ -258,19 +230,25 @@ MergedRuns merge_runs(std::vector<RunFile> runs, double launch_cost_s) {
   compare_canaries(runs, "spin", &RunFile::spin_s, merged.warnings);
   compare_canaries(runs, "copy", &RunFile::copy_s, merged.warnings);
   tell_disturbances(runs, merged.warnings);
-  const std::vector<CellsOfRun> cells_of_runs = cells_of(runs);
+  // A launch's cells, the first of those that are the same.
+  const auto cells_of_runs = mapped(runs, [](const RunFile& run) {
+    std::map<CellIdentity, const Cell*> cells;
+    for (const Cell& cell : run.cells) cells.try_emplace(identity(cell), &cell);
+    return cells;
+  });
   std::set<CellIdentity> seen;
   for (const RunFile& of : runs) {
     for (const Cell& cell : of.cells) {
       if (cell.epoch_medians_s.empty() || !seen.insert(identity(cell)).second) continue;
       std::vector<const Cell*> cells;
-      for (const CellsOfRun& known : cells_of_runs) {
+      for (const auto& known : cells_of_runs) {
         const auto found = known.find(identity(cell));
         if (found != known.end() && !found->second->epoch_medians_s.empty()) cells.push_back(found->second);
       }
       if (cells.size() < runs.size()) {
-        merged.warnings.push_back(
-            fmt::format("left out: {}: only {} of {} launches measured it", describe(cell), cells.size(), runs.size()));
+        merged.warnings.push_back(fmt::format("left out: {} {} {} {}: only {} of {} launches measured it", cell.nbytes,
+                                              cell.dtype, cell.op, cell.in_place ? "in place" : "out of place",
+                                              cells.size(), runs.size()));
         continue;
       }
       merged.cells.push_back(merge_cell(cells, launch_cost_s));
@@ -338,8 +316,11 @@ std::string merged_json(const MergedRuns& merged) {
 
 int run_merge(int argc, char** argv) {
   double launch_cost_s = 2;
-  return run_alone(argc, argv, "merge", own_options(launch_cost_s),
-                   [&](const CommandLine& line) { return merge(line, launch_cost_s); });
+  return run_alone(
+      argc, argv, "merge",
+      {{"launch-cost", "SECONDS", "cost of a launch besides measuring, for the best number of epochs (default: 2)",
+        into(launch_cost_s, parse_duration)}},
+      [&](const CommandLine& line) { return merge(line, launch_cost_s); });
 }
 
 }  // namespace busbar

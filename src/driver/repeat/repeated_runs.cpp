@@ -23,16 +23,6 @@
 namespace busbar {
 namespace {
 
-/// As merge takes it: without --stat a launch has one time per row, which is then its only epoch. Named by its start:
-/// nobody knows the name of its file.
-RunFile for_merge(RunFile run) {
-  if (!run.start_time.empty()) run.name = run.start_time;
-  if (run.stat) return run;
-  run.stat = true;
-  for (Cell& cell : run.cells) cell.epoch_medians_s = {cell.median_s};
-  return run;
-}
-
 constexpr double kOddLevel = 0.01;       // over the launches of a series
 constexpr std::size_t kLeastOthers = 5;  // fewer do not show what is usual
 constexpr double kCanaryBand = 0.05;     // healthy canaries of one machine stay within it
@@ -136,23 +126,6 @@ std::string row_text(const MergedCell& of, const LaunchMean& mean) {
                      busbw(i.high), busbw(i.low));
 }
 
-std::string odd_text(const OddLaunch& odd, const std::vector<RunFile>& runs) {
-  const RunFile& run = runs[odd.launch];
-  const std::string when = run.start_time.empty() ? "" : fmt::format(" ({})", run.start_time);
-  return remark_lines(fmt::format(
-      "launch {}{} is odd: {:+.0f} % of time, median over the rows; {}", odd.launch + 1, when, 100 * (odd.ratio - 1),
-      odd.reasons.empty() ? "nothing recorded explains it" : joined_words(odd.reasons, "; ")));
-}
-
-Json cell_json(const MergedCell& of, const LaunchMean& mean) {
-  const bool good = of.wrong == 0;
-  Json json = launches_json(of);
-  json.update({{"time_s", good ? json_seconds(mean.time_s) : Json(nullptr)},
-               {"interval_s", good ? json_seconds(mean.interval_s) : Json(nullptr)},
-               {"busbw", good ? json_number(of.cell.busbw * of.cell.median_s / mean.time_s) : Json(nullptr)}});
-  return json;
-}
-
 }  // namespace
 
 std::vector<int> looks_of(int launches, bool waits_for_width) {
@@ -191,7 +164,13 @@ bool RepeatedRuns::within(double relative_half_width) const {
 }
 
 RepeatedRuns repeat_runs(std::vector<RunFile> runs, double level) {
-  for (RunFile& run : runs) run = for_merge(std::move(run));
+  for (RunFile& run : runs) {
+    // Named by its start: nobody knows the name of its file.
+    if (!run.start_time.empty()) run.name = run.start_time;
+    // As merge takes it: without --stat a launch has one time per row, which is then its only epoch.
+    if (std::exchange(run.stat, true)) continue;
+    for (Cell& cell : run.cells) cell.epoch_medians_s = {cell.median_s};
+  }
   RepeatedRuns repeated;
   repeated.merged = merge_runs(std::move(runs), 0);
   repeated.level = level;
@@ -219,7 +198,13 @@ std::string repeated_text(const RepeatedRuns& repeated) {
     text += row_text(repeated.merged.cells[i], repeated.means[i]);
   }
   text += "#\n";
-  for (const OddLaunch& odd : repeated.odd) text += odd_text(odd, runs);
+  for (const OddLaunch& odd : repeated.odd) {
+    const std::string& start = runs[odd.launch].start_time;
+    text += remark_lines(
+        fmt::format("launch {}{} is odd: {:+.0f} % of time, median over the rows; {}", odd.launch + 1,
+                    start.empty() ? "" : fmt::format(" ({})", start), 100 * (odd.ratio - 1),
+                    odd.reasons.empty() ? "nothing recorded explains it" : joined_words(odd.reasons, "; ")));
+  }
   for (const std::string& warning : repeated.merged.warnings) text += remark_lines(warning);
   return text;
 }
@@ -241,7 +226,14 @@ std::string repeated_json(const RepeatedRuns& repeated) {
     launches.push_back(std::move(launch));
   }
   for (std::size_t i = 0; i < repeated.means.size(); ++i) {
-    cells.push_back(cell_json(repeated.merged.cells[i], repeated.means[i]));
+    const MergedCell& of = repeated.merged.cells[i];
+    const LaunchMean& mean = repeated.means[i];
+    const bool good = of.wrong == 0;
+    cells.push_back(launches_json(of));
+    cells.back().update(
+        {{"time_s", good ? json_seconds(mean.time_s) : Json(nullptr)},
+         {"interval_s", good ? json_seconds(mean.interval_s) : Json(nullptr)},
+         {"busbw", good ? json_number(of.cell.busbw * of.cell.median_s / mean.time_s) : Json(nullptr)}});
   }
   Json document = envelope_json(envelope);
   document.update({{"repeated", repeated.command}, {"stopped", repeated.stopped}});
