@@ -110,15 +110,6 @@ std::vector<OwnOption> own_options(Arguments& a) {
   };
 }
 
-const Collective* collective_of(const std::vector<std::string>& words) {
-  const std::vector<std::string> names = collective_names();
-  if (words.size() != 1) {
-    throw_bad_config(fmt::format("which collective? one of them; choose from: {}", fmt::join(names, " ")));
-  }
-  if (const Collective* found = find_collective(words[0])) return found;
-  throw_bad_config(unknown_choice("collective", words[0], names));
-}
-
 /// Options that would have to be ignored.
 void refuse_meaningless(const Arguments& a, const std::vector<Setting>& given) {
   constexpr std::array<std::string_view, 9> kTaken{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes",
@@ -137,7 +128,11 @@ void refuse_meaningless(const Arguments& a, const std::vector<Setting>& given) {
 }
 
 void read_line(const CommandLine& line, Arguments& a) {
-  a.collective = collective_of(line.words);
+  if (line.words.size() != 1) {
+    throw_bad_config(fmt::format("which collective? one of them; choose from: {}", fmt::join(collective_names(), " ")));
+  }
+  a.collective = find_collective(line.words[0]);
+  if (a.collective == nullptr) throw_bad_config(unknown_choice("collective", line.words[0], collective_names()));
   const Configured configured = configure(line, std::nullopt, ::getenv);
   a.config = configured.config;
   const bool first = configured.sets("minbytes"), last = configured.sets("maxbytes");

@@ -72,15 +72,6 @@ std::vector<std::string> probe_command(const FingerprintCase& c, const Fingerpri
   return words;
 }
 
-/// A call that Open MPI refuses would end the probe; one that it replaces by another may be measured.
-void refuse_impossible(const FingerprintCase& c, const OmpiChoice& choice, int nranks) {
-  const MpiCollective* collective = ompi_collective(c.collective->id);
-  if (collective == nullptr) return;
-  const Problem problem = problem_of(c, nranks);
-  if (!refuses_call(*collective, choice, problem)) return;
-  throw Error(ExitCode::not_possible, why_not(*collective, choice, problem).value_or(""));
-}
-
 /// The same on all ranks.
 void refuse_unsupported(const Backend& backend, const FingerprintCase& c) {
   const Operation op{c.collective, problem_of(c, backend.nranks()), c.dtype, c.op, false};
@@ -246,7 +237,12 @@ SentMatrix Fingerprinter::measure(const FingerprintCase& c, const FingerprintSet
   SentMatrix& idle = idle_[fmt::format("{}", fmt::join(probe_environment("", setting), "\n"))];
   if (idle.empty()) idle = launch(c, idle_setting, 0);
   const int ranks_before = nranks_;
-  if (setting.forced) refuse_impossible(c, *setting.forced, nranks_);
+  // A call that Open MPI refuses would end the probe; one that it replaces by another may be measured.
+  const MpiCollective* const collective = setting.forced ? ompi_collective(c.collective->id) : nullptr;
+  if (const Problem problem = problem_of(c, nranks_);
+      collective && refuses_call(*collective, *setting.forced, problem)) {
+    throw Error(ExitCode::not_possible, why_not(*collective, *setting.forced, problem).value_or(""));
+  }
   const SentMatrix busy = launch(c, setting, kCalls);
   if (nranks_ != ranks_before) throw Error(ExitCode::inconclusive, "two launches had different numbers of ranks");
   return per_call(busy, idle, kCalls);

@@ -32,24 +32,15 @@ struct Suite {
   }
 };
 
-/// Servers take dots in a class name for packages.
-std::string class_part(std::string text) {
-  std::ranges::replace(text, '.', '_');
-  return text;
-}
-
-std::string class_name(std::string_view tool, const CriterionResult& c) {
-  std::string text = fmt::format("busbar.{}.{}", tool, name(c.stage));
-  if (!c.scope.empty() && c.scope != "all") text += '.' + class_part(c.scope);
-  return text;
-}
-
 Suite suite_of(const AcceptResult& result, Stage stage, std::string_view tool) {
   Suite suite{.name = name(stage), .tests = {}};
   std::map<std::pair<std::string, std::string>, int> seen;
   for (const CriterionResult& c : result.criteria) {
     if (c.stage != stage) continue;
-    Test test{class_name(tool, c), criterion_name(c), c.outcome, std::string(name(c.criterion)), criterion_words(c)};
+    std::string scope = c.scope == "all" ? "" : c.scope;
+    std::ranges::replace(scope, '.', '_');  // servers take dots in a class name for packages
+    Test test{fmt::format("busbar.{}.{}{}{}", tool, name(c.stage), scope.empty() ? "" : ".", scope), criterion_name(c),
+              c.outcome, std::string(name(c.criterion)), criterion_words(c)};
     // A server keeps one of two tests of one name, and nobody knows which one.
     const int times = ++seen[{test.classname, test.name}];
     if (times > 1) test.name += fmt::format(" ({})", times);

@@ -15,10 +15,6 @@ namespace {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-std::string escaped(std::string_view text) {
-  return with_escapes(valid_utf8(text), {{'\n', "\\n"}, {'\\', "\\\\"}, {'"', "\\\""}});
-}
-
 /// One metric with all its series: the format wants them together.
 class Gauge {
  public:
@@ -133,8 +129,10 @@ std::string run_text(const AcceptResult& result, std::string_view tool, const st
 }  // namespace
 
 std::string prometheus_labels(const Labels& labels) {
-  const auto written =
-      mapped(labels, [](const auto& l) { return fmt::format("{}=\"{}\"", l.first, escaped(l.second)); });
+  const auto written = mapped(labels, [](const auto& l) {
+    return fmt::format("{}=\"{}\"", l.first,
+                       with_escapes(valid_utf8(l.second), {{'\n', "\\n"}, {'\\', "\\\\"}, {'"', "\\\""}}));
+  });
   return written.empty() ? "" : fmt::format("{{{}}}", fmt::join(written, ","));
 }
 

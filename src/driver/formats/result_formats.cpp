@@ -85,14 +85,6 @@ std::string unequal_text(const DoctorVerdict::Unequal& unequal) {
   return unequal.subject.empty() ? text : fmt::format("{}: {}", unequal.subject, text);
 }
 
-/// Those that most nodes do not have; none if no value has the majority, and nobody can tell who is wrong.
-std::vector<DoctorVerdict::Unequal::Value> odd_values(const DoctorVerdict::Unequal& unequal) {
-  std::size_t places = 0;
-  for (const auto& value : unequal.values) places += value.places.size();
-  if (unequal.values.empty() || 2 * unequal.values.front().places.size() <= places) return {};
-  return {unequal.values.begin() + 1, unequal.values.end()};
-}
-
 CriterionResult criterion_of(const Culprit& culprit, UnitKind unit, const std::vector<std::string>& units) {
   CriterionResult c;
   c.criterion = Criterion::pairs;
@@ -150,7 +142,12 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
     sum.judge(unequal.outcome);
     sum.found.push_back(unequal_text(unequal));
     sum.remedy(unequal.remedy);
-    for (const auto& odd : odd_values(unequal)) sum.blame(odd.places);
+    std::size_t places = 0;
+    for (const auto& value : unequal.values) places += value.places.size();
+    // Those that most nodes do not have; none if no value has the majority, and nobody can tell who is wrong.
+    for (std::size_t i = 1; i < unequal.values.size(); ++i) {
+      if (2 * unequal.values.front().places.size() > places) sum.blame(unequal.values[i].places);
+    }
   }
   for (const DoctorVerdict::Line& line : verdict.lines) {
     CheckSum& sum = sum_of(sums, line.row.check);

@@ -35,12 +35,6 @@ std::string_view find_iso_timestamp(std::string_view text) {
 
 namespace {
 
-bool is_time(std::string_view token) {
-  const auto digits = std::ranges::count_if(token, is_digit);
-  const auto marks = std::ranges::count_if(token, [](char c) { return c == ':' || c == '-' || c == '/'; });
-  return digits >= 4 && marks >= 2;
-}
-
 int rank_in(std::string_view text, std::string_view list) {
   return number_of<int>(builtin_line_rules().facts_in(list, text)["rank"]).value_or(-1);
 }
@@ -114,12 +108,6 @@ bool take_last_number(std::string_view& text, std::int64_t& value) {
   return true;
 }
 
-/// "transport/net_ib.cc:123" and "nccl_net_ofi_rdma_init:7978", but not "host:123:124".
-bool is_place(std::string_view word) {
-  std::int64_t line = 0;
-  return take_last_number(word, line) && !word.empty() && word.find(':') == kNotFound && word.back() != ']';
-}
-
 void take_place(std::string_view& before, LogPrefix& prefix) {
   if (before.ends_with(')')) {
     const std::size_t open = before.rfind(" (");
@@ -129,7 +117,10 @@ void take_place(std::string_view& before, LogPrefix& prefix) {
   }
   std::string_view rest = before;
   const std::string_view word = take_last_word(rest);
-  if (!is_place(word)) return;
+  // "transport/net_ib.cc:123" and "nccl_net_ofi_rdma_init:7978", but not "host:123:124".
+  std::string_view file = word;
+  std::int64_t line = 0;
+  if (!take_last_number(file, line) || file.empty() || file.find(':') != kNotFound || file.back() == ']') return;
   prefix.file = word;
   before = rest;
 }
@@ -215,13 +206,6 @@ LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
   return {.level = LogLevel::none, .file = {}, .function = {}, .text = line};
 }
 
-/// Without spaces, carriage return, and what docker's files have after a line.
-std::string_view without_end(std::string_view line) {
-  if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
-  while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
-  return line;
-}
-
 /// Where "Op: opCount" or "Op: 1024 Bytes -> Algo" begin in a line without a prefix: the message of one process that
 /// another's prefix was written into, or what grep left of it.
 std::size_t find_orphan(std::string_view line) {
@@ -248,9 +232,7 @@ bool parse_bare_message(std::string_view text, LogFact& fact) {
   return false;
 }
 
-/// Whether a line may be PyTorch's or a kernel's: by one word that their lines have.
-bool may_be_torch(std::string_view line) { return mentions(line, "NCCL"); }
-
+/// Whether a line may be a kernel's: by one word that its lines have.
 bool may_be_kernel(std::string_view line) {
   const char first = line.empty() ? '\0' : line.front();
   return first == '[' || first == '<' || (first == 'k' && line.starts_with("kern")) || mentions(line, "kernel:") ||
@@ -259,7 +241,7 @@ bool may_be_kernel(std::string_view line) {
 
 /// A line without any prefix.
 void parse_bare(std::string_view line, LogLine& result) {
-  if (may_be_torch(line) && parse_torch_line(line, result)) return;
+  if (mentions(line, "NCCL") && parse_torch_line(line, result)) return;
   if (may_be_kernel(line)) {
     if (const auto message = parse_kernel_line(line)) {
       result.origin = {};
@@ -294,7 +276,9 @@ std::string decoration_label(std::string_view decoration) {
   while (true) {
     const std::string_view token = scan.word();
     if (token.empty() || label.size() > 200) return label;
-    if (is_time(token) || token == "stdout" || token == "stderr" || token == "F" || token == "P") continue;
+    const auto marks = std::ranges::count_if(token, [](char c) { return c == ':' || c == '-' || c == '/'; });
+    const bool is_time = marks >= 2 && std::ranges::count_if(token, is_digit) >= 4;
+    if (is_time || token == "stdout" || token == "stderr" || token == "F" || token == "P") continue;
     if (!label.empty()) label += ' ';
     label += token.substr(0, 100);
   }
@@ -302,7 +286,9 @@ std::string decoration_label(std::string_view decoration) {
 
 LogLine parse_log_line(std::string_view line) {
   LogLine result;
-  line = without_end(line);
+  // Without spaces, carriage return, and what docker's files have after a line.
+  if (line.starts_with("{\"log\":\"")) line = line.substr(0, line.find("\\n\",\""));
+  while (!line.empty() && (is_blank(line.back()) || line.back() == '\r')) line.remove_suffix(1);
   const LogPrefix prefix = split_log_prefix(line, result.origin);
   if (prefix.level == LogLevel::none) {
     parse_bare(line, result);
