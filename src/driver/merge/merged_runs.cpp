@@ -186,6 +186,11 @@ Json cell_json(const MergedCell& m) {
   return json;
 }
 
+std::vector<OwnOption> own_options(double& launch_cost_s) {
+  return {{"launch-cost", "SECONDS", "cost of a launch besides measuring, for the best number of epochs (default: 2)",
+           into(launch_cost_s, parse_duration)}};
+}
+
 int merge(const CommandLine& line, double launch_cost_s) {
   const std::string output_file = only_output_file(line, "merge");
   const auto read = [](const std::string& file) { return read_run(read_file(file, "the run file"), file); };
@@ -316,11 +321,8 @@ std::string merged_json(const MergedRuns& merged) {
 
 int run_merge(int argc, char** argv) {
   double launch_cost_s = 2;
-  return run_alone(
-      argc, argv, "merge",
-      {{"launch-cost", "SECONDS", "cost of a launch besides measuring, for the best number of epochs (default: 2)",
-        into(launch_cost_s, parse_duration)}},
-      [&](const CommandLine& line) { return merge(line, launch_cost_s); });
+  return run_alone(argc, argv, "merge", own_options(launch_cost_s),
+                   [&](const CommandLine& line) { return merge(line, launch_cost_s); });
 }
 
 }  // namespace busbar
