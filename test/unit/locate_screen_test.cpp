@@ -89,7 +89,6 @@ TEST_CASE("Of few units the best pairs are normal: most may be slow because of o
 }
 
 TEST_CASE("Without any measurement nothing is known", "[locate]") {
-  const Screen screen = screen_pairs({}, 4, 0.9, false);
-  CHECK(screen.state == std::vector<State>(4, State::unknown));
+  CHECK(screen_pairs({}, 4, 0.9, false).state == std::vector<State>(4, State::unknown));
   CHECK(score_pairs({}, false, 4, 0.9, true).ends.empty());
 }

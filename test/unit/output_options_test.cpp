@@ -183,16 +183,15 @@ TEST_CASE("doctor's findings are a criterion per check, whatever was found", "[o
 }
 
 TEST_CASE("locate's finding is one criterion and one for each culprit", "[output_options][unit]") {
-  LocateVerdict verdict;
-  verdict.outcome = Outcome::fail;
-  Culprit culprit;
-  culprit.units = {1};
-  verdict.culprits = {culprit};
-  const AcceptResult result = result_of_locate(UnitKind::host, {"node1", "node2", "node3"}, verdict, {});
+  AcceptResult::Located located;
+  located.units = {"node1", "node2", "node3"};
+  located.finding.outcome = Outcome::fail;
+  located.finding.culprits.emplace_back().units = {1};
+  const AcceptResult result = result_of_locate(located);
   REQUIRE(result.criteria.size() == 2);
   CHECK(result.criteria[0].outcome == Outcome::fail);
   CHECK(result.criteria[1].hosts == std::vector<std::string>{"node2"});
-  verdict.culprits.clear();
-  verdict.outcome = Outcome::inconclusive;
-  CHECK(result_of_locate(UnitKind::host, {"a", "b"}, verdict, {}).criteria.at(0).outcome == Outcome::inconclusive);
+  located.finding.culprits.clear();
+  located.finding.outcome = Outcome::inconclusive;
+  CHECK(result_of_locate(located).criteria.at(0).outcome == Outcome::inconclusive);
 }

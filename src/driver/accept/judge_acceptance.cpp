@@ -126,16 +126,6 @@ void judge_completion(const AcceptResult& result, const std::vector<CellSeries>&
 
 bool plans(const AcceptResult& result, Stage stage) { return contains(result.plan.stages, stage); }
 
-void judge_doctor(const AcceptResult& result, CriterionResults& criteria) {
-  if (result.doctor.empty()) {
-    if (!plans(result, Stage::doctor)) return;
-    criteria.push_back(about(Criterion::doctor, Stage::doctor, Outcome::inconclusive, "no node was checked"));
-    return;
-  }
-  const AcceptResult found = result_of_doctor(result.doctor, join_nodes(result.doctor));
-  criteria.insert(criteria.end(), found.criteria.begin(), found.criteria.end());
-}
-
 void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
   if (!result.located) {
     if (!plans(result, Stage::pairs)) return;
@@ -145,7 +135,7 @@ void judge_pairs(const AcceptResult& result, CriterionResults& criteria) {
     return;
   }
   const AcceptResult::Located& l = *result.located;
-  const AcceptResult found = result_of_locate(l.unit, l.units, l.finding, l.matrix);
+  const AcceptResult found = result_of_locate(l);
   for (CriterionResult c : found.criteria) {
     if (failed_once(l)) c.outcome = std::min(c.outcome, Outcome::warn);
     if (l.failed > 0 && l.looks > 1 && c.scope == "all") {
@@ -272,7 +262,12 @@ void judge_acceptance(AcceptResult& result, const std::vector<Platform>& platfor
   judge_completion(result, all, criteria);
   judge_platform(result, view, criteria);
   judge_init(result, criteria);
-  judge_doctor(result, criteria);
+  if (!result.doctor.empty()) {
+    const AcceptResult found = result_of_doctor(result.doctor, join_nodes(result.doctor));
+    criteria.insert(criteria.end(), found.criteria.begin(), found.criteria.end());
+  } else if (plans(result, Stage::doctor)) {
+    criteria.push_back(about(Criterion::doctor, Stage::doctor, Outcome::inconclusive, "no node was checked"));
+  }
   judge_pairs(result, criteria);
   judge_counters(result, criteria);
   for (const CellSeries& series : all) {

@@ -86,16 +86,6 @@ std::string test_text(const Test& test) {
   return start + "/>\n";
 }
 
-std::string suite_text(const Suite& suite, const AcceptResult& result, double time_s) {
-  std::string timestamp = result.start_time;
-  std::ranges::replace(timestamp, ' ', 'T');  // ISO 8601
-  const std::string host = result.hosts.empty() ? "localhost" : result.hosts.front().name;
-  std::string text = fmt::format("  <testsuite {} timestamp=\"{}\" hostname=\"{}\">\n", suite.attributes(time_s),
-                                 xml_text(timestamp), xml_text(host));
-  for (const Test& test : suite.tests) text += test_text(test);
-  return text + "  </testsuite>\n";
-}
-
 }  // namespace
 
 std::string xml_text(std::string_view text) {
@@ -118,12 +108,19 @@ std::string xml_text(std::string_view text) {
 
 std::string junit_xml(const AcceptResult& result, std::string_view tool) {
   const std::vector<Suite> suites = suites_of(result, tool);
+  std::string timestamp = result.start_time;
+  std::ranges::replace(timestamp, ' ', 'T');  // ISO 8601
+  const std::string host = result.hosts.empty() ? "localhost" : result.hosts.front().name;
   Suite all;
   std::string body;
   for (const Suite& suite : suites) {
     all.tests.insert(all.tests.end(), suite.tests.begin(), suite.tests.end());
     // How long a criterion took means nothing; the run's time is with its verdict.
-    body += suite_text(suite, result, suite.is_verdict ? run_time_s(result) : 0);
+    body +=
+        fmt::format("  <testsuite {} timestamp=\"{}\" hostname=\"{}\">\n",
+                    suite.attributes(suite.is_verdict ? run_time_s(result) : 0), xml_text(timestamp), xml_text(host));
+    for (const Test& test : suite.tests) body += test_text(test);
+    body += "  </testsuite>\n";
   }
   const std::string& title = result.plan.title_or_file();
   all.name = fmt::format("busbar {}{}{}", tool, title.empty() ? "" : ": ", title);

@@ -34,32 +34,17 @@ void check_prometheus(const std::string& path) {
                   path, std::strerror(error)));
 }
 
-std::function<void(std::string_view)> file_name(std::string& field) {
-  return [&field](std::string_view text) {
-    if (text.empty()) throw_bad_config("an empty name is not a file name");
-    field = text;
-  };
-}
-
 }  // namespace
 
-/// Creates the file or throws; reports where it is, if not at the requested name.
-OutputFiles::File OutputFiles::create(const std::string& asked, const char* option, decltype(File::text) text,
-                                      const AcceptResult& begun, StartedFiles& started) {
-  const std::string path = started.add(create_result_file(asked, option));
-  int error = replace_file(path, std::string(kRoom, ' '));
-  if (error == 0) error = replace_file(path, text(begun));
-  if (error == 0) return {{path, Replacing::plainly}, std::move(text)};
-  throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, asked, path, std::strerror(error)));
-}
-
 std::vector<OwnOption> output_own_options(OutputOptions& options) {
-  return {{"junit", "FILE", "write JUnit XML, a test per criterion", file_name(options.junit)},
-          {"csv", "FILE", "write cells and criteria as CSV", file_name(options.csv)},
-          {"markdown", "FILE", "write verdict and tables as Markdown, for a ticket", file_name(options.markdown)},
+  return {{"junit", "FILE", "write JUnit XML, a test per criterion", into(options.junit, parse_file_name)},
+          {"csv", "FILE", "write cells and criteria as CSV", into(options.csv, parse_file_name)},
+          {"markdown", "FILE", "write verdict and tables as Markdown, for a ticket",
+           into(options.markdown, parse_file_name)},
           {"prometheus", "FILE", "write metrics for node-exporter's textfile collector; replaces the file",
-           file_name(options.prometheus)},
-          {"history", "FILE", "add the run to this SQLite file, for `busbar history`", file_name(options.history)}};
+           into(options.prometheus, parse_file_name)},
+          {"history", "FILE", "add the run to this SQLite file, for `busbar history`",
+           into(options.history, parse_file_name)}};
 }
 
 void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, std::string_view tool,
@@ -69,7 +54,13 @@ void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, 
   if (!options.history.empty()) check_history(options.history);
   std::vector<File> files;
   const auto add = [&](const std::string& asked, const char* option, decltype(File::text) text) {
-    if (!asked.empty()) files.push_back(create(asked, option, std::move(text), begun, started));
+    if (asked.empty()) return;
+    const std::string path = started.add(create_result_file(asked, option));
+    int error = replace_file(path, std::string(kRoom, ' '));
+    if (error == 0) error = replace_file(path, text(begun));
+    if (error != 0)
+      throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, asked, path, std::strerror(error)));
+    files.push_back({{path, Replacing::plainly}, std::move(text)});
   };
   const std::string name(tool);
   add(options.junit, "--junit", [name](const AcceptResult& r) { return junit_xml(r, name); });

@@ -46,9 +46,6 @@ class OutputFiles {
     RewrittenFile file;
     std::function<std::string(const AcceptResult&)> text;
   };
-  static File create(const std::string& asked, const char* option, decltype(File::text) text, const AcceptResult& begun,
-                     StartedFiles& started);
-
   std::string tool_;
   std::vector<File> files_;
   std::string prometheus_;

@@ -169,17 +169,13 @@ AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const Doctor
   return result;
 }
 
-AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& units, const LocateVerdict& verdict,
-                              const std::vector<PairCell>& matrix) {
+AcceptResult result_of_locate(const AcceptResult::Located& located) {
+  const LocateVerdict& verdict = located.finding;
+  const std::vector<std::string>& units = located.units;
   AcceptResult result;
   result.plan.stages = {Stage::pairs};
   result.outcome = verdict.outcome;
-  AcceptResult::Located located;
-  located.unit = unit;
-  located.units = units;
-  located.finding = verdict;
-  located.matrix = matrix;
-  result.located = std::move(located);
+  result.located = located;
   CriterionResult whole;
   whole.criterion = Criterion::pairs;
   whole.stage = Stage::pairs;
@@ -187,9 +183,9 @@ AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& uni
   whole.outcome = verdict.outcome;
   whole.found = verdict.culprits.empty() ? headline(verdict, units)
                                          : fmt::format("{} among {}", counted(verdict.culprits.size(), "culprit"),
-                                                       counted(units.size(), name(unit)));
+                                                       counted(units.size(), name(located.unit)));
   result.criteria.push_back(std::move(whole));
-  for (const Culprit& culprit : verdict.culprits) result.criteria.push_back(criterion_of(culprit, unit, units));
+  for (const Culprit& culprit : verdict.culprits) result.criteria.push_back(criterion_of(culprit, located.unit, units));
   return result;
 }
 

@@ -55,9 +55,7 @@ double run_time_s(const AcceptResult& result);
 /// --csv, --markdown, --prometheus, --history). Times, command and library are the caller's to fill in.
 AcceptResult result_of_doctor(const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict);
 
-/// The same for `locate`: a criterion per culprit, or one that says that none was found. `units`: their
-/// names.
-AcceptResult result_of_locate(UnitKind unit, const std::vector<std::string>& units, const LocateVerdict& verdict,
-                              const std::vector<PairCell>& matrix);
+/// The same for `locate`: a criterion per culprit, or one that says that none was found.
+AcceptResult result_of_locate(const AcceptResult::Located& located);
 
 }  // namespace busbar

@@ -22,7 +22,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -238,8 +237,7 @@ std::vector<AcceptResult::Host> hosts_of(std::span<const RankInfo> ranks) {
 }
 
 AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
-  const AcceptResult::Located& located = run.located;
-  AcceptResult result = result_of_locate(located.unit, located.units, located.finding, located.matrix);
+  AcceptResult result = result_of_locate(run.located);
   const auto add = [&](Criterion what, std::string scope, Outcome outcome, std::string found, std::string host) {
     CriterionResult& criterion = result.criteria.emplace_back();
     criterion.criterion = what;
