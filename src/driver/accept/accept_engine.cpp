@@ -267,23 +267,19 @@ class AcceptEnd {
 
 using EngineClock = std::chrono::steady_clock;
 
-AcceptResult begin_result(std::span<char*> args, const AcceptOptions& options, AcceptPlan plan) {
-  AcceptResult result;
-  result.plan = std::move(plan);
-  result.version = BUSBAR_VERSION;
-  result.start_time = local_timestamp();
-  result.command.assign(args.begin(), args.end());
-  result.launch = options.launch;
-  for (char** e = environ; *e != nullptr; ++e) result.environment.emplace_back(*e);
-  return result;
-}
-
 /// One run; one of it lives as long. Only the process that writes has `store_` and `end_` and knows the whole result:
 /// what the others do depends on agreed values.
 class Acceptance {
  public:
   Acceptance(std::span<char*> args, const AcceptOptions& options, AcceptPlan plan, StepRunner& runner)
-      : options_(options), runner_(runner), result_(begin_result(args, options, std::move(plan))) {}
+      : options_(options), runner_(runner) {
+    result_.plan = std::move(plan);
+    result_.version = BUSBAR_VERSION;
+    result_.start_time = local_timestamp();
+    result_.command.assign(args.begin(), args.end());
+    result_.launch = options.launch;
+    for (char** e = environ; *e != nullptr; ++e) result_.environment.emplace_back(*e);
+  }
 
   ExitCode run() {
     limit_s_ = result_.plan.max_time_s;

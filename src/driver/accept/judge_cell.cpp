@@ -19,14 +19,6 @@ bool worse_than(double value, double bound, bool larger_is_better) {
   return larger_is_better ? value < bound : value > bound;
 }
 
-BoundVerdict without_interval(const Estimate& e, const Bound& bound, bool larger_is_better) {
-  constexpr const char* kWhy = "measured too briefly for an interval";
-  if (bound.fail && worse_than(e.value, larger_is_better ? *bound.fail / 2 : *bound.fail * 2, larger_is_better)) {
-    return {Outcome::fail, fmt::format("{}, but worse than the bound by more than a factor of two", kWhy)};
-  }
-  return {Outcome::inconclusive, kWhy};
-}
-
 /// Values above 0; a file may hold others.
 bool all_finite(std::span<const double> values) {
   return !values.empty() && std::ranges::all_of(values, [](double v) { return std::isfinite(v) && v > 0; });
@@ -184,7 +176,11 @@ BoundVerdict judge_bound(const Estimate& e, const Bound& bound, bool larger_is_b
   // A comparison with NaN is false, and would pass.
   if (!std::isfinite(e.value)) return {Outcome::inconclusive, "no number was measured"};
   if (!e.interval || !std::isfinite(e.interval->low) || !std::isfinite(e.interval->high)) {
-    return without_interval(e, bound, larger_is_better);
+    constexpr const char* kWhy = "measured too briefly for an interval";
+    if (bound.fail && worse_than(e.value, larger_is_better ? *bound.fail / 2 : *bound.fail * 2, larger_is_better)) {
+      return {Outcome::fail, fmt::format("{}, but worse than the bound by more than a factor of two", kWhy)};
+    }
+    return {Outcome::inconclusive, kWhy};
   }
   const double best = larger_is_better ? e.interval->high : e.interval->low;
   const double worst = larger_is_better ? e.interval->low : e.interval->high;

@@ -4,7 +4,6 @@
 #include "common/base/yaml_node.h"
 #include "common/record/accept_plan.h"
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

@@ -10,9 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdio>
-
 namespace busbar {
 std::vector<YamlKey> own_file_keys(std::span<const OwnOption> own) {
   std::vector<YamlKey> keys;

@@ -43,17 +43,6 @@ std::vector<LaunchedVariant> launched_variants(const CompareOptions& options, co
   return launched;
 }
 
-/// The time of one launch, so that all end by --max-time if the user set it [s].
-double measure_time(const Configured& configured, int launches, std::size_t cells) {
-  if (!configured.sets("max-time")) return measuring_time_s(cells);
-  constexpr double kLeast = 0.2;
-  const double share = configured.config.max_time_s / launches - kLaunchOverhead;
-  if (share >= kLeast) return std::min(share, measuring_time_s(cells));
-  throw_bad_config(fmt::format("--max-time {}: that is too little for {} launches; give it {}, or vary fewer values",
-                               format_duration(configured.config.max_time_s), launches,
-                               format_duration(launches * (kLaunchOverhead + kLeast))));
-}
-
 std::string header(const RunFile& run, const LaunchSeries& series, double delta) {
   const auto labels = mapped(series.variants, [](const LaunchedVariant& v) { return v.variant.label; });
   std::string text =
@@ -94,9 +83,18 @@ std::vector<LaunchSeries> plan_series(const CompareOptions& options, const Confi
         "launches does not survive the correction for their number; with --launches {} it does",
         options.launches, cells, launches_for(cells));
   }
+  // If the user set --max-time, all end by it.
+  constexpr double kLeast = 0.2;
+  const double max_time_s = configured.config.max_time_s, share_s = max_time_s / planned - kLaunchOverhead;
+  if (configured.sets("max-time") && share_s < kLeast) {
+    throw_bad_config(fmt::format("--max-time {}: that is too little for {} launches; give it {}, or vary fewer values",
+                                 format_duration(max_time_s), planned,
+                                 format_duration(planned * (kLaunchOverhead + kLeast))));
+  }
   const std::uint64_t seed = seed_or_drawn(configured.config.seed);
   for (LaunchSeries& series : all) {
-    series.measure_s = measure_time(configured, planned, planned_cells(series.config, *series.collective));
+    series.measure_s = measuring_time_s(planned_cells(series.config, *series.collective));
+    if (configured.sets("max-time")) series.measure_s = std::min(share_s, series.measure_s);
     series.timeout_s = options.launch_timeout_s > 0 ? options.launch_timeout_s : 60 + 3 * series.measure_s;
     series.seed = seed;
   }

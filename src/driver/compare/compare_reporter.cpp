@@ -87,16 +87,6 @@ Json variants_json(const Comparison& comparison) {
   return list;
 }
 
-Json crossovers_json(const Comparison& comparison) {
-  return json_list(named_crossovers(comparison), [&](const NamedCrossover& c) {
-    return Json{{"below", comparison.variants[c.below].label},
-                {"above", comparison.variants[c.above].label},
-                {"low_bytes", c.crossover.low},
-                {"high_bytes", c.crossover.high},
-                {"regret", json_number(c.crossover.regret)}};
-  });
-}
-
 Json comparison_json(const Comparison& comparison) {
   Json json{{"collective", comparison.collective->name}};
   BUSBAR_FIELDS(members_of(json), comparison, nranks, nnodes, between_launches);
@@ -108,9 +98,16 @@ Json comparison_json(const Comparison& comparison) {
                  {"in_place", first.in_place}});
   }
   const auto of_size = [&](const ComparedCase& compared) { return case_json(comparison, compared); };
+  const auto of_crossover = [&](const NamedCrossover& c) {
+    return Json{{"below", comparison.variants[c.below].label},
+                {"above", comparison.variants[c.above].label},
+                {"low_bytes", c.crossover.low},
+                {"high_bytes", c.crossover.high},
+                {"regret", json_number(c.crossover.regret)}};
+  };
   json.update({{"variants", variants_json(comparison)},
                {"sizes", json_list(comparison.cases, of_size)},
-               {"crossovers", crossovers_json(comparison)},
+               {"crossovers", json_list(named_crossovers(comparison), of_crossover)},
                {"cells", fields_json(count_cells(comparison))}});
   return json;
 }

@@ -184,14 +184,6 @@ std::vector<Group> group(std::span<const Comparison> comparisons) {
   return groups;
 }
 
-/// The upper bound of a's time over b's, less 1; nothing if no ratio shows it.
-std::optional<double> excess_bound(const Comparison& comparison, const VariantCell& a, const VariantCell& b) {
-  if (!a.ratio || !b.ratio) return std::nullopt;
-  if (const auto direct = ratio_between(b, a, comparison.between_launches)) return direct->interval.high - 1;
-  if (b.ratio->interval.low <= 0) return std::nullopt;
-  return a.ratio->interval.high / b.ratio->interval.low - 1;
-}
-
 /// What a variant's regret at one size may be, the time over that of the fastest, less 1. Nothing if a ratio of its
 /// own is missing: what is not known is no gain. Rivals without one count for nothing.
 std::optional<double> regret_bound(const Comparison& comparison, const ComparedCase& at, std::size_t variant) {
@@ -199,8 +191,14 @@ std::optional<double> regret_bound(const Comparison& comparison, const ComparedC
   if (!own.usable() || !own.ratio) return std::nullopt;
   double bound = 0;
   for (std::size_t v = 0; v < at.variants.size(); ++v) {
-    if (v == variant || !at.variants[v].usable()) continue;
-    bound = std::max(bound, excess_bound(comparison, own, at.variants[v]).value_or(0));
+    const VariantCell& rival = at.variants[v];
+    if (v == variant || !rival.usable() || !rival.ratio) continue;
+    // The upper bound of its time over the rival's.
+    if (const auto direct = ratio_between(rival, own, comparison.between_launches)) {
+      bound = std::max(bound, direct->interval.high - 1);
+    } else if (rival.ratio->interval.low > 0) {
+      bound = std::max(bound, own.ratio->interval.high / rival.ratio->interval.low - 1);
+    }
   }
   return bound;
 }
@@ -271,19 +269,6 @@ void announce(const std::string& text) {
   if (!write_stdout(text)) throw_bad_config("stdout takes no more output");
 }
 
-/// The sizes at which a file changes something: of a table those with an entry, of a setting all.
-std::vector<Emitted::Target> targets_of(Emitted::Kind kind, std::span<const Comparison> comparisons) {
-  std::vector<Emitted::Target> targets;
-  for (const Comparison& c : join_by_collective(comparisons)) {
-    std::set<std::uint64_t> sizes;
-    for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
-      if (kind == Emitted::Kind::environment || at.variant > 0) sizes.insert(at.from_bytes);
-    }
-    if (!sizes.empty()) targets.push_back({c.collective, {sizes.begin(), sizes.end()}});
-  }
-  return targets;
-}
-
 std::string nothing_gained(std::string_view option, const std::string& path) {
   return fmt::format(
       "#\n# {} {}: not written, because nowhere is a gain confident and above the band: the library's own choice "
@@ -296,7 +281,14 @@ Emitted emitted(Emitted::Kind kind, const std::string& path, std::span<const Com
   result.kind = kind;
   result.path = path;
   result.environment = environment_of_file(kind, path);
-  result.targets = targets_of(kind, comparisons);
+  // The sizes at which a file changes something: of a table those with an entry, of a setting all.
+  for (const Comparison& c : join_by_collective(comparisons)) {
+    std::set<std::uint64_t> sizes;
+    for (const SizeChoice& at : choose_by_size(c, [](const Case& k) { return k.nbytes; })) {
+      if (kind == Emitted::Kind::environment || at.variant > 0) sizes.insert(at.from_bytes);
+    }
+    if (!sizes.empty()) result.targets.push_back({c.collective, {sizes.begin(), sizes.end()}});
+  }
   result.nranks = comparisons.front().nranks;
   return result;
 }

@@ -27,29 +27,22 @@ namespace busbar {
 namespace {
 
 /// Environment variables set while it lives.
-class ScopedEnvironment {
- public:
+struct ScopedEnvironment {
+  std::vector<std::pair<std::string, std::optional<std::string>>> before;
+
   ScopedEnvironment() = default;
   ScopedEnvironment(const ScopedEnvironment&) = delete;
-  ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
   ~ScopedEnvironment() {
-    for (const auto& [name, value] : before_) {
-      if (value) {
-        ::setenv(name.c_str(), value->c_str(), 1);
-      } else {
-        ::unsetenv(name.c_str());
-      }
+    for (const auto& [name, value] : before) {
+      value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
     }
   }
 
   void set(const std::string& name, const std::string& value) {
     const char* const old = std::getenv(name.c_str());
-    before_.emplace_back(name, old != nullptr ? std::optional<std::string>(old) : std::nullopt);
+    before.emplace_back(name, old != nullptr ? std::optional<std::string>(old) : std::nullopt);
     ::setenv(name.c_str(), value.c_str(), 1);
   }
-
- private:
-  std::vector<std::pair<std::string, std::optional<std::string>>> before_;
 };
 
 NcclFields nccl_fields(const Variant& variant) {

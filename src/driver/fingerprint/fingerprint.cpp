@@ -159,23 +159,6 @@ std::optional<OmpiChoice> forced_choice(const Arguments& a) {
   return OmpiChoice{find_ompi_algorithm(*known, a.algorithm).id, a.segment_bytes};
 }
 
-/// What the rules file says of the case; also why Open MPI would ignore it.
-struct RuleInForce {
-  std::string text;
-  std::optional<OmpiChoice> choice;
-};
-
-RuleInForce rule_of(const ParsedOmpiRules& parsed, const FingerprintCase& c, int nranks) {
-  if (!parsed.why_ignored.empty()) return {"file ignored: " + parsed.why_ignored, std::nullopt};
-  const MpiCollective* known = ompi_collective(c.collective->id);
-  if (known == nullptr) return {"no rule", std::nullopt};
-  const OmpiMessageRule* rule =
-      find_ompi_rule(parsed.rules, known->rule_id, nranks, ompi_rule_bytes(known->id, problem_of(c, nranks)));
-  if (rule == nullptr || rule->algorithm == 0) return {"no rule", std::nullopt};
-  const OmpiChoice choice{rule->algorithm, static_cast<std::uint64_t>(std::max(0, rule->segment_bytes))};
-  return {"rule:" + describe(known->id, choice), choice};
-}
-
 FingerprintResult look_at(Fingerprinter& fingerprinter, const Arguments& a, const FingerprintCase& c,
                           const ParsedOmpiRules& rules) {
   FingerprintResult result;
@@ -191,9 +174,19 @@ FingerprintResult look_at(Fingerprinter& fingerprinter, const Arguments& a, cons
     result.setting = "forced " + describe(c.collective->id, *forced);
     if (forced->segment_bytes != 0) more.push_back(*forced);
   } else if (!a.rules_file.empty()) {
-    const RuleInForce rule = rule_of(rules, c, result.nranks);
-    result.setting = rule.text;
-    if (rule.choice && rule.choice->segment_bytes != 0) more.push_back(*rule.choice);
+    const CollectiveId id = c.collective->id;
+    const MpiCollective* known = ompi_collective(id);
+    const OmpiMessageRule* rule = nullptr;
+    if (known != nullptr && rules.why_ignored.empty()) {
+      const std::uint64_t nbytes = ompi_rule_bytes(id, problem_of(c, result.nranks));
+      rule = find_ompi_rule(rules.rules, known->rule_id, result.nranks, nbytes);
+    }
+    result.setting = rules.why_ignored.empty() ? "no rule" : "file ignored: " + rules.why_ignored;
+    if (rule != nullptr && rule->algorithm != 0) {
+      const OmpiChoice choice{rule->algorithm, static_cast<std::uint64_t>(std::max(0, rule->segment_bytes))};
+      result.setting = "rule:" + describe(id, choice);
+      if (choice.segment_bytes != 0) more.push_back(choice);
+    }
     result.without_rules = fingerprinter.measure(c, {std::nullopt, ""});
   } else {
     result.setting = "in force: " + fingerprinter.shown();

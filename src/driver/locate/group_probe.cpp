@@ -111,16 +111,6 @@ struct OfGroup {
 
 BUSBAR_RECORD(OfGroup, group, measured);
 
-/// Of each repetition that was made, the operation that took longest.
-std::vector<double> slowest_of_each(std::span<const double> times_s, std::size_t operations) {
-  std::vector<double> slowest;
-  for (std::size_t at = 0; at < times_s.size() && times_s[at] > 0; at += operations) {
-    const auto of_one = times_s.subspan(at, operations);
-    slowest.push_back(*std::ranges::max_element(of_one));
-  }
-  return slowest;
-}
-
 }  // namespace
 
 GroupMeasurement summarize_group(std::span<const double> times_s, double nbytes) {
@@ -174,14 +164,18 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
                        repetitions * std::max(shape.repetition_s, 0.01) * kPatience);
   std::vector<double> times_s = repeat(*backend, group, ops, shape);
   group.max(times_s);
-  times_s = slowest_of_each(times_s, ops.size());
+  // Of each repetition that was made, the operation that took longest.
+  std::vector<double> slowest_s;
+  for (std::size_t at = 0; at < times_s.size() && times_s[at] > 0; at += ops.size()) {
+    slowest_s.push_back(std::ranges::max(std::span(times_s).subspan(at, ops.size())));
+  }
 
   watchdog_.begin_step(Phase::agreeing, name + ": waiting for the other groups");
   std::vector<OfGroup> own;
   if (!waits && group.rank() == 0) {
     // Each link of the group carries one message, and all of them are through when the slowest is.
     const double nbytes = static_cast<double>(shape.nbytes) * links[seat.group];
-    own.push_back({seat.group, summarize_group(times_s, nbytes)});
+    own.push_back({seat.group, summarize_group(slowest_s, nbytes)});
   }
   std::vector<GroupMeasurement> measured(round.groups.size());
   for (const OfGroup& of : share_records(world_, own)) measured[of.group] = of.measured;

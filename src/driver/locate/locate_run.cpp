@@ -71,15 +71,6 @@ struct Work {
   }
 };
 
-/// Makes a fill take about a millisecond on process 0, and be as much work on all others.
-void agree_on_repeats(const Comm& world, Work& work) {
-  constexpr double kWanted = 1e-3;
-  (void)work.timed(SoloProbe::fill);
-  const double once_s = std::max(work.timed(SoloProbe::fill), 1e-6);
-  work.repeats = static_cast<int>(std::clamp(std::ceil(kWanted / once_s), 1.0, 1000.0));
-  world.broadcast(&work.repeats, sizeof work.repeats, 0);
-}
-
 /// The best of each set: what the rank can do, whatever kept it from that.
 void probe_alone(const Comm& world, Work& work, ProbedRank& times) {
   constexpr int kTries = 7;
@@ -159,7 +150,11 @@ SlowRankVerdict probe_ranks(Job& job, Backend& baseline, const Config& config, c
   const std::size_t nbytes = std::min<std::size_t>(arena.capacity(), on_gpu ? 64 << 20 : 2 << 20);
   watchdog.begin_step(Phase::preparing, "solo probes");
   Work work{baseline, arena, std::vector<float>(nbytes / sizeof(float))};
-  agree_on_repeats(world, work);
+  // A fill takes about a millisecond on process 0, and is as much work on all others.
+  (void)work.timed(SoloProbe::fill);
+  const double once_s = std::max(work.timed(SoloProbe::fill), 1e-6);
+  work.repeats = static_cast<int>(std::clamp(std::ceil(1e-3 / once_s), 1.0, 1000.0));
+  world.broadcast(&work.repeats, sizeof work.repeats, 0);
   ProbedRank mine;
   mine.host = hostname();
   mine.device = baseline.device(0).name;
@@ -229,9 +224,9 @@ std::string round_words(const MeasuredRound& m) {
   }
   if (bandwidths.empty()) return "nothing to measure";
   const double middle = median(bandwidths);
-  return fmt::format("{} {}{}, median {}, slowest {:.2f} of it", bandwidths.size(),
-                     m.round.groups.front().size() > 2 ? "group" : "pair", bandwidths.size() == 1 ? "" : "s",
-                     bandwidth_text(middle), *std::ranges::min_element(bandwidths) / middle);
+  const auto what = counted(bandwidths.size(), m.round.groups.front().size() > 2 ? "group" : "pair");
+  return fmt::format("{}, median {}, slowest {:.2f} of it", what, bandwidth_text(middle),
+                     std::ranges::min(bandwidths) / middle);
 }
 
 /// One search while it runs. At the end of each of its looks, while some rank fails, it looks at ranks that are slow by

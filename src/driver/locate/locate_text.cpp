@@ -125,14 +125,6 @@ std::string numbers(const Shares& shares, const std::vector<std::string>& names)
          });
 }
 
-/// A point if all is well, else the tenth.
-std::string heat_map(const Shares& shares, const std::vector<std::string>& names) {
-  return rows_text(shares, names, "  ", [](std::optional<double> share, bool is_own) -> std::string {
-    if (!share) return is_own ? "\\ " : "  ";
-    return *share >= 0.9 ? ". " : fmt::format("{} ", std::floor(10 * *share));
-  });
-}
-
 std::string suspect_rows(const Shares& shares, const AcceptResult::Located& located) {
   constexpr std::size_t kMost = 12;
   std::set<int> suspects;
@@ -186,7 +178,11 @@ std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
     return text + " (# below 80, * below 90, . not measured)\n" + numbers(shares, located.units);
   }
   if (located.units.size() <= kMapUpTo) {
-    return text + " (. 90 and more, else the tens; space: not measured)\n" + heat_map(shares, located.units);
+    return text + " (. 90 and more, else the tens; space: not measured)\n" +
+           rows_text(shares, located.units, "  ", [](std::optional<double> share, bool is_own) -> std::string {
+             if (!share) return is_own ? "\\ " : "  ";
+             return *share >= 0.9 ? ". " : fmt::format("{} ", std::floor(10 * *share));
+           });
   }
   return text + fmt::format("; the suspects with their partners, then how many {} pairs\n", name(located.unit)) +
          suspect_rows(shares, located) + histogram(shares);
@@ -242,17 +238,15 @@ Json matrix_json(const std::vector<PairCell>& cells, bool one_way) {
   return json;
 }
 
-Json counter_json(const DoctorRow& row) {
-  return {{"check", row.check},
-          {"subject", row.subject},
-          {"outcome", name(row.outcome)},
-          {"value", row.value},
-          {"reason", json_text_or_null(row.reason)}};
-}
-
 Json verdict_json(const LocateRun& run) {
   const LocateVerdict& f = run.located.finding;
   const auto of_culprit = [&](const Culprit& c) { return culprit_json(c, run.located.units); };
+  const auto of_counter = [](const DoctorRow& row) {
+    Json json;
+    BUSBAR_FIELDS(members_of(json), row, check, subject, outcome, value);
+    json["reason"] = json_text_or_null(row.reason);
+    return json;
+  };
   Json json{{"outcome", name(run.outcome)},
             {"headline", headline(f, run.located.units)},
             {"pairs_outcome", name(f.outcome)},
@@ -262,7 +256,7 @@ Json verdict_json(const LocateRun& run) {
              {{"outcome", name(run.ranks.outcome)},
               {"slow", json_list(run.ranks.slow, slow_rank_json)},
               {"skipped", run.ranks.skipped}}},
-            {"counters", json_list(run.counters, counter_json)}};
+            {"counters", json_list(run.counters, of_counter)}};
   BUSBAR_FIELDS(members_of(json), f, noise, threshold, median_bandwidth, slow_share, expected_false, rounds);
   json.update({{"time_s", json_number(run.time_s)},
                {"message_bytes", run.shape.nbytes},

@@ -134,14 +134,6 @@ std::string why_not_text(std::string_view beginning) {
   return !nccl && static_cast<std::size_t>(odd) * 25 > beginning.size() ? "binary" : "";
 }
 
-void count_line(const LogLine& line, LogFile& file) {
-  const bool foreign = std::holds_alternative<TorchWork>(line.fact) || std::holds_alternative<KernelEvent>(line.fact);
-  const auto* other = std::get_if<OtherLine>(&line.fact);
-  if (foreign || (other != nullptr && !other->nccl)) return;
-  ++file.nccl_lines;
-  if (other != nullptr && !other->chatter) ++file.unknown_lines;
-}
-
 /// Joins the long lines that containers' logs have in parts: "2026-11-21T00:00:00.0Z stderr P text", the last with F.
 struct PartJoiner {
   std::array<std::string, 2> begun;  ///< of stdout and stderr
@@ -207,7 +199,10 @@ LogFile read_log_file(const fs::path& path,
       if (!marked.empty()) text = plain = marked;
     }
     const LogLine line = parse_log_line(text);
-    count_line(line, file);
+    const bool foreign = std::holds_alternative<TorchWork>(line.fact) || std::holds_alternative<KernelEvent>(line.fact);
+    const auto* other = std::get_if<OtherLine>(&line.fact);
+    file.nccl_lines += foreign || (other != nullptr && !other->nccl) ? 0 : 1;
+    file.unknown_lines += other != nullptr && other->nccl && !other->chatter ? 1 : 0;
     on_line(line, reader.number());
   };
   PartJoiner parts;

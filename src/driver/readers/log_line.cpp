@@ -132,15 +132,14 @@ void take_device(std::string_view& before, LogOrigin& origin) {
   before = without_blanks_behind(before.substr(0, open));
 }
 
-/// What a launcher's decoration ends with if no space follows: "[1,3]<stdout>:node1", "{"log":"node1" of docker.
-bool ends_before_host(char c) { return is_blank(c) || c == ':' || c == ']' || c == '|' || c == '"'; }
-
 void take_host(std::string_view& before, LogOrigin& origin) {
   std::string_view rest = before;
   std::int64_t pid = -1, tid = -1;
   if (!take_last_number(rest, tid) || !take_last_number(rest, pid)) return;
+  // What a launcher's decoration ends with if no space follows: "[1,3]<stdout>:node1", "{"log":"node1" of docker.
+  const auto ends_before = [](char c) { return is_blank(c) || c == ':' || c == ']' || c == '|' || c == '"'; };
   std::size_t begin = rest.size();
-  while (begin > 0 && !ends_before_host(rest[begin - 1])) --begin;
+  while (begin > 0 && !ends_before(rest[begin - 1])) --begin;
   std::string_view host = rest.substr(begin);
   // "<host>" is what people write over a name; "<stdout>node1" a launcher's mark.
   if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNotFound; close < host.size() - 1) {
