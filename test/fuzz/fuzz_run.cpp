@@ -3,6 +3,7 @@
 //
 // fuzz_run [seed [rounds]]: deterministic by seed; a failure prints the input and the arguments that repeat it.
 
+#include "../unit/run_fixture.h"
 #include "common/base/error.h"
 #include "common/record/read_run.h"
 

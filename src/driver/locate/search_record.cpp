@@ -1,6 +1,6 @@
 #include "driver/locate/search_record.h"
 
-#include "common/base/sequences.h"
+#include "common/base/lists.h"
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"
 
