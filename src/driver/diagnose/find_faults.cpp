@@ -360,14 +360,30 @@ bool cause_is_told(const LogView& view) {
   return !view.book.kernel.empty() || std::ranges::any_of(view.book.warnings, tells);
 }
 
+/// The one peer that victims name and that writes nothing itself; empty if there is none, or several.
+std::string silent_peer(const LogView& view, const std::vector<std::string>& peers) {
+  std::vector<std::string> silent;
+  for (const std::string& peer : peers) {
+    const std::string host = host_at(view, peer);
+    const auto writes = [&](const Process& one) {
+      return !one.host.empty() && (host == one.host || host.starts_with(one.host + "."));
+    };
+    if (std::ranges::none_of(view.book.processes, writes) && !builtin_line_rules().has("local-addresses", host))
+      add_once(silent, host);
+  }
+  return silent.size() == 1 ? silent.front() : "";
+}
+
 /// The rank that went away is not in the logs. `what` the victims report, `peers` as they name them.
 Finding only_victims(const LogView& view, const std::string& what, const std::vector<std::string>& peers,
                      std::vector<std::string> evidence, const std::string& next) {
   const std::string at = peers.empty() ? "" : " at " + name_peer(view, peers.front());
-  return make_finding(
+  Finding finding = make_finding(
       Verdict::unknown,
       fmt::format("only victims complain: {}; the process that went away is not in {}", what, name_files(view.files)),
       std::move(evidence), {next}, {fmt::format("the log of the process{} that closed the connection", at)});
+  add_once(finding.hosts, silent_peer(view, peers));
+  return finding;
 }
 
 /// " to node3 (10.0.0.4)", if a peer is named.
@@ -392,8 +408,8 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   if (evidence.empty()) return;
   Finding finding = only_victims(view, what, peers, std::move(evidence), remedy("lost-nameless-peer"));
   finding.ranks = named.ranks;
-  finding.hosts = named.hosts;
-  if (peers.size() == 1) finding.hosts.push_back(host_at(view, peers.front()));
+  for (const std::string& host : named.hosts) add_once(finding.hosts, host);
+  if (peers.size() == 1) add_once(finding.hosts, host_at(view, peers.front()));
   // Their words may say that a process failed, if nothing before them says how, or that it hung.
   const auto tells_end = [&](const WarningRecord& one) {
     const auto tells_more = [&](const ProgramNote& note) {

@@ -114,12 +114,22 @@ std::string explained(const ProgramEvent& event, std::string_view usual) {
                      event.is_explained() ? event.rule->means : fmt::format("{}: {}", usual, event.text));
 }
 
+/// How often work was done after a line, in its file.
+std::int64_t steps_after(const LogView& view, const ProgramNote& note) {
+  const auto steps = view.book.steps.find(note.file);
+  if (steps == view.book.steps.end()) return 0;
+  return std::ranges::count_if(steps->second, [&](std::uint64_t line) { return line > note.line; });
+}
+
 /// `what`: absent or late.
 void find_absent(const LogView& view, const Waiting& waiting, What what, Findings& findings) {
+  const auto is_over = [&](const ProgramNote& note) {
+    return note.rule->where == RuleWhere::start && (steps_after(view, note) > 0 || view.book.nccl_lines > 0);
+  };
   std::set<int> absent;
   const ProgramNote* first = nullptr;
   for (const ProgramNote& note : view.book.program) {
-    if (note.what != what) continue;
+    if (note.what != what || is_over(note)) continue;
     if (first == nullptr || (first->ranks.empty() && !note.ranks.empty())) first = &note;
   }
   if (first == nullptr) return;
@@ -332,19 +342,15 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     if (finding.verdict != Verdict::resource) {
       // Other pods wait for one that crashes.
       const bool is_pod = note->rule != nullptr && note->rule->program == "kubernetes";
+      // What a launcher kills after the first failure.
+      const bool is_rest = ends.several_killed && is_killed(note) && !is_killed(ends.notes.front());
+      const bool by_itself = ending_of(number).by_itself;
       const bool is_cause =
-          ends.first_is_known ? note == ends.notes.front() : ending_of(number).by_itself || missed || is_pod;
+          ends.first_is_known ? note == ends.notes.front() : (by_itself && !is_rest) || missed || is_pod;
       after = is_cause ? after_resources(view) : Verdict::stuck_inside;
     }
     findings.emplace_back(std::move(finding), after);
   }
-}
-
-/// How often work was done after a line, in its file.
-std::int64_t steps_after(const LogView& view, const ProgramNote& note) {
-  const auto steps = view.book.steps.find(note.file);
-  if (steps == view.book.steps.end()) return 0;
-  return std::ranges::count_if(steps->second, [&](std::uint64_t line) { return line > note.line; });
 }
 
 /// Of the first kinds of rules.

@@ -277,13 +277,16 @@ void JobBook::ingest(const InitTimings& timings, const Place& from) {
 void JobBook::count_warning(const Held& held) {
   note_absent_network(held.text, held.from.process);
   const LineRule& rule = classify_warning(held.file, held.text);
-  count(WarningRecord{.rule = &rule,
-                      .example = held.text.substr(0, 500),
-                      .where = held.file + (held.function.empty() ? "" : " (" + held.function + ")"),
-                      .timestamp = held.timestamp,
-                      .source = held.from.source,
-                      .file = held.from.file,
-                      .line = held.from.line});
+  WarningRecord record{.rule = &rule,
+                       .example = held.text.substr(0, 500),
+                       .where = held.file + (held.function.empty() ? "" : " (" + held.function + ")"),
+                       .timestamp = held.timestamp,
+                       .source = held.from.source,
+                       .file = held.from.file,
+                       .line = held.from.line};
+  LineFacts named = rule.kind == RuleKind::hardware ? builtin_line_rules().facts_in("devices", held.text) : LineFacts();
+  if (!named.empty()) record.devices = {named["device"]};
+  count(std::move(record));
   if (rule.kind == RuleKind::harmless) return;
   ++sources[held.from.source].warnings;
   if (rule.kind == RuleKind::victim) ++sources[held.from.source].victim_warnings;
@@ -411,10 +414,12 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
         (says_more || file != nameless_.file || number - nameless_.line > kReachOfPlace))
       nameless_ = {kNoIndex, kNoIndex, file, number};
     if (event.rule != nullptr) heads_[event.rule->id] = {kNoIndex, kNoIndex, file, number};
-    const bool of_host =
-        event.rule != nullptr && event.rule->blame != RuleBlame::nobody &&
-        (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
-         event.rule->program == "kubernetes" || (event.what == ProgramEvent::What::ended && described_.contains(file)));
+    const bool described = described_.contains(file);
+    const bool of_host = event.rule != nullptr &&
+                         ((described && event.what == ProgramEvent::What::host_lost) ||
+                          (!blames_nobody && (event.rule->kind == RuleKind::hardware ||
+                                              event.rule->program == "kernel" || event.rule->program == "kubernetes" ||
+                                              (described && event.what == ProgramEvent::What::ended))));
     if (of_host && event.host.empty() && event.ranks.empty()) event.host = prompted_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (help_.lines > 0 && event.rule != nullptr && event.rule->id == "error") {
