@@ -34,6 +34,7 @@ bool LineReader::fill() {
   std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
+  feed_ = nullptr;
   const std::uint64_t room = std::min<std::uint64_t>(kBlock + kMaxLine - end_, limit_ - bytes_);
   if (room == 0) return false;
   for (;;) {

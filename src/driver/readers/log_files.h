@@ -37,11 +37,14 @@ class LineReader {
       while (begin_ < end_ && !skipping_ && buffer_[begin_] == '\0') ++begin_;
       const char* const start = buffer_.get() + begin_;
       const std::size_t left = end_ - begin_;
-      const void* hit = left == 0 ? nullptr : std::memchr(start, '\n', left);
-      std::size_t length = hit == nullptr ? left : static_cast<std::size_t>(static_cast<const char*>(hit) - start);
+      // Where only '\r' ends lines, a search for each of them would read the whole block.
+      if (feed_ == nullptr || feed_ < start) feed_ = static_cast<const char*>(std::memchr(start, '\n', left));
+      if (feed_ == nullptr) feed_ = start + left;
+      const char* hit = feed_ == start + left ? nullptr : feed_;
+      std::size_t length = static_cast<std::size_t>(feed_ - start);
       // One before a '\n', or before what is not yet read, ends none.
       const void* const bare = carriages_ && length > 1 ? std::memchr(start, '\r', length - 1) : nullptr;
-      if (bare != nullptr) length = static_cast<std::size_t>(static_cast<const char*>(hit = bare) - start);
+      if (bare != nullptr) length = static_cast<std::size_t>((hit = static_cast<const char*>(bare)) - start);
       if (hit == nullptr && (skipping_ || left <= kMaxLine)) {
         if (skipping_) begin_ = end_;
         if (fill()) continue;
@@ -54,7 +57,7 @@ class LineReader {
       const bool rest_of_cut = skipping_;
       skipping_ = hit == nullptr;
       number_ += fresh_ ? 1 : 0;
-      fresh_ = hit != nullptr && *static_cast<const char*>(hit) == '\n';
+      fresh_ = hit != nullptr && *hit == '\n';
       if (rest_of_cut) continue;
       line = std::string_view(start, length < kMaxLine ? length : kMaxLine);
       return true;
@@ -76,6 +79,7 @@ class LineReader {
   int fd_;
   std::uint64_t limit_;
   std::unique_ptr<char[]> buffer_;
+  const char* feed_ = nullptr;  ///< the next '\n', or the end of what was read; null: not searched yet
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::uint64_t bytes_ = 0;
