@@ -15,16 +15,7 @@
 namespace busbar {
 namespace {
 
-char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
-
-/// Position of `words` (lower case) in `text`, whatever the case there.
-std::size_t find_any_case(std::string_view text, std::string_view words) {
-  const auto found =
-      std::search(text.begin(), text.end(), words.begin(), words.end(), [](char a, char b) { return lower(a) == b; });
-  return found == text.end() ? kNotFound : static_cast<std::size_t>(found - text.begin());
-}
-
-bool has(std::string_view text, std::string_view words) { return find_any_case(text, words) != kNotFound; }
+bool has(std::string_view text, std::string_view words) { return text.find(words) != kNotFound; }
 
 /// "[12345.678901] ", "[  +0.000838] " or, from dmesg -T, "[Mon Sep  1 12:00:00 2025] ": takes it off; its time.
 bool take_brackets(std::string_view& text, std::string_view& time) {
@@ -47,7 +38,7 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
 /// "Sep 01 12:00:00 node3 kernel: " and "2025-09-01T12:00:00+0200 node3 kernel: ".
 bool take_journal(std::string_view& text, KernelMessage& message) {
   constexpr std::string_view kKernel = "kernel: ";  // spaces are in every line, and a search stops at each
-  const std::size_t at = text.find(kKernel);
+  const std::size_t at = text.substr(0, 140).find(kKernel);
   if (at > 121 || at == 0 || text[at - 1] != ' ') return false;  // npos is beyond that too
   const std::string_view before = trimmed(text.substr(0, at));
   const std::size_t space = before.rfind(' ');
@@ -144,20 +135,22 @@ std::string_view pci_address(std::string_view text) {
   return {};
 }
 
-bool read_aer(std::string_view text, KernelEvent& event) {
-  const bool aer = has(text, "aer: ") || has(text, "pcie bus error:");
-  if (!aer || !has(text, "uncorrect")) return false;
+// `lower` is `text` in lower case.
+
+bool read_aer(std::string_view text, std::string_view lower, KernelEvent& event) {
+  if (!has(lower, "uncorrect") || (!has(lower, "aer: ") && !has(lower, "pcie bus error:"))) return false;
   event.what = KernelEvent::What::aer;
   event.device = pci_address(text);
   event.text = text;
   return true;
 }
 
-bool read_link_down(std::string_view text, KernelEvent& event) {
+bool read_link_down(std::string_view text, std::string_view lower, KernelEvent& event) {
   constexpr std::array<std::string_view, 4> kDown{"link is down", "link down", "link status definitely down",
                                                   "lost carrier"};
   std::size_t at = kNotFound;
-  for (const std::string_view words : kDown) at = std::min(at, find_any_case(text, words));
+  if (!has(lower, "down") && !has(lower, "carrier")) return false;
+  for (const std::string_view words : kDown) at = std::min(at, lower.find(words));
   if (at == kNotFound) return false;
   event.what = KernelEvent::What::link_down;
   // "mlx5_core 0000:5e:00.0 ens1f0np0: Link down": the text before the colon names it.
@@ -194,9 +187,9 @@ void read_oom_kill(std::string_view text, KernelEvent& event) {
 
 /// "... Killed process 4242 (python) total-vm:8kB, anon-rss:4kB, file-rss:0kB, shmem-rss:0kB, ...": names may contain
 /// parentheses.
-void read_killed(std::string_view text, KernelEvent& event) {
+void read_killed(std::string_view text, std::string_view lower, KernelEvent& event) {
   constexpr std::string_view kProcess = " process ";
-  const std::size_t process = find_any_case(text, kProcess);
+  const std::size_t process = lower.find(kProcess);
   if (process == kNotFound) return;
   event.pid = number_after(text.substr(process), kProcess);
   const std::size_t open = text.find('(', process);
@@ -212,15 +205,16 @@ void read_killed(std::string_view text, KernelEvent& event) {
   }
 }
 
-bool read_out_of_memory(std::string_view text, KernelEvent& event) {
+bool read_out_of_memory(std::string_view text, std::string_view lower, KernelEvent& event) {
   const bool list = text.starts_with("oom-kill:");
   // Before Linux 5 the size is on a separate line.
-  const bool words = (has(text, "out of memory") && (has(text, ": kill process ") || has(text, ": killed process "))) ||
-                     (text.starts_with("Killed process ") && has(text, "total-vm:"));
+  const bool words =
+      (has(lower, "out of memory") && (has(lower, ": kill process ") || has(lower, ": killed process "))) ||
+      (text.starts_with("Killed process ") && has(lower, "total-vm:"));
   if (!list && !words) return false;
   event.what = KernelEvent::What::out_of_memory;
   event.text = text;
-  list ? read_oom_kill(text, event) : read_killed(text, event);
+  list ? read_oom_kill(text, event) : read_killed(text, lower, event);
   return true;
 }
 
@@ -261,10 +255,12 @@ std::optional<KernelMessage> parse_kernel_line(std::string_view line) {
   std::string_view text = line;
   const bool kernel = take_prefix(text, message);
   KernelEvent& event = message.event;
-  if (!read_xid(text, event) && !read_sxid(text, event)) {
+  if (!has(text, "Xid (") || (!read_xid(text, event) && !read_sxid(text, event))) {
     if (!kernel) return std::nullopt;
     text = trimmed(text);
-    if (!read_aer(text, event) && !read_out_of_memory(text, event) && !read_link_down(text, event)) return std::nullopt;
+    const std::string lower = lower_case(text);
+    if (!read_aer(text, lower, event) && !read_out_of_memory(text, lower, event) && !read_link_down(text, lower, event))
+      return std::nullopt;
   }
   return message;
 }
