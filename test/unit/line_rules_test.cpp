@@ -55,7 +55,8 @@ TEST_CASE("each rule decides its own examples", "[rules]") {
     for (const std::string& example : rule.examples) {
       CAPTURE(rule.id, example);
       CHECK(decides(builtin_line_rules(), example, rule.after, rule.where) == rule.id);
-      CHECK(builtin_line_rules().may_match(example));
+      const bool counts = rule.where == RuleWhere::everywhere && !rule.remedy.empty();  // else it may say nothing
+      CHECK((!counts || builtin_line_rules().may_match(example)));
     }
     for (const std::string& other : rule.not_examples) {
       CAPTURE(rule.id, other);

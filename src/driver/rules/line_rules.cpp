@@ -172,7 +172,7 @@ struct LineRules::Patterns {
 struct LineRules::Reader {
   LineRules& result;
   std::set<std::string> ids;
-  std::vector<std::string> signs;
+  std::vector<std::string> signs, usual;
   std::string program;  ///< of the file
   int priority = 0;
   bool of_site = false;
@@ -260,6 +260,7 @@ struct LineRules::Reader {
                   v.each([&](const YamlValue& one) {
                     patterns.lists.emplace(one.key, pattern_of(one, fmt::format("{}", fmt::join(one.texts(), "|"))));
                     if (one.key == "signs") signs = one.texts();
+                    if (one.key == "usual") usual = one.texts();
                   });
                 }},
                {"health",
@@ -271,18 +272,32 @@ struct LineRules::Reader {
                 }}});
   }
 
-  /// Short ones, which many healthy lines have, as long as no rule fits a line that has these alone.
+  /// Whether it may be the only rule that says something of a program's line.
+  bool counts_alone(int place) const {
+    const LineRule& rule = result.rules_[static_cast<std::size_t>(place)];
+    return (rule.where == RuleWhere::everywhere || rule.where == RuleWhere::start) && rule.kind != RuleKind::harmless &&
+           rule.kind != RuleKind::no_error;
+  }
+
+  /// Short ones, which many healthy lines have, as long as no rule that counts fits a line that has these alone.
   std::set<int> common_of(const std::vector<std::string>& literals) const {
     constexpr std::size_t kShort = 12;
     std::vector<int> shortest, common, possible;
+    const auto counts = [&](int place) {
+      return !contains(result.patterns_->unfiltered, place) &&
+             counts_alone(result.patterns_->rule_of[static_cast<std::size_t>(place)]);
+    };
     for (std::size_t i = 0; i < literals.size(); ++i) {
       if (literals[i].size() <= kShort) shortest.push_back(static_cast<int>(i));
     }
-    std::ranges::stable_sort(shortest, {}, [&](int i) { return literals[static_cast<std::size_t>(i)].size(); });
+    std::ranges::stable_sort(shortest, {}, [&](int i) {
+      const std::string& literal = literals[static_cast<std::size_t>(i)];
+      return std::pair(!contains(usual, trimmed(literal)), literal.size());
+    });
     for (const int one : shortest) {
       common.push_back(one);
       result.patterns_->all.AllPotentials(common, &possible);
-      if (possible.size() > result.patterns_->unfiltered.size()) common.pop_back();
+      if (std::ranges::any_of(possible, counts)) common.pop_back();
     }
     return {common.begin(), common.end()};
   }
@@ -307,7 +322,8 @@ struct LineRules::Reader {
     int rule = 0;
     for (const std::vector<int>& all : patterns.of_rule) {  // rules without a long enough literal
       if (std::ranges::all_of(all, needs_none))
-        patterns.rare.add(patterns.all.GetRE2(all.front()).pattern(), -2 - rule);
+        (counts_alone(rule) ? patterns.rare : patterns.common)
+            .add(patterns.all.GetRE2(all.front()).pattern(), -2 - rule);
       ++rule;
     }
     if (!patterns.rare.set.Compile() || !patterns.common.set.Compile())

@@ -109,7 +109,8 @@ class LineRules {
   LineRules(LineRules&&) noexcept;
   ~LineRules();
 
-  /// Whether a line needs a closer check: it may match a rule, or one of `signs`. Reads each byte once.
+  /// Whether a program's line needs a closer check: it may match one of `signs`, or a rule that says more than that
+  /// nothing is wrong. Reads each byte once.
   bool may_match(std::string_view line) const;
   /// All that match, in upper and lower case alike, the one that decides first; of those that only count in whole help
   /// texts or in unexplained logs, if `only` says so.
