@@ -72,12 +72,12 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
     text.remove_prefix(at);
   const char open = text.empty() ? '\0' : text.front();
   if (open == '[' || open == '(') {
-    const std::size_t close = text.find(open == '[' ? "]" : ") ");
+    const std::size_t close = text.substr(0, 122).find(open == '[' ? "]" : ") ");
     if (close > 120) return false;  // nowhere is beyond that too
     std::string_view inside = text.substr(1, close - 1);
     std::string_view rest = text.substr(close + 1);
     const bool ray = open == '(' && mentions(inside, "pid=");
-    const int rank = ray || lower_case(inside).starts_with("rank") ? rank_in(inside) : -1;
+    const int rank = ray || lower_case(inside.substr(0, 4)) == "rank" ? rank_in(inside) : -1;
     int of_mpirun = -1;
     const bool mpirun = open == '[' && (rest.starts_with("<stdout>:") || rest.starts_with("<stderr>:")) &&
                         whole_number(inside.substr(inside.find(',') + 1), of_mpirun);

@@ -210,8 +210,8 @@ LogPrefix split_log_prefix(std::string_view line, LogOrigin& origin) {
 std::size_t find_orphan(std::string_view line) {
   std::size_t at = line.find(": opCount ");
   if (at == kNotFound) {
-    at = line.find(" Bytes -> Algo ");
-    if (at == kNotFound) return kNotFound;
+    at = line.find("Bytes -> Algo ");  // not the space in front, at which a search stops: most lines have many
+    if (at > line.size() || at == 0 || line[--at] != ' ') return kNotFound;
     while (at > 0 && is_digit(line[at - 1])) --at;
     if (at < 3 || line.substr(at - 2, 2) != ": " || is_digit(line[at - 3])) return at;  // "0: " is srun's
     at -= 2;
@@ -231,11 +231,11 @@ bool parse_bare_message(std::string_view text, LogFact& fact) {
   return false;
 }
 
-/// Whether a line may be a kernel's: by one word that its lines have.
+/// Whether a line may be a kernel's: by one word that such lines have.
 bool may_be_kernel(std::string_view line) {
   const char first = line.empty() ? '\0' : line.front();
-  return first == '[' || first == '<' || (first == 'k' && line.starts_with("kern")) || mentions(line, "kernel:") ||
-         mentions(line, "NVRM") || mentions(line, "SXid");
+  return (first == '[' && !line.starts_with("[rank")) || first == '<' || (first == 'k' && line.starts_with("kern")) ||
+         mentions(line, "kernel:") || mentions(line, "NVRM") || mentions(line, "SXid");
 }
 
 /// A line without any prefix.
