@@ -137,12 +137,6 @@ std::optional<std::vector<std::string>> read_kernel_log() {
                 [](const auto& line) { return fmt::format("[{:.6f}] {}", line.since_boot_s, line.text); });
 }
 
-std::vector<int> own_cpus(const Probe& probe) {
-  const std::string status = probe.read("/proc/self/status").value_or("");
-  const std::set<int> cpus = parse_cpu_list(field_of(status, "Cpus_allowed_list").value_or(""));
-  return {cpus.begin(), cpus.end()};
-}
-
 }  // namespace
 
 std::optional<std::string> Probe::read(const std::string& path, std::size_t most_bytes) const {
@@ -213,7 +207,9 @@ Probe probe_this_machine() {
   }
   add_home(probe);
   add_active_mtus(probe);
-  probe.cpus = own_cpus(probe);
+  const std::string status = probe.read("/proc/self/status").value_or("");
+  const std::set<int> cpus = parse_cpu_list(field_of(status, "Cpus_allowed_list").value_or(""));
+  probe.cpus = {cpus.begin(), cpus.end()};
   probe.uid = ::geteuid();
   char name[HOST_NAME_MAX + 1] = {};
   ::gethostname(name, sizeof name - 1);

@@ -41,12 +41,6 @@ std::string describe(const RankMap& rank_map, std::string_view name, const Value
 /// Processes with their ranks' sources, except processes with only a bare version line.
 using ProcessRanks = std::map<const Process*, std::vector<std::uint32_t>>;
 
-ProcessRanks processes_of(const LogView& view) {
-  ProcessRanks ranks;
-  for (const std::uint32_t source : view.rank_map.rank_sources) ranks[&process_of(view.book, source)].push_back(source);
-  return ranks;
-}
-
 /// Those that differ in a value. `value_of`: a member of Process, or what a function makes of one; empty: not in its
 /// log. `presence`: also a value that is in the logs of some hosts and not of others. Not every process prints every
 /// setting; but if all of one host do and none of another, it is no coincidence.
@@ -293,7 +287,8 @@ void judge_init(const LogView& view, const JoinedComm& comm, const WithoutNccl& 
 
 std::vector<SettingSkew> setting_skews(const LogView& view, bool decisive_only) {
   std::vector<SettingSkew> skews;
-  const ProcessRanks processes = processes_of(view);
+  ProcessRanks processes;
+  for (const std::uint32_t one : view.rank_map.rank_sources) processes[&process_of(view.book, one)].push_back(one);
   const auto compare = [&](const std::string& name, bool decisive, bool presence, auto value_of) {
     if (auto skew = skew_of(view, processes, name, decisive, presence, value_of)) skews.push_back(std::move(*skew));
   };

@@ -32,8 +32,6 @@ bool has_root(std::string_view op) {
   return op == "Broadcast" || op == "Reduce" || op == "Gather" || op == "Scatter" || op == "Bcast";
 }
 
-bool reduces(std::string_view op) { return mentions(op, "Reduce"); }
-
 /// Whether the message is about a new communicator at the address of one that is known.
 bool starts_another(const CommInstance& instance, const LineShape& init) {
   const std::uint64_t id = pointer_in(init, "id");
@@ -254,7 +252,7 @@ void JobBook::ingest(const CollCall& call, const Place& from) {
   kept.dtype = words.id(call.dtype);
   // A user's own reduction is a handle: its number may differ from rank to rank.
   const bool handle = call.redop.size() > 1 && call.redop[0] >= '0' && call.redop[0] <= '9';
-  kept.redop = words.id(!reduces(call.op) ? "" : handle ? "user" : call.redop);
+  kept.redop = words.id(!mentions(call.op, "Reduce") ? "" : handle ? "user" : call.redop);
   kept.root = has_root(call.op) ? static_cast<std::int32_t>(call.root) : -1;
   instance.calls.add(kept);
 }

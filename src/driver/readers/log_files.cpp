@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/log_scan.h"
+#include "common/machine/job_interface.h"
 #include "driver/readers/input_file.h"
 #include "driver/readers/log_line.h"
 #include "driver/rules/line_rules.h"
@@ -89,23 +90,6 @@ void add_folder(const fs::path& folder, Known& known, std::vector<fs::path>& fil
   }
 }
 
-class Descriptor {
- public:
-  /// Does not wait for the writer of a pipe, which may never come.
-  explicit Descriptor(const fs::path& path)
-      : own_(path != "-"), fd_(own_ ? ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC) : STDIN_FILENO) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (own_ && fd_ >= 0) ::close(fd_);
-  }
-  int fd() const { return fd_; }
-
- private:
-  bool own_;
-  int fd_;
-};
-
 /// Empty if `fd` is readable, up to `limit` bytes. To be called right after opening it, for errno.
 std::string why_not_readable(int fd, bool standard_input, std::uint64_t& limit) {
   if (fd < 0) return std::strerror(errno);
@@ -184,7 +168,8 @@ LogFile read_log_file(const fs::path& path,
                       const std::function<void(const LogLine& line, std::uint64_t number)>& on_line) {
   LogFile file;
   file.path = path;
-  const Descriptor descriptor(path);
+  // Does not wait for the writer of a pipe, which may never come.
+  const Socket descriptor(path == "-" ? ::dup(STDIN_FILENO) : ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   std::uint64_t limit = 0;
   file.trouble = why_not_readable(descriptor.fd(), path == "-", limit);
   if (!file.trouble.empty()) return file;

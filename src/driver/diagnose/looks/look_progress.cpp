@@ -75,8 +75,6 @@ std::string parting(const RankFacts& one, const RankFacts& other) {
   return fmt::format("their stacks part in {}: {} and {}", *std::prev(here), *here, *there);
 }
 
-bool is_transfer(const std::string& call) { return has_any(call, {"send", "recv"}); }
-
 }  // namespace
 
 std::optional<Symptom> find_healthy(const LookedJob& job) {
@@ -133,7 +131,7 @@ std::optional<Symptom> find_parted_calls(const LookedJob& job) {
   const bool by_line = job.waiting.empty();
   const auto key = [&](const RankFacts* one) { return by_line ? one->site : one->activity.call; };
   const Looked stand = those_of(by_line ? job.unknown : job.waiting, [&](const RankFacts& one) {
-    return !moves(one) && !key(&one).empty() && !is_transfer(key(&one)) && (!by_line || one.spins);
+    return !moves(one) && !key(&one).empty() && !has_any(key(&one), {"send", "recv"}) && (!by_line || one.spins);
   });
   if (known || job.looks.logs_grow || !job.looks.whole || !job.gone.empty() || stand.size() != job.all.size())
     return std::nullopt;
