@@ -30,6 +30,9 @@ constexpr std::array<std::string_view, 22> kKinds{
 constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "writer", "nobody", "named"};
 constexpr std::array<std::string_view, 5> kWhere{"everywhere", "nccl", "start", "help", "unexplained"};
 
+/// Groups of expressions that name whom a line blames.
+constexpr std::array kWhom{"rank", "ranks", "task", "host", "address", "pod", "device", "card", "disk", "server"};
+
 constexpr int kSitePriority = -5;  ///< the most general rules of ours have less
 
 int parse_priority(std::string_view text) { return parse_int(text, -1000); }
@@ -176,6 +179,7 @@ struct LineRules::Reader {
   std::string program;  ///< of the file
   int priority = 0;
   bool of_site = false;
+  bool names_whom = false;  ///< the rule that is read: by a group
 
   void read_match(const YamlValue& value) {
     Patterns& patterns = *result.patterns_;
@@ -185,6 +189,8 @@ struct LineRules::Reader {
         pattern_of(value, text);  // says what is wrong
       }
       patterns.of_rule.back().push_back(place);
+      const auto& groups = patterns.all.GetRE2(place).NamedCapturingGroups();
+      for (const char* whom : kWhom) names_whom = names_whom || groups.contains(whom);
       patterns.rule_of.push_back(static_cast<int>(result.rules_.size()));
     }
   }
@@ -205,6 +211,7 @@ struct LineRules::Reader {
 
   void read_rule(const YamlValue& value) {
     LineRule rule;
+    names_whom = false;
     rule.program = program;
     rule.priority = of_site ? kSitePriority : priority;
     result.patterns_->of_rule.emplace_back();
@@ -231,6 +238,7 @@ struct LineRules::Reader {
     if (rule.id.empty() || result.patterns_->of_rule.back().empty() || rule.examples.empty()) {
       value.fail("a rule has an id, a match and an example");
     }
+    if (names_whom && rule.blame == RuleBlame::unset) rule.blame = RuleBlame::named;
     if (of_site) refuse_softening(value, rule);
     if (!ids.insert(rule.id).second) value.fail(fmt::format("two rules are called {}", rule.id));
     result.rules_.push_back(std::move(rule));
