@@ -121,7 +121,7 @@ class Rules(Case):
         self.assertEqual(*(self.diagnose("--explain", xid).stdout for xid in ("79", "xid-79")))
         unknown = self.diagnose("--explain", "xid")
         self.assertEqual(unknown.returncode, 255)
-        self.assertIn("kernel-xid-reboot-required", unknown.stderr)
+        self.assertIn("kernel-xid-action-required", unknown.stderr)
 
     @unittest.skipUnless(importlib.util.find_spec("yaml"), "no PyYAML here (make deps)")
     def test_the_page_lists_all_rules(self):

@@ -324,7 +324,7 @@ TEST_CASE("What a kernel says with an XID goes before its number", "[job_log][ru
   const Diagnosis reboot =
       of_lines({at + "154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)"});
   CHECK(reboot.verdict == Verdict::hw_fault);
-  CHECK(reboot.rules == Lines{"kernel-xid-reboot-required"});
+  CHECK(reboot.rules == Lines{"kernel-xid-action-required"});
   CHECK(reboot.devices == Lines{"0000:9b:00"});
   CHECK(of_lines({at + "149, NETIR_LINK_EVT Nonfatal XC0 i0 Link 11 (0x1 0x0 0x0)"}).verdict == Verdict::unknown);
   const Diagnosis follows = of_lines({at + "45, pid=81442, name=python3, channel 0x5 caused by previous Xid 149"});
