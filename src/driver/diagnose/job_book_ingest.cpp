@@ -444,7 +444,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     }
     if (event.what == ProgramEvent::What::healthy) {
       note("works", event.rule->means);
-      steps[file].push_back(number);
+      if (event.rule->where != RuleWhere::start) steps[file].push_back(number);
     } else {
       count(ProgramNote{std::move(event), file, number, 1});
     }
