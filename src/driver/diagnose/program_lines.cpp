@@ -67,9 +67,9 @@ bool is_host(std::string_view word) {
 /// Takes a decoration off the front of `text`; false if there is none.
 bool take_decoration(std::string_view& text, LineWriter& writer) {
   // mpirun --timestamp-output: "Sun Dec 24 09:52:05 2017[1,0]<stdout>:".
-  const std::size_t tag = std::min(text.substr(0, 64).find("]<std"), text.size());
-  if (const std::size_t at = text.substr(0, tag).rfind('['); tag < text.size() && at != kNotFound)
-    text.remove_prefix(at);
+  const std::size_t tag = text.substr(0, 64).find("<std");
+  const std::size_t at = tag == kNotFound ? kNotFound : text.substr(0, tag).rfind('[');
+  if (at != kNotFound && text[tag - 1] == ']') text.remove_prefix(at);
   const char open = text.empty() ? '\0' : text.front();
   if (open == '[' || open == '(') {
     const std::size_t close = text.substr(0, 122).find(open == '[' ? "]" : ") ");
