@@ -343,7 +343,8 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
       // Other pods wait for one that crashes.
       const bool is_pod = note->rule != nullptr && note->rule->program == "kubernetes";
       // What a launcher kills after the first failure.
-      const bool is_rest = ends.several_killed && is_killed(note) && !is_killed(ends.notes.front());
+      const std::int64_t first = ends.notes.front()->number;
+      const bool is_rest = ends.several_killed && is_killed(note) && first != 0 && first != -SIGKILL;
       const bool by_itself = ending_of(number).by_itself;
       const bool is_cause =
           ends.first_is_known ? note == ends.notes.front() : (by_itself && !is_rest) || missed || is_pod;
