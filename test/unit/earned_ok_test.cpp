@@ -375,3 +375,33 @@ TEST_CASE("What ends a job outweighs the ends that it causes", "[job_log][rules]
                   "Killed"})
             .rules.empty());
 }
+
+TEST_CASE("The lone peer of victims, a warning's device and a described node are named", "[job_log][rules]") {
+  const std::string at = "n1:11:12 [0] ";
+  CHECK(of_lines({at + "misc/socket.cc:518 NCCL WARN Net : Call to recv from 10.1.0.7<58355> failed : Broken pipe",
+                  at + "misc/socket.cc:538 NCCL WARN Net : Connection closed by remote peer n1.cluster<47861>"})
+            .hosts == Lines{"10.1.0.7"});
+  const std::string event = " NCCL WARN NET/IB : mlx5_3:1 Got async error event: port error";
+  CHECK(of_lines({at + "transport/net_ib.cc:199" + event}).devices == Lines{"mlx5_3"});
+  const std::string silent = "  MemoryPressure   Unknown   NodeStatusUnknown   Kubelet stopped posting node status.";
+  CHECK(of_lines({"Name:               n07", silent}).hosts == Lines{"n07"});
+  CHECK(of_lines({"root@n01:~# kubectl get nodes", silent}).hosts.empty());
+}
+
+TEST_CASE("The task that failed before Slurm killed the others is the first", "[job_log][rules]") {
+  const Diagnosis first = of_lines({"srun: error: n12: task 5: Exited with exit code 1",
+                                    "srun: launch/slurm: _step_signal: Terminating StepId=4.0",
+                                    "srun: error: n12: tasks 3,7: Killed", "srun: error: n13: task 8: Killed"});
+  CHECK(first.verdict == Verdict::process_dead);
+  CHECK(first.ranks == std::vector{5});
+  CHECK(first.hosts == Lines{"n12"});
+}
+
+TEST_CASE("Ranks that wait for a store's barrier lack others, unless they met", "[job_log][rules]") {
+  const std::string waits =
+      "Waiting in store based barrier to initialize process group for rank: 0, key: "
+      "store_based_barrier_key:1 (world_size=2, worker_count=1, timeout=0:30:00)";
+  CHECK(of_lines({waits}).verdict == Verdict::init_not_joined);
+  CHECK(of_lines({waits, "Rank 0: Completed store-based barrier for key:store_based_barrier_key:1 with 2 nodes."})
+            .verdict == Verdict::ok);
+}
