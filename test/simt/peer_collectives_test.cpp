@@ -403,19 +403,18 @@ TEST_CASE("device kernels of alltoall wait for what comes over the network", "[s
       if (nranks % near != 0) continue;
       for (const unsigned blocks : {1u, 3u}) {
         for (const std::size_t count : {1, 100, 1000}) {
-          for (const int late : {-1, 0, nranks - 1}) {
+          for (const DType dtype : {DType::int8, DType::half, DType::float32, DType::float64}) {
             const Wanted w{.collective = kAlltoall,
-                           .dtype = DType::float32,
+                           .dtype = dtype,
                            .nranks = nranks,
                            .blocks = blocks,
                            .count = count,
                            .near = near,
-                           .late = late};
+                           .late = static_cast<int>(size_of(dtype)) % (nranks + 1) - 1};
+            const auto width = static_cast<unsigned>(size_of(dtype));
             INFO(words(w));
-            CHECK(wrong_ranks(
-                      w, [&](Fabric& f) { peer_collectives::alltoall_over_network(f, count * sizeof(float)); }) == 0);
-            CHECK(wrong_ranks(
-                      w, [&](Fabric& f) { peer_collectives::alltoall_near_and_far<std::uint32_t>(f, count); }) == 0);
+            CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::alltoall_over_network(f, count * width); }) == 0);
+            CHECK(wrong_ranks(w, [&](Fabric& f) { peer_collectives::alltoall_near_and_far(f, count, width); }) == 0);
           }
         }
       }

@@ -17,10 +17,11 @@ namespace {
 using peer_collectives::kUnroll;
 using peer_collectives::Vector;
 
-/// Where the operation's buffers are in every rank's windows.
+/// Where the operation's buffers are in every rank's windows, and an element's bytes.
 struct Places {
   ncclWindow_t send_window, recv_window;
   std::size_t send_at, recv_at;
+  unsigned width;
 };
 
 /// Sums of the formats that C++ lacks, two to a word.
@@ -206,20 +207,18 @@ BUSBAR_KERNEL(alltoall_lsa_vector) {
   peer_collectives::alltoall_by_vectors<T>(fabric, count);
 }
 
-template <class T>
 BUSBAR_KERNEL(alltoall_gin) {
   const ncclGin gin(comm, 0);
   ncclBarrierSession<ncclCoopCta> barrier(ncclCoopCta(), ncclTeamTagWorld(), gin, blockIdx.x);
   NetworkFabric fabric(places, comm, gin, barrier);
-  peer_collectives::alltoall_over_network(fabric, count * sizeof(T));
+  peer_collectives::alltoall_over_network(fabric, count * places.width);
 }
 
-template <class T>
 BUSBAR_KERNEL(alltoall_gin_lsa) {
   const ncclGin gin(comm, 0);
   ncclBarrierSession<ncclCoopCta> barrier(ncclCoopCta(), ncclTeamTagWorld(), gin, blockIdx.x);
   NetworkFabric fabric(places, comm, gin, barrier);
-  peer_collectives::alltoall_near_and_far<T>(fabric, count);
+  peer_collectives::alltoall_near_and_far(fabric, count, places.width);
 }
 
 /// Word: what the switch adds at once for one thread; Wide: the widest such type.
@@ -248,9 +247,9 @@ Kernel alltoall_kernel(int implementation) {
     case 2:
       return alltoall_lsa_vector<T>;
     case 3:
-      return alltoall_gin<T>;
+      return alltoall_gin;
     case 4:
-      return alltoall_gin_lsa<T>;
+      return alltoall_gin_lsa;
   }
   return nullptr;
 }
@@ -321,7 +320,7 @@ int launch_device_collective(const DeviceCall& call, const ncclDevComm& communic
   config.blockDim = dim3(kDeviceThreads);
   config.stream = static_cast<cudaStream_t>(stream);
   const Places places{static_cast<ncclWindow_t>(call.send_window), static_cast<ncclWindow_t>(call.recv_window),
-                      call.send_at, call.recv_at};
+                      call.send_at, call.recv_at, static_cast<unsigned>(size_of(call.dtype))};
   return cudaLaunchKernelEx(&config, kernel, places, static_cast<std::uint64_t>(call.count), communicator);
 }
 

@@ -299,14 +299,21 @@ __device__ void alltoall_over_network(Fabric& fabric, std::uint64_t nbytes) {
   fabric.leave();
 }
 
-/// -D 4 of alltoall: over the network if loads and stores do not reach the peer.
-template <class T, class Fabric>
-__device__ void alltoall_near_and_far(Fabric& fabric, std::uint64_t count) {
+/// -D 4 of alltoall: over the network if loads and stores do not reach the peer. Elements are of `width` bytes: 1, 2, 4
+/// or 8. One kernel for all of them, since the network's part is long to compile.
+template <class Fabric>
+__device__ void alltoall_near_and_far(Fabric& fabric, std::uint64_t count, unsigned width) {
   const int near_first = fabric.near_first(), near_end = near_first + fabric.near_count();
   const std::uint64_t before = fabric.signals();
   fabric.enter();
-  put_blocks(fabric, count * sizeof(T), [=](int peer) { return peer < near_first || peer >= near_end; });
-  for (int peer = near_first; peer < near_end; ++peer) give_elements<T>(fabric, peer, count, worker_of_rank());
+  put_blocks(fabric, count * width, [=](int peer) { return peer < near_first || peer >= near_end; });
+  for (int peer = near_first; peer < near_end; ++peer) {
+    const Worker me = worker_of_rank();
+    if (width == 1) give_elements<std::uint8_t>(fabric, peer, count, me);
+    if (width == 2) give_elements<std::uint16_t>(fabric, peer, count, me);
+    if (width == 4) give_elements<std::uint32_t>(fabric, peer, count, me);
+    if (width == 8) give_elements<std::uint64_t>(fabric, peer, count, me);
+  }
   await_blocks(fabric, before, fabric.nranks() - fabric.near_count());
   fabric.leave();
 }
