@@ -311,12 +311,14 @@ TEST_CASE("What a prompt's command shows of kernel and GPUs is its host's", "[jo
   CHECK(hosts("root@n07:~# dmesg -T", "RuntimeError: x").empty());
 }
 
-TEST_CASE("What stands still is stopped, and a file server is no host of the job", "[job_log][rules]") {
-  const Diagnosis hung =
-      of_lines({"Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying",
-                "Nov 24 08:21:50 n07 kernel: INFO: task python3:4242 blocked for more than 120 seconds."});
-  CHECK(hung.verdict == Verdict::process_stopped);
-  CHECK(hung.hosts == Lines{"n07"});
+TEST_CASE("A task that hangs is stopped; a file server that is silent goes before who waits for it", "[job_log][rules]") {
+  const std::string task = "Nov 24 08:21:50 n07 kernel: INFO: task python3:4242 blocked for more than 120 seconds.";
+  CHECK(of_lines({task}).verdict == Verdict::process_stopped);
+  CHECK(of_lines({task}).hosts == Lines{"n07"});
+  const Diagnosis silent = of_lines({"Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying", task});
+  CHECK(silent.verdict == Verdict::host_unreachable);
+  CHECK(silent.devices == Lines{"stor4"});
+  CHECK(silent.hosts.empty());  // it is no host of the job, and a scheduler must not leave out who waits
 }
 
 TEST_CASE("What a kernel says with an XID goes before its number", "[job_log][rules][kernel]") {

@@ -177,6 +177,7 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
     event.host = host;
   }
   event.device = any_of({"device", "card", "disk", "server"});  // a group per alternative
+  if (rule.kind == RuleKind::host_lost && named.contains("server")) event.host.clear();  // it only waits
   if (event.device.empty() && rule.kind == RuleKind::hardware)
     event.device = builtin_line_rules().facts_in("devices", event.text)["device"];
   event.pid = number_of<std::int64_t>(named["pid"]).value_or(event.pid);
