@@ -311,14 +311,54 @@ TEST_CASE("What a prompt's command shows of kernel and GPUs is its host's", "[jo
   CHECK(hosts("root@n07:~# dmesg -T", "RuntimeError: x").empty());
 }
 
-TEST_CASE("A task that hangs is stopped; a file server that is silent goes before who waits for it", "[job_log][rules]") {
+TEST_CASE("A task that hangs is stopped; a file server that is silent goes before who waits for it",
+          "[job_log][rules]") {
   const std::string task = "Nov 24 08:21:50 n07 kernel: INFO: task python3:4242 blocked for more than 120 seconds.";
   CHECK(of_lines({task}).verdict == Verdict::process_stopped);
   CHECK(of_lines({task}).hosts == Lines{"n07"});
-  const Diagnosis silent = of_lines({"Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying", task});
+  const Diagnosis silent =
+      of_lines({"Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying", task});
   CHECK(silent.verdict == Verdict::host_unreachable);
   CHECK(silent.devices == Lines{"stor4"});
   CHECK(silent.hosts.empty());  // it is no host of the job, and a scheduler must not leave out who waits
+}
+
+TEST_CASE("What hardware corrected is named, and is no failure", "[job_log][rules][kernel]") {
+  const Diagnosis link =
+      of_lines({"Nov 24 08:30:11 n12 kernel: pcieport 0000:00:03.1: AER: Correctable error message "
+                "received from 0000:00:00.0"});
+  CHECK(link.verdict == Verdict::unknown);
+  CHECK(link.devices == Lines{"0000:00:03.1"});
+  const std::string memory = "EDAC MC1: 2 CE memory read error on CPU_SrcID#1_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)";
+  CHECK(of_lines({memory}).devices == Lines{"CPU_SrcID#1_MC#0_Chan#1_DIMM#0"});
+  CHECK(of_lines({memory, "step 1 loss 0.5", "step 2 loss 0.4"}).verdict == Verdict::ok);
+}
+
+TEST_CASE("A launcher's block names its host, with other fields or after a word of failure", "[job_log][rules]") {
+  CHECK(of_lines({"error: got read error", " ORTE has lost communication with its daemon located on node:", "",
+                  "   hostname:  n07.cluster"})
+            .hosts == Lines{"n07.cluster"});
+  CHECK(of_lines({"ORTE does not know how to route a message to the specified daemon",
+                  "located on the indicated node:", "", "  my node:   n01", "  target node:  10.1.0.9"})
+            .hosts == Lines{"10.1.0.9"});
+}
+
+TEST_CASE("The only process that ended ran out of memory where it ran", "[job_log][rules]") {
+  const Diagnosis ray =
+      of_lines({"A worker died or was killed while executing a task by an unexpected system error. "
+                "RayTask ID: ff Worker ID: d8 Node ID: 84 Worker IP address: 10.1.0.7 Worker port: "
+                "10185 Worker PID: 91738 Worker exit type: SYSTEM_ERROR",
+                "(run pid=91738) cannot allocate memory for thread-local data: ABORT"});
+  CHECK(ray.verdict == Verdict::resource);
+  CHECK(ray.hosts == Lines{"10.1.0.7"});
+}
+
+TEST_CASE("What systemd ended is no failure of its own", "[job_log][rules]") {
+  const Diagnosis start =
+      of_lines({"  Process: 26914 ExecStart=/usr/sbin/slurmd (code=killed, signal=TERM)",
+                "Nov 24 09:54:59 n07 slurmd[27015]: error: _fetch_child: failed to fetch remote configs"});
+  CHECK(start.rules == Lines{"slurm-controller-away"});
+  CHECK(of_lines({"Main PID: 41 (code=killed, status=11/SEGV)"}).sentence.find("SIGSEGV") != std::string::npos);
 }
 
 TEST_CASE("What a kernel says with an XID goes before its number", "[job_log][rules][kernel]") {

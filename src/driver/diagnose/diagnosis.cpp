@@ -140,6 +140,13 @@ Finding no_sign(const LogView& view) {
           name_files(view.files)),
       {fmt::format("{} were understood, and none is an error", counted(view.book.understood, "line"))},
       {remedy("whole-logs")}, {"the rest of the log, and those of the other ranks"});
+  for (const WarningRecord& one : view.book.warnings) {
+    if (one.rule->kind != RuleKind::harmless || one.devices.empty()) continue;
+    finding.sentence = fmt::format("nothing failed, but {} {} noted: {}", fmt::join(one.devices, ", "),
+                                   one.devices.size() == 1 ? "is" : "are", one.rule->means);
+    finding.devices.assign(one.devices.begin(), one.devices.end());
+    finding.rules = {one.rule->id};
+  }
   note_settings(view, finding);
   return finding;
 }
@@ -260,6 +267,11 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
     if (note.what == RuleKind::traceback) add_new(raised, note.ranks, 2);
   }
   if (ended.empty()) ended = std::move(raised);
+  // A limit is a host's; a wrong setting, mostly all hosts'.
+  if (ended.empty() && hosts.size() == 1 && diagnosis.hosts.empty() && diagnosis.verdict == Verdict::resource) {
+    diagnosis.hosts = hosts;
+    diagnosis.evidence.push_back(fmt::format("only a process of {} ended by itself", hosts.front()));
+  }
   if (ended.size() != 1 || diagnosis.hosts.size() > 1) return;
   diagnosis.ranks = ended;
   if (diagnosis.hosts.empty() && hosts.size() == 1) diagnosis.hosts = hosts;

@@ -211,7 +211,10 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   const char first = begin.empty() ? '\0' : begin.front();
   // By the first letter: most lines have another, and there are very many.
   if (first == 'h' || first == 'r' || first == 'R' || first == '=' || begin.starts_with("time ")) note_failed(begin);
-  if (nameless_.line > 0) note_place(begin, file, number);
+  // "hostname: n07" looks like a line that pdsh puts a host in front of.
+  for (const std::string_view line : {begin, text.substr(0, 200)}) {
+    if (nameless_.line > 0) note_place(line, file, number);
+  }
   if (first == '#' || (table_file_ == file && is_digit(first))) {
     for (const auto& [key, value] : builtin_line_rules().facts_in("benchmarks", begin)) {
       if (key == "table") table_file_ = file;

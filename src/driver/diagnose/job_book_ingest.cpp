@@ -407,8 +407,10 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     event.time = builtin_line_rules().facts_in("times", text.substr(0, 200))["time"];
     const bool blames_nobody = event.rule != nullptr && event.rule->blame == RuleBlame::nobody;
     // A mere word of failure after a line that says more is of the same.
-    const bool says_more = event.rule != nullptr && !event.rule->means.empty();
-    if (event.ranks.empty() && event.host.empty() && !blames_nobody &&
+    const bool says_more =
+        event.rule != nullptr && (!event.rule->means.empty() || event.what == ProgramEvent::What::host_lost);
+    const bool harmless = event.rule != nullptr && event.rule->kind == RuleKind::harmless;
+    if (!harmless && event.ranks.empty() && event.host.empty() && !blames_nobody &&
         (says_more || file != nameless_.file || number - nameless_.line > kReachOfPlace))
       nameless_ = {kNoIndex, kNoIndex, file, number};
     if (event.rule != nullptr) heads_[event.rule->id] = {kNoIndex, kNoIndex, file, number};

@@ -176,7 +176,7 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
     event.ranks.swap(ranks);
     event.host = host;
   }
-  event.device = any_of({"device", "card", "disk", "server"});  // a group per alternative
+  event.device = any_of({"device", "card", "disk", "server"});                           // a group per alternative
   if (rule.kind == RuleKind::host_lost && named.contains("server")) event.host.clear();  // it only waits
   if (event.device.empty() && rule.kind == RuleKind::hardware)
     event.device = builtin_line_rules().facts_in("devices", event.text)["device"];
@@ -252,7 +252,7 @@ bool is_meant(std::string_view text, const LineRule& rule, bool in_error) {
 bool read_message(const LineWriter& writer, Events& events, const LineRule& rule, const LineFacts& named,
                   bool in_error) {
   if (!is_meant(writer.text, rule, in_error)) return false;
-  if (rule.kind == RuleKind::harmless) return true;
+  if (rule.kind == RuleKind::harmless && !named.contains("device")) return true;
   const std::string_view text = writer.text;
   ProgramEvent& event = add(events, writer, What::message);
   // nccl-tests: "node1: Test CUDA failure ...".
