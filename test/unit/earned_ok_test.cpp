@@ -353,6 +353,42 @@ TEST_CASE("The only process that ended ran out of memory where it ran", "[job_lo
   CHECK(ray.hosts == Lines{"10.1.0.7"});
 }
 
+TEST_CASE("A kind of failure is read from what is before a traceback's head on the same line", "[job_log][rules]") {
+  CHECK(of_lines(
+            {"ERROR Error while creating shared memory segment /dev/shm/nccl-x (size 9637888), Traceback (most recent "
+             "call last):"})
+            .verdict == Verdict::resource);
+}
+
+TEST_CASE("Of two ranks that wait in different collectives, the earlier lacks the later", "[job_log][rules]") {
+  const auto waits = [](int rank, int seq, int numel) {
+    return fmt::format(
+        "[rank{0}]:[E1123 00:52:57.6 ProcessGroupNCCL.cpp:607] [Rank {0}] Watchdog caught collective "
+        "operation timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn={2}, NumelOut={2}, "
+        "Timeout(ms)=600000) ran for 600017 milliseconds before timing out.",
+        rank, seq, numel);
+  };
+  const Diagnosis lags = of_lines({waits(0, 1516, 25427968), waits(1, 1517, 1)});
+  CHECK(lags.verdict == Verdict::rank_lagging);
+  CHECK(lags.ranks == std::vector<int>{0});
+}
+
+TEST_CASE("A transport that fails at the start is no cause where the work was done", "[job_log][rules]") {
+  const std::string fails =
+      "UCX  ERROR mlx5_0: ibv_create_cq() failed: Cannot allocate memory. Please set max locked memory";
+  CHECK(of_lines({fails}).verdict == Verdict::resource);
+  CHECK(of_lines({fails, "# OSU MPI Broadcast Latency Test v5.8", "# Size       Avg Latency(us)",
+                  "1                       0.23"})
+            .verdict == Verdict::ok);
+}
+
+TEST_CASE("A row of pods names the node that is full", "[job_log][rules]") {
+  const Diagnosis row =
+      of_lines({"trainer-7d9f   ml   Evicted   gpu-n12   Pod The node had condition: [DiskPressure]. "});
+  CHECK(row.verdict == Verdict::resource);
+  CHECK(row.hosts == Lines{"gpu-n12"});
+}
+
 TEST_CASE("What systemd ended is no failure of its own", "[job_log][rules]") {
   const Diagnosis start =
       of_lines({"  Process: 26914 ExecStart=/usr/sbin/slurmd (code=killed, signal=TERM)",

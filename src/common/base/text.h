@@ -67,7 +67,15 @@ inline std::string lower_case(std::string_view text) {
 }
 
 /// Without leading and trailing white space.
-constexpr std::string_view trimmed(std::string_view text, std::string_view blanks = " \t\r\n\f\v") {
+constexpr std::string_view trimmed(std::string_view text) {
+  const auto is_blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/// Without these at its beginning and end.
+constexpr std::string_view trimmed(std::string_view text, std::string_view blanks) {
   const std::size_t first = text.find_first_not_of(blanks);
   return first == std::string_view::npos ? std::string_view()
                                          : text.substr(first, text.find_last_not_of(blanks) - first + 1);

@@ -24,8 +24,8 @@ bool take_brackets(std::string_view& text, std::string_view& time) {
   const std::size_t end = rest.find(']');
   if (end > 40) return false;  // npos is beyond that too
   const std::string_view inside = trimmed(rest.substr(1, end - 1));
-  const bool seconds =
-      !inside.empty() && inside.find('.') != kNotFound && inside.find_first_not_of("+0123456789.") == kNotFound;
+  const auto counts = [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == '+'; };
+  const bool seconds = inside.find('.') != kNotFound && std::ranges::all_of(inside, counts);
   const bool date = inside.size() >= 20 && std::ranges::count(inside, ':') == 2 &&
                     std::isalpha(static_cast<unsigned char>(inside.front())) &&
                     std::isdigit(static_cast<unsigned char>(inside.back()));

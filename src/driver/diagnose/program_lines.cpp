@@ -327,11 +327,17 @@ std::vector<ProgramEvent> read_program_line(LineWriter writer, const LineContext
   if (writer.text.size() < 4) return events;
   if (read_fingerprints(writer, events)) return events;
   bool message = false;  // the first that fits is the only one that counts
+  bool traced = false;
   for (const LineRule* rule :
        builtin_line_rules().matches(writer.text, before.help ? RuleWhere::help : RuleWhere::everywhere)) {
     if (!rule->after.empty() && (!before.follows || !before.follows(rule->after))) continue;
     const bool is_message = rule->kind < RuleKind::traceback;
-    if ((!is_message || !message) && read_by_rule(writer, events, *rule, before.in_error)) break;
+    if (traced && !is_message)
+      continue;  // "Error while creating shared memory ..., Traceback (most recent call last):"
+    if ((!is_message || !message) && read_by_rule(writer, events, *rule, before.in_error)) {
+      traced = rule->kind == RuleKind::traceback;
+      if (!traced) break;
+    }
     message = message || is_message;
   }
   return events;

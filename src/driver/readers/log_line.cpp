@@ -231,11 +231,13 @@ bool parse_bare_message(std::string_view text, LogFact& fact) {
   return false;
 }
 
-/// Whether a line may be a kernel's: by one word that such lines have.
+/// Whether a line may be an event of a kernel's log: "[  12.5]", "[Mon", "<3>", or a word that others lack.
 bool may_be_kernel(std::string_view line) {
-  const char first = line.empty() ? '\0' : line.front();
-  return (first == '[' && !line.starts_with("[rank")) || first == '<' || (first == 'k' && line.starts_with("kern")) ||
-         mentions(line, "kernel:") || mentions(line, "NVRM") || mentions(line, "SXid");
+  if (mentions(line, "kernel:") || mentions(line, "NVRM") || mentions(line, "SXid")) return true;
+  if (!line.starts_with('[')) return line.starts_with('<') || line.starts_with("kern");
+  std::size_t past = 1;
+  while (past < line.size() && is_digit(line[past])) ++past;
+  return past < line.size() && (past == 1 || line[past] == '.') && !line.starts_with("[rank");
 }
 
 /// A line without any prefix.
