@@ -255,16 +255,18 @@ void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most)
 /// A failure whose line names no rank is that of the one rank that ended by itself, or else raised an exception.
 void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& diagnosis) {
   const bool of_rank = diagnosis.verdict == Verdict::resource || diagnosis.verdict == Verdict::config;
-  if (!of_rank || !diagnosis.ranks.empty()) return;
+  const bool by_words = diagnosis.rules == std::vector<std::string>{"words-ended"};
+  if ((!of_rank && !by_words) || !diagnosis.ranks.empty()) return;
   std::vector<int> ended, raised;
   std::vector<std::string> hosts;
   for (const LogFinding& finding : findings) {
-    if (finding.verdict != Verdict::process_dead) continue;
+    if (finding.verdict != Verdict::process_dead || by_words) continue;
     add_new(ended, finding.ranks, 2);
     add_new(hosts, finding.hosts, 2);
   }
   for (const ProgramNote& note : view.book.program) {
-    if (note.what == RuleKind::traceback) add_new(raised, note.ranks, 2);
+    const bool first = by_words && !raised.empty();  // the others' follow from it
+    if (note.what == RuleKind::traceback && !first) add_new(raised, note.ranks, 2);
   }
   if (ended.empty()) ended = std::move(raised);
   // A limit is a host's; a wrong setting, mostly all hosts'.
@@ -281,8 +283,8 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
 /// Whether a name or address is no host's but that of each.
 bool is_local(const std::string& host) { return builtin_line_rules().has("local-addresses", host); }
 
-/// Whom the lines that decide name, where their rules know nobody: the first line that does.
-void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis) {
+/// Whom the lines that decide name, where their rules know nobody: the first line that does. `place`: no rank.
+void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis, bool place) {
   std::vector<std::string> lines;
   for (const LogFinding& one : findings) {
     if (one.verdict == diagnosis.verdict) add_new(lines, one.evidence, kMostEvidence);
@@ -295,9 +297,9 @@ void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis) {
     const auto rules = builtin_line_rules().matches(line);
     if (!rules.empty() && rules.front()->kind == RuleKind::victim) continue;
     LineFacts whom = builtin_line_rules().facts_in("whom", line);
-    if (const auto rank = number_of<int>(whom["rank"])) diagnosis.ranks = {*rank};
+    if (const auto rank = number_of<int>(whom["rank"]); rank && !place) diagnosis.ranks = {*rank};
     add_once(diagnosis.hosts, whom["host"]);
-    if (diagnosis.verdict == Verdict::hw_fault) add_once(diagnosis.devices, whom["device"]);
+    if (diagnosis.verdict == Verdict::hw_fault || place) add_once(diagnosis.devices, whom["device"]);
   }
 }
 
@@ -370,14 +372,15 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
     add_new(diagnosis.devices, finding.devices, kMostBlamed);
     add_new(diagnosis.rules, finding.rules, kMostBlamed);
   }
-  const auto blames_nobody = [&](const LineRule& rule) {
-    const bool by_words = rule.where == RuleWhere::unexplained && rule.kind == RuleKind::config;
-    return (by_words || rule.blame == RuleBlame::nobody) && contains(diagnosis.rules, rule.id);
-  };
-  if (std::ranges::none_of(builtin_line_rules().all(), blames_nobody)) {
-    name_who_ended(view, findings, diagnosis);
-    name_whom_lines_name(findings, diagnosis);
+  bool nobody = false, by_words = false;
+  for (const LineRule& rule : builtin_line_rules().all()) {
+    if (!contains(diagnosis.rules, rule.id)) continue;
+    nobody = nobody || rule.blame == RuleBlame::nobody;
+    by_words = by_words || (rule.where == RuleWhere::unexplained && rule.kind == RuleKind::config);
   }
+  // What the program did not accept may be of a host or device, hardly of one rank.
+  if (!nobody && !by_words) name_who_ended(view, findings, diagnosis);
+  if (!nobody) name_whom_lines_name(findings, diagnosis, by_words);
   std::erase_if(diagnosis.hosts, is_local);
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);

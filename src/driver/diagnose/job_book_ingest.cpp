@@ -415,11 +415,13 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       nameless_ = {kNoIndex, kNoIndex, file, number};
     if (event.rule != nullptr) heads_[event.rule->id] = {kNoIndex, kNoIndex, file, number};
     const bool described = described_.contains(file);
-    const bool of_host = event.rule != nullptr &&
-                         ((described && event.what == ProgramEvent::What::host_lost) ||
-                          (!blames_nobody && (event.rule->kind == RuleKind::hardware ||
-                                              event.rule->program == "kernel" || event.rule->program == "kubernetes" ||
-                                              (described && event.what == ProgramEvent::What::ended))));
+    const bool of_host =
+        event.rule != nullptr &&
+        ((described && event.what == ProgramEvent::What::host_lost) ||
+         (!blames_nobody &&
+          (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
+           event.rule->program == "kubernetes" ||
+           (event.what == ProgramEvent::What::ended && (described || mentions(event.text, "(code="))))));
     if (of_host && event.host.empty() && event.ranks.empty()) event.host = prompted_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (help_.lines > 0 && event.rule != nullptr && event.rule->id == "error") {
