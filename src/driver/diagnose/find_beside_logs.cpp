@@ -41,8 +41,12 @@ Finding kernel_finding(const LogView& view, const KernelGroup& group) {
   const KernelMeaning& usual = kMeanings[static_cast<std::size_t>(group.what)];
   // A program's fault must not take a healthy GPU out of service.
   const bool by_program = is_xid && (group.rule == nullptr ? own.by_program : group.rule->kind != RuleKind::hardware);
+  constexpr int kCleanUp = 45;  // follows from another, or from a program's end
+  const Verdict verdict = !by_program                                         ? usual.verdict
+                          : group.rule == nullptr && group.number != kCleanUp ? Verdict::process_dead
+                                                                              : Verdict::unknown;
   Finding finding =
-      make_finding(by_program ? Verdict::unknown : usual.verdict,
+      make_finding(verdict,
                    fmt::format(fmt::runtime(usual.sentence), fmt::arg("host", host), fmt::arg("device", device),
                                fmt::arg("number", group.number),
                                fmt::arg("means", group.rule == nullptr ? own.meaning : group.rule->means)),
@@ -125,7 +129,11 @@ std::string doing(const ActivityFinder::Found& found, const std::vector<std::str
 void find_in_kernel(const LogView& view, Findings& findings) {
   for (const KernelGroup& group : view.book.kernel) {
     const bool harmless = group.rule != nullptr && group.rule->kind == RuleKind::harmless;
-    if (!harmless) findings.push_back(kernel_finding(view, group));
+    if (harmless) continue;
+    Finding finding = kernel_finding(view, group);
+    // It ends its program, but the log may be of another time.
+    const bool by_program = finding.verdict == Verdict::process_dead;
+    findings.emplace_back(std::move(finding), by_program ? std::optional(Verdict::stuck_inside) : std::nullopt);
   }
 }
 
