@@ -371,6 +371,9 @@ TEST_CASE("Of two ranks that wait in different collectives, the earlier lacks th
   const Diagnosis lags = of_lines({waits(0, 1516, 25427968), waits(1, 1517, 1)});
   CHECK(lags.verdict == Verdict::rank_lagging);
   CHECK(lags.ranks == std::vector<int>{0});
+  // A program's XID may be of another time.
+  CHECK(of_lines({waits(0, 1516, 25427968), waits(1, 1517, 1), "NVRM: Xid (PCI:0000:9b:00): 31, pid=81442, MMU Fault"})
+            .verdict == Verdict::rank_lagging);
 }
 
 TEST_CASE("A transport that fails at the start is no cause where the work was done", "[job_log][rules]") {
@@ -409,7 +412,7 @@ TEST_CASE("What a kernel says with an XID goes before its number", "[job_log][ru
   CHECK(follows.verdict == Verdict::hw_fault);
   CHECK(follows.rules == Lines{"xid-149"});
   CHECK(of_lines({at + "45, pid=81442, name=python3, channel 0x5 caused by previous Xid 31"}).verdict ==
-        Verdict::unknown);
+        Verdict::process_dead);
   CHECK(of_lines({at + "79, GPU has fallen off the bus."}).rules == Lines{"xid-79"});
   // Whatever stands in front.
   for (const std::string prefix :

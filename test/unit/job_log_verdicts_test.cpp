@@ -415,7 +415,8 @@ TEST_CASE("An XID of hardware is a fault of the host, one of a program is not", 
   CHECK(says(verdict(79).sentence, "node1"));
   CHECK(says(verdict(79).sentence, "fallen off the bus"));
   CHECK(says(verdict(79).evidence, "ranks 2,3"));
-  CHECK(verdict(31).verdict == Verdict::unknown);
+  CHECK(verdict(31).verdict == Verdict::process_dead);  // whose host no scheduler leaves out
+  CHECK(verdict(45).verdict == Verdict::unknown);
   CHECK(verdict(4711).verdict == Verdict::hw_fault);
   CHECK(says(std::string(xid_meaning(4711).meaning), "not in the table"));
 }

@@ -142,10 +142,9 @@ Finding no_sign(const LogView& view) {
       {remedy("whole-logs")}, {"the rest of the log, and those of the other ranks"});
   for (const WarningRecord& one : view.book.warnings) {
     if (one.rule->kind != RuleKind::harmless || one.devices.empty()) continue;
-    finding.sentence = fmt::format("nothing failed, but {} {} noted: {}", fmt::join(one.devices, ", "),
-                                   one.devices.size() == 1 ? "is" : "are", one.rule->means);
-    finding.devices.assign(one.devices.begin(), one.devices.end());
-    finding.rules = {one.rule->id};
+    if (finding.rules.empty()) finding.sentence = fmt::format("{}: {}", fmt::join(one.devices, ", "), one.rule->means);
+    finding.devices.insert(finding.devices.end(), one.devices.begin(), one.devices.end());
+    add_once(finding.rules, one.rule->id);
   }
   note_settings(view, finding);
   return finding;
