@@ -334,6 +334,20 @@ TEST_CASE("What hardware corrected is named, and is no failure", "[job_log][rule
   CHECK(of_lines({memory, "step 1 loss 0.5", "step 2 loss 0.4"}).verdict == Verdict::ok);
 }
 
+TEST_CASE("A kernel's log is OK if it reports nothing, but a job's lines earn nothing by it",
+          "[job_log][rules][kernel]") {
+  const Lines kernel = {"[    2.100001] usb 1-1: new device", "[    2.200001] eth0: renamed from veth1",
+                        "Nov 24 08:19:50 n07 kernel: IPv6: ADDRCONF(NETDEV_UP): eth0: link is not ready"};
+  const auto with = [&](std::string_view line) {
+    Lines lines = kernel;
+    lines.emplace_back(line);
+    return of_lines(lines).verdict;
+  };
+  CHECK(with("[    3.000001] eth0: up") == Verdict::ok);
+  CHECK(with("[    3.000001] the flux capacitor failed") == Verdict::unknown);
+  CHECK(with("loading the model") == Verdict::unknown);
+}
+
 TEST_CASE("A launcher's block names its host, with other fields or after a word of failure", "[job_log][rules]") {
   CHECK(of_lines({"error: got read error", " ORTE has lost communication with its daemon located on node:", "",
                   "   hostname:  n07.cluster"})

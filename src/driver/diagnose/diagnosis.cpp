@@ -46,7 +46,18 @@ LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<
 constexpr std::size_t kMostEvidence = 5;
 constexpr std::size_t kMostBlamed = 4096;
 
+/// A kernel's log tells of every failure that the kernel knows of; a job's that stands still may not.
+bool is_of_kernel(const LogView& view) {
+  const auto corrected = [](const WarningRecord& one) { return !one.devices.empty(); };
+  return view.book.nccl_lines == 0 && std::ranges::none_of(view.book.warnings, corrected) &&
+         view.book.kernel_lines > 2 && view.book.other_lines * 10 <= view.book.kernel_lines;
+}
+
 Finding nothing_read(const LogView& view) {
+  if (is_of_kernel(view)) {
+    return make_finding(Verdict::ok, "the kernel's log reports nothing wrong",
+                        {fmt::format("{} of its lines", view.book.kernel_lines)}, {remedy("hangs-all-the-same")});
+  }
   return make_finding(
       Verdict::unknown,
       fmt::format("no line of NCCL, of PyTorch's watchdog or of a kernel in {}", name_files(view.files)), {},
@@ -156,6 +167,7 @@ Finding nothing_wrong(const LogView& view) {
   // Wrong results of a benchmark outrank missing rows.
   const std::string* table = first_fact(view, "table");
   const bool has_rows = std::ranges::any_of(signs, [](const auto& sign) { return sign.starts_with("a benchmark "); });
+  if (signs.empty() && is_of_kernel(view)) signs.emplace_back("only a kernel's log, which reports nothing wrong");
   const bool is_bad = table != nullptr && (table->starts_with("found") || !has_rows);
   if (is_bad || (signs.empty() && !ras_well)) {
     Finding none = no_sign(view);

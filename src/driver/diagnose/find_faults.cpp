@@ -186,7 +186,8 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
   }
   const bool one_host = view.rank_map.hosts.size() < 2;  // a job on it may well meet at a loopback address
   const auto is_local = [](const std::string& peer) { return builtin_line_rules().has("local-addresses", peer); };
-  if (!peers.empty() && std::ranges::all_of(peers, is_local) && !(refused && one_host)) {
+  if (!peers.empty() && std::ranges::all_of(peers, is_local) &&
+      !(one_host && (refused || record.rule->program == "pytorch"))) {
     finding.verdict = Verdict::config;
     finding.hosts.clear();
     finding.sentence =

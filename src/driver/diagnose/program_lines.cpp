@@ -71,6 +71,10 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
   const std::size_t at = tag == kNotFound ? kNotFound : text.substr(0, tag).rfind('[');
   if (at != kNotFound && text[tag - 1] == ']') text.remove_prefix(at);
   const char open = text.empty() ? '\0' : text.front();
+  if (text.starts_with("stderr: ") || text.starts_with("stdout: ")) {  // accelerate
+    text = without_blanks(text.substr(8));
+    return true;
+  }
   if (open == '[' || open == '(') {
     const std::size_t close = text.substr(0, 122).find(open == '[' ? "]" : ") ");
     if (close > 120) return false;  // nowhere is beyond that too
