@@ -346,6 +346,10 @@ TEST_CASE("A kernel's log is OK if it reports nothing, but a job's lines earn no
   CHECK(with("[    3.000001] eth0: up") == Verdict::ok);
   CHECK(with("[    3.000001] the flux capacitor failed") == Verdict::unknown);
   CHECK(with("loading the model") == Verdict::unknown);
+  JobBook two;
+  for (std::uint64_t i = 1; i < 3000; ++i) two.add(parse_log_line(kernel.front()), 0, i);
+  for (std::uint64_t i = 1; i < 30; ++i) two.add(parse_log_line("loading the model"), 1, i);
+  CHECK(two.conclude({}, {}).verdict == Verdict::unknown);
 }
 
 TEST_CASE("A launcher's block names its host, with other fields or after a word of failure", "[job_log][rules]") {

@@ -49,8 +49,10 @@ constexpr std::size_t kMostBlamed = 4096;
 /// A kernel's log tells of every failure that the kernel knows of; a job's that stands still may not.
 bool is_of_kernel(const LogView& view) {
   const auto corrected = [](const WarningRecord& one) { return !one.devices.empty(); };
-  return view.book.nccl_lines == 0 && std::ranges::none_of(view.book.warnings, corrected) &&
-         view.book.kernel_lines > 2 && view.book.other_lines * 10 <= view.book.kernel_lines;
+  const JobBook& book = view.book;
+  const std::uint64_t prompts = view.files.size() + 1;  // may stand before
+  return book.nccl_lines == 0 && book.kernel_lines > 2 && book.other_lines <= prompts &&
+         book.other_lines * 10 <= book.kernel_lines && std::ranges::none_of(book.warnings, corrected);
 }
 
 Finding nothing_read(const LogView& view) {
@@ -288,7 +290,8 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
   if (ended.size() != 1 || diagnosis.hosts.size() > 1) return;
   diagnosis.ranks = ended;
   if (diagnosis.hosts.empty() && hosts.size() == 1) diagnosis.hosts = hosts;
-  diagnosis.evidence.push_back(fmt::format("only rank {} ended by itself", ended.front()));
+  diagnosis.evidence.push_back(by_words ? fmt::format("rank {} raised first", ended.front())
+                                        : fmt::format("only rank {} ended by itself", ended.front()));
 }
 
 /// Whether a name or address is no host's but that of each.

@@ -251,7 +251,7 @@ struct JobBook {
   std::map<std::pair<RuleKind, std::string>, std::uint64_t> named_peers;  ///< addresses in warnings about peers
   std::uint64_t understood = 0;                                           ///< lines with a meaning
   std::uint64_t nccl_lines = 0;
-  std::uint64_t kernel_lines = 0, other_lines = 0;  ///< of the first of those that are not NCCL's
+  std::uint64_t kernel_lines = 0, other_lines = 0;  ///< not NCCL's, among each file's first
 
   std::uint32_t find_process(const LogOrigin& origin, std::size_t file, std::uint64_t line);
   std::uint32_t find_source(std::uint32_t process, int dev);
