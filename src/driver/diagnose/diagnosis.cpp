@@ -46,7 +46,7 @@ LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<
 constexpr std::size_t kMostEvidence = 5;
 constexpr std::size_t kMostBlamed = 4096;
 
-/// A kernel's log tells of every failure that the kernel knows of; a job's that stands still may not.
+/// A kernel's log reports every failure that the kernel knows of; that of a job that stands still may not.
 bool is_of_kernel(const LogView& view) {
   const auto corrected = [](const WarningRecord& one) { return !one.devices.empty(); };
   const JobBook& book = view.book;

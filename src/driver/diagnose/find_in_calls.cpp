@@ -364,7 +364,7 @@ std::optional<Finding> judge_group(const LogView& view, const std::string& name,
         {remedy("longer-timeout")});
   }
   if (auto mismatch = find_mismatch(timed)) return mismatch;
-  // Of equals the later: whoever waits in an earlier one lacks it.
+  // Of equals the later: a rank that waits in an earlier one lacks it.
   const auto& [usual, waiting] = *std::ranges::max_element(
       by_seq, {}, [](const auto& group) { return std::pair(group.second.size(), group.first); });
   const TorchState& waits = timed.at(waiting.front());
