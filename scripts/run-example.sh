@@ -6,7 +6,7 @@ set -euo pipefail
 program=$1
 shift
 if (($# == 0)); then
-  set -- -b 8 -e 64M -f 2
+  set -- -b 8 -e 64M -f 8  # the table that the README explains
 fi
 
 launcher=${BUSBAR_MPIRUN-mpirun}
