@@ -208,7 +208,8 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   }
   const std::string_view own = undecorated(text), begin = own.substr(0, 200);
   constexpr std::uint64_t kEnough = 1000;
-  if (number <= kEnough && !own.empty())
+  if (file != counted_.first) counted_ = {file, 0};
+  if (++counted_.second <= kEnough && !own.empty())
     ++(builtin_line_rules().has("kernel-prefixes", text.substr(0, 100)) ? kernel_lines : other_lines);
   note_help(begin, file, number);
   const char first = begin.empty() ? '\0' : begin.front();
