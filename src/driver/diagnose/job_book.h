@@ -286,11 +286,11 @@ struct JobBook {
   bool bare_trace_ = false;                               ///< whether its last line has no decoration
   std::uint64_t error_line_ = 0;                          ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
-  std::size_t table_file_ = ~std::size_t{0};  ///< has a benchmark's table
+  std::size_t table_file_ = ~std::size_t{0};       ///< has a benchmark's table
   std::pair<std::size_t, std::uint64_t> counted_;  ///< a file, and its lines that were seen
-  std::map<std::size_t, std::string> prompted_;  ///< by file: the host whose kernel or GPUs the next lines are about
-  std::set<std::size_t> described_;              ///< of those files whose last is a pod that kubectl describes
-  Place nameless_;                               ///< of the last failure that names nobody: its host may follow
+  std::map<std::size_t, std::string> prompted_;    ///< by file: the host whose kernel or GPUs the next lines are about
+  std::set<std::size_t> described_;                ///< of those files whose last is a pod that kubectl describes
+  Place nameless_;                                 ///< of the last failure that names nobody: its host may follow
   /// A help text of Open MPI, between lines of dashes: its lines count as a whole.
   struct Help {
     std::uint64_t lines = 0;  ///< 0: none is open
