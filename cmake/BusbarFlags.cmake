@@ -10,8 +10,17 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 # -O2: only the kernels gain from -O3 (they ask for it themselves), everything else merely compiles more slowly.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
-# For code that computes little: compiled in three quarters of the time.
-set(BUSBAR_FLAGS_NOT_FOR_SPEED $<$<CONFIG:Release>:-O1>)
+# For code that computes little: compiled in three fifths of the time (-O1: three quarters).
+set(BUSBAR_FLAGS_NOT_FOR_SPEED $<$<CONFIG:Release>:-Og>)
+
+# g++ collects its garbage at 128 MB, which takes a tenth of the time of a file that needs a gigabyte anyway. Where each
+# core has memory for it, it may wait for a gigabyte.
+cmake_host_system_information(RESULT memory QUERY TOTAL_PHYSICAL_MEMORY)
+cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
+math(EXPR memory_of_a_core "${memory} / ${cores}")  # MiB
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND memory_of_a_core GREATER 4096)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=1048576>")
+endif()
 
 # For code with __FILE__: what is shipped does not name the folder in which it was built.
 set(BUSBAR_FLAGS_FOR_FILE "$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>")
