@@ -21,8 +21,8 @@ with_launcher = BUSBAR_NAME_SUFFIX='$(NAME_SUFFIX)' \
 build_only := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL cmake --build '$(BUILDDIR)' --parallel $(JOBS)
 
 .NOTPARALLEL:
-.PHONY: all help deps configure build-all run test-deps test test-asan test-tsan test-threads test-mpich \
-        test-second-mpi test-no-mpi test-alone test-more bench experiments faults soak install deb deb-deps dist mutants \
+.PHONY: all help deps configure build-all build-benches run test-deps test test-asan test-tsan test-threads \
+        test-mpich test-second-mpi test-no-mpi test-alone test-more bench experiments faults soak install deb deb-deps dist mutants \
         samples docs docs-deps lint-deps lint format bundle-deps bundle release clean
 
 all: configure  ## Build the benchmarks into build/ (the default)
@@ -49,6 +49,9 @@ configure:
 
 build-all: configure
 	@$(build_only)
+
+build-benches: configure
+	@$(build_only) --target benches
 
 run: deps configure  ## Install what is missing, build all_reduce_perf, and run it on 4 ranks
 	@$(build_only) --target all_reduce_perf
@@ -89,10 +92,10 @@ test-more: test-deps build-all  ## What CI has no time for: ends of runs 200 tim
           for place in local hosts slurm kube; do scripts/triage/run_triage.py "$$BUSBAR_BUILD" --place $$place; done'
 	@$(MAKE) --no-print-directory test MPI=mpich PRESET=mpich BUILDDIR=build-mpich ARGS="$(or $(ARGS),-R '^(mpi|e2e|faults)_')"
 
-bench: deps build-all  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
+bench: deps build-all build-benches  ## Measure the suite itself: data kernels, loop, memory (ARGS='loop memory': only those)
 	@$(with_launcher) scripts/run-bench.sh '$(BUILDDIR)' $(ARGS)
 
-experiments: deps build-all  ## Measure the statistics on this machine, half an hour (hours: ARGS=comparisons; ARGS=peers OSU=DIR IMB=DIR)
+experiments: deps build-all build-benches  ## Measure the statistics on this machine, half an hour (hours: ARGS=comparisons; ARGS=peers OSU=DIR IMB=DIR)
 	@$(with_launcher) OSU='$(OSU)' IMB='$(IMB)' scripts/run-experiments.sh '$(BUILDDIR)' $(ARGS)
 
 faults: test-deps all  ## Faults on virtual hosts, what the watchdog says: 40 minutes (ARGS='--only stop'; --acceptance)

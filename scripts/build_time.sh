@@ -24,6 +24,7 @@ measure "configure" env CMAKE_GENERATOR=Ninja cmake -B "$folder" --preset releas
 measure "all_reduce_perf from nothing" target all_reduce_perf
 measure "all programs after that" target programs
 measure "tests after that" cmake --build "$folder" --parallel "$jobs"
+measure "what people measure with, after that" target benches
 # As who edits has it: each file by itself. Its first build is not what is measured.
 single=$folder-single
 env CMAKE_GENERATOR=Ninja cmake -B "$single" --preset release -DBUSBAR_UNITY=OFF >"$folder/build_time.log" 2>&1
