@@ -238,20 +238,13 @@ const JudgedHang* decisive_hang(const DiagnoseResult& result) {
 }  // namespace
 
 std::string diagnosis_text(const Diagnosis& diagnosis) {
-  std::string text = fmt::format("VERDICT: {}: {}\n", name(diagnosis.verdict), diagnosis.sentence);
-  text += unread(diagnosis);
-  for (const std::string& evidence : diagnosis.evidence) text += fmt::format("  {}\n", evidence);
-  text += lines("First differing calls", diagnosis.divergences);
-  text += communicators(diagnosis);
-  text += calls(diagnosis);
-  text += warnings(diagnosis);
-  text += lines("Not the same on all ranks", diagnosis.skews);
-  text += transports(diagnosis);
-  text += lines("Algorithms", diagnosis.algorithms);
-  text += facts(diagnosis);
-  text += files(diagnosis);
-  text += lines("Missing evidence", diagnosis.missing);
-  text += lines("Next", diagnosis.next);
+  const std::string text = fmt::format("VERDICT: {}: {}\n", name(diagnosis.verdict), diagnosis.sentence) +
+                           unread(diagnosis) + first_lines(diagnosis.evidence, diagnosis.evidence.size(), "", "") +
+                           lines("First differing calls", diagnosis.divergences) + communicators(diagnosis) +
+                           calls(diagnosis) + warnings(diagnosis) +
+                           lines("Not the same on all ranks", diagnosis.skews) + transports(diagnosis) +
+                           lines("Algorithms", diagnosis.algorithms) + facts(diagnosis) + files(diagnosis) +
+                           lines("Missing evidence", diagnosis.missing) + lines("Next", diagnosis.next);
   return without_controls(text, true);
 }
 

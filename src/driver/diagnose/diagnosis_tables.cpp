@@ -204,12 +204,9 @@ void fill_gdr(const LogView& view, Diagnosis& diagnosis) {
     if (key == "ring_gdr") (value == "1" ? enabled : disabled) = true;
   }
   // What was used outweighs what could be.
-  const std::string_view told = direct && staged     ? "on for some connections"
-                                : direct             ? "on"
-                                : staged || disabled ? "off"
-                                : enabled            ? "on"
-                                                     : "";
-  if (!told.empty()) diagnosis.facts.emplace_back("gdr", told);
+  const bool off = staged || disabled;
+  const std::string_view told = direct && staged ? "on for some connections" : direct ? "on" : off ? "off" : "on";
+  if (direct || off || enabled) diagnosis.facts.emplace_back("gdr", told);
 }
 
 void fill_times(const LogView& view, Diagnosis& diagnosis) {

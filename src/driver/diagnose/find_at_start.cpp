@@ -276,11 +276,8 @@ void judge_init(const LogView& view, const JoinedComm& comm, const WithoutNccl& 
   // In an excerpt without its COMPLETE lines, a rank that is not seen to use the communicator need not be stuck.
   if (!progress.completed.empty() && !progress.complete_seen) return;
   // The first exchange needs all ranks: if one completed, all had begun.
-  if (progress.started.size() >= nranks || !progress.completed.empty()) {
-    findings.push_back(stuck(view, comm, progress));
-  } else {
-    findings.push_back(not_joined(view, comm, progress, wordless));
-  }
+  const bool all_began = progress.started.size() >= nranks || !progress.completed.empty();
+  findings.push_back(all_began ? stuck(view, comm, progress) : not_joined(view, comm, progress, wordless));
 }
 
 }  // namespace

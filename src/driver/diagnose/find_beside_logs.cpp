@@ -67,9 +67,7 @@ Finding kernel_finding(const LogView& view, const KernelGroup& group) {
 }
 
 std::vector<std::string> lines_of(const RasEvidence& ras) {
-  std::vector<std::string> lines = ras.lines;
-  for (std::string& line : lines) line.insert(0, "RAS: ");
-  return lines;
+  return mapped(ras.lines, [](const std::string& line) { return "RAS: " + line; });
 }
 
 Finding gone_finding(const LogView& view, const RasEvidence& ras, const std::vector<std::int64_t>& gone) {

@@ -123,9 +123,8 @@ std::string name_source(const JobBook& book, const RankMap& rank_map, std::uint3
   const Process& process = book.processes[source.process];
   std::string place = process.host;
   if (process.pid >= 0) place += fmt::format("{}pid {}", place.empty() ? "" : ", ", process.pid);
-  if (process.sources.size() > 1 || process.anonymous) {
-    if (source.dev >= 0) place += fmt::format("{}device {}", place.empty() ? "" : ", ", source.dev);
-  }
+  if ((process.sources.size() > 1 || process.anonymous) && source.dev >= 0)
+    place += fmt::format("{}device {}", place.empty() ? "" : ", ", source.dev);
   if (rank_map.rank_of[index] >= 0) {
     return fmt::format("rank {}{}", rank_map.rank_of[index], place.empty() ? "" : " (" + place + ")");
   }

@@ -80,12 +80,8 @@ bool parse_message(std::string_view text, LogFact& fact) {
 
 std::vector<NetDevice> net_devices(std::string_view list) {
   std::vector<NetDevice> devices;
-  while (devices.size() < kMaxDevices) {
-    const std::size_t begin = list.find_first_not_of(' ');
-    if (begin == std::string_view::npos) break;
-    list.remove_prefix(begin);
-    std::string_view token = list.substr(0, list.find(' '));
-    list.remove_prefix(token.size());
+  for (std::string_view token : split_text(list, ' ')) {
+    if (devices.size() == kMaxDevices) break;
     if (token.starts_with('[')) token.remove_prefix(std::min(token.find(']'), token.size() - 1) + 1);
     const std::size_t colon = token.find(':');
     if (token.empty() || colon == std::string_view::npos || colon == 0) continue;  // "[RO];"

@@ -38,12 +38,10 @@ ActivityRule read_activity(const YamlValue& map) {
   return rule;
 }
 
-bool fits(std::string_view frame, std::string_view part) {
-  return part.starts_with('^') ? frame.starts_with(part.substr(1)) : frame.find(part) != frame.npos;
-}
-
 bool fits_any(std::string_view frame, const std::vector<std::string>& parts) {
-  return std::ranges::any_of(parts, [&](const std::string& part) { return fits(frame, part); });
+  return std::ranges::any_of(parts, [&](std::string_view part) {
+    return part.starts_with('^') ? frame.starts_with(part.substr(1)) : frame.find(part) != frame.npos;
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace busbar {
@@ -60,15 +61,6 @@ XidMeaning read_xid(const YamlValue& map) {
   return xid;
 }
 
-/// XID 154 itself says what to do: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot
-/// Required)".
-Outcome outcome_of_stated(std::string_view text) {
-  if (text.empty()) return Outcome::warn;
-  const std::size_t to = text.rfind(" to ");
-  const bool none = to != std::string_view::npos && text.find("(None)", to) != std::string_view::npos;
-  return none ? Outcome::pass : Outcome::fail;
-}
-
 }  // namespace
 
 const std::map<std::string, std::string>& remedies() { return remedies_file().remedies; }
@@ -100,7 +92,10 @@ const XidMeaning& xid_meaning(int number) {
 }
 
 Outcome xid_outcome(const XidMeaning& xid, std::string_view text) {
-  return xid.stated ? outcome_of_stated(text) : xid.outcome;
+  if (!xid.stated || text.empty()) return xid.stated ? Outcome::warn : xid.outcome;
+  // XID 154 itself says what to do: "... GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)".
+  const std::size_t to = std::min(text.rfind(" to "), text.size());
+  return text.find("(None)", to) == std::string_view::npos ? Outcome::fail : Outcome::pass;
 }
 
 }  // namespace busbar
