@@ -78,6 +78,8 @@ TEST_CASE("a file is read line by line", "[diagnose][log_files]") {
   CHECK(told.file.lines == 7);
   CHECK(told.file.nccl_lines == 5);
   CHECK(told.file.unknown_lines == 1);
+  write(path, "> sh run.sh " + call(1) + " " + call(2) + " " + call(3));  // a page lost the line breaks
+  CHECK(read(path).op_counts == std::vector<std::uint64_t>{1, 2, 3});
   CHECK(told.file.trouble.empty());
 }
 

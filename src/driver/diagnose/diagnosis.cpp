@@ -95,7 +95,6 @@ std::vector<std::string> signs_of_health(const LogView& view) {
     }
   };
   add_facts(builtin_line_rules().health());
-  constexpr int kSaysInit = 20800;
   if (nccl_version_of(view) < kSaysInit) add_facts(builtin_line_rules().early_health());
   if (std::ranges::any_of(view.book.sources, [](const LogSource& one) { return one.timings.total >= 0; })) {
     signs.emplace_back("initialization completed: its timings are logged");

@@ -443,11 +443,16 @@ void find_in_torch(const LogView& view, Findings& findings) {
     // A line that was cut in front has no rank.
     if (key.second >= 0) groups[key.first].emplace(key.second, state);
   }
-  // Some lines do not name the group: if there is only one, they are about that.
-  if (const auto nameless = groups.find(""); groups.size() == 2 && nameless != groups.end()) {
-    for (const auto& [rank, state] : groups.rbegin()->second) merge_torch_state(nameless->second[rank], state);
-    groups.rbegin()->second = std::move(nameless->second);
-    groups.erase(nameless);
+  // Some lines do not name the group: they are about the only one that the rank's others name, or that there is.
+  if (const auto nameless = groups.find(""); nameless != groups.end()) {
+    for (const auto& [rank, state] : std::exchange(nameless->second, {})) {
+      std::vector<TorchGroup*> of;
+      for (auto& [name, ranks] : groups) {
+        if (!name.empty() && (groups.size() == 2 || ranks.contains(rank))) of.push_back(&ranks);
+      }
+      merge_torch_state((of.size() == 1 ? *of.front() : nameless->second)[rank], state);
+    }
+    if (nameless->second.empty()) groups.erase(nameless);
   }
   for (const auto& [name, ranks] : groups) {
     if (auto finding = judge_group(view, name, ranks)) findings.emplace_back(std::move(*finding));

@@ -364,21 +364,24 @@ std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& vie
                                                               std::span<const ProgramNote* const> notes, bool alone,
                                                               bool ended) {
   std::pair<const ProgramNote*, const LineRule*> first{};
-  const auto place = [](const ProgramNote& one) { return std::tuple(one.what != What::exception, one.file, one.line); };
+  std::tuple<int, std::size_t, std::uint64_t> its_place;
   for (const ProgramNote* note : notes) {
     const auto complains = [&](const WarningRecord& one) {
       return one.rule->kind == RuleKind::victim && one.file == note->file && one.line > note->line;
     };
     const bool raised = note->what == What::exception;
     const bool counts = alone || (raised && (ended || std::ranges::any_of(view.book.warnings, complains)));
-    const bool later = first.first != nullptr && place(*note) >= place(*first.first);
-    if (!counts || note->is_explained() || later || steps_after(view, *note) > 3) continue;
+    if (!counts || note->is_explained() || steps_after(view, *note) > 3) continue;
     const bool follows = raised && builtin_line_rules().has("consequences", note->text);
     if (follows && ended) continue;
     for (const LineRule* rule : builtin_line_rules().matches(note->text, RuleWhere::unexplained)) {
       if ((follows || ended) && rule->kind == RuleKind::ended) continue;
       if (ended && rule->priority < 0) continue;
-      first = {note, rule};
+      // "RuntimeError: x" says less than an error before it.
+      const int level = raised && rule->priority > -2 ? 0 : raised || mentions(note->text, "ERROR") ? 1 : 2;
+      const std::tuple place(level, note->file, note->line);
+      if (first.first == nullptr || place < its_place)
+        std::tie(first, its_place) = std::pair(std::pair(note, rule), place);
       break;
     }
   }
@@ -502,12 +505,15 @@ bool is_survived(const LogView& view, const ProgramNote& note) {
   const LineRules& rules = builtin_line_rules();
   const LineRule* rule = note.rule;
   const auto steps = view.book.steps.find(note.file);
-  if (rule == nullptr || rule->kind != RuleKind::error || !rule->program.empty() || steps == view.book.steps.end() ||
-      rules.has("grave", note.text))
+  if (rule == nullptr || rule->kind != RuleKind::error || !rule->program.empty() || rules.has("grave", note.text))
     return false;
+  // What a service missed on its way up, it does without; "2026-", "slurm", "time=": of the same log.
+  const auto up = view.book.came_up.find(note.file);
+  const bool went_up = up != view.book.came_up.end() && note.line < up->second.first;
+  if (went_up && note.text.starts_with(up->second.second)) return true;
   const std::int64_t after = steps_after(view, note);
   // In the middle of the work, ranks that do not know yet of a failure may report a few steps.
-  return after >= (rules.has("informing", note.text) ? 1 : note.line < steps->second.front() ? 2 : 4);
+  return after > 0 && after >= (rules.has("informing", note.text) ? 1 : note.line < steps->second.front() ? 2 : 4);
 }
 
 void find_other_failures(const LogView& view, Findings& findings) {

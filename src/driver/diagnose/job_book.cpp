@@ -234,9 +234,10 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   }
   // Steps come again and again: late in a long log, a part of the lines is enough.
   const bool searched = number < kSearchedWhole || number % kSearchedLater == 0;
-  if (searched && (!steps.contains(file) || !program.empty()) &&
+  if (searched && (worked_file_ != file || !program.empty()) &&
       builtin_line_rules().has("steps-done", text.substr(0, 400))) {
     ++understood;
+    worked_file_ = file;
     note("works", "steps are done");
     steps[file].push_back(number);
   }

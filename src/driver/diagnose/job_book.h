@@ -243,6 +243,8 @@ struct JobBook {
   std::vector<ProgramNote> program;
   /// Lines that report finished work, by file: the first, and those after the first note.
   std::map<std::size_t, std::vector<std::uint64_t>> steps;
+  /// By file: where a service came up first, and how that line begins.
+  std::map<std::size_t, std::pair<std::uint64_t, std::string>> came_up;
   /// (key, value) -> number of lines that say so
   std::map<std::pair<std::string, std::string>, std::uint64_t> facts;
   /// op, log2 of the size, choice -> times
@@ -286,11 +288,11 @@ struct JobBook {
   bool bare_trace_ = false;                               ///< whether its last line has no decoration
   std::uint64_t error_line_ = 0;                          ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
-  std::size_t table_file_ = ~std::size_t{0};       ///< has a benchmark's table
-  std::pair<std::size_t, std::uint64_t> counted_;  ///< a file, and its lines that were seen
-  std::map<std::size_t, std::string> prompted_;    ///< by file: the host whose kernel or GPUs the next lines are about
-  std::set<std::size_t> described_;                ///< of those files whose last is a pod that kubectl describes
-  Place nameless_;                                 ///< of the last failure that names nobody: its host may follow
+  std::size_t table_file_ = SIZE_MAX, worked_file_ = SIZE_MAX;  ///< have a benchmark's table, and finished work
+  std::pair<std::size_t, std::uint64_t> counted_;               ///< a file, and its lines that were seen
+  std::map<std::size_t, std::string> prompted_;  ///< by file: the host whose kernel or GPUs the next lines are about
+  std::set<std::size_t> described_;              ///< of those files whose last is a pod that kubectl describes
+  Place nameless_;                               ///< of the last failure that names nobody: its host may follow
   /// A help text of Open MPI, between lines of dashes: its lines count as a whole.
   struct Help {
     std::uint64_t lines = 0;  ///< 0: none is open

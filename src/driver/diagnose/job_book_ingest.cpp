@@ -168,9 +168,9 @@ void note_devices(JobBook& book, const LineShape& of, const JobBook::Place& from
   Process& process = book.processes[from.process];
   const std::string_view network = of.text("network").empty() ? "Bootstrap" : of.text("network");
   const std::string_view list = of.text("devices"), oob = of.text("oob");
-  for (const std::string& address : addresses_in(oob)) process.addresses.insert(address);
-  if (network != "IB") {
-    for (const std::string& address : addresses_in(list)) process.addresses.insert(address);
+  if (network == "Socket") book.sources[from.source].forgive_tries();
+  for (const std::string_view part : {oob, network == "IB" ? std::string_view() : list}) {
+    for (const std::string& address : addresses_in(part)) process.addresses.insert(address);
   }
   if (network == "OFI") {
     book.note("provider", list.substr(0, list.find(' ')));
@@ -449,6 +449,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     if (event.what == ProgramEvent::What::healthy) {
       note("works", event.rule->means);
       if (event.rule->where != RuleWhere::start) steps[file].push_back(number);
+      if (builtin_line_rules().has("came-up", event.text))
+        came_up.emplace(file, std::pair(number, event.text.substr(0, 5)));
     } else {
       count(ProgramNote{std::move(event), file, number, 1});
     }

@@ -34,6 +34,8 @@ std::string name_files(std::span<const LogFile> files);
 
 /// The oldest NCCL that the logs or RAS name, as ncclGetVersion has it; 0: none is named.
 int nccl_version_of(const LogView& view);
+/// From this version on excerpts of logs rarely end with the choice of a network.
+inline constexpr int kSaysInit = 20800;
 
 /// Something that is not the same on all ranks.
 struct SettingSkew {

@@ -191,9 +191,21 @@ LogFile read_log_file(const fs::path& path,
     file.unknown_lines += other != nullptr && other->nccl && !other->chatter ? 1 : 0;
     on_line(line, reader.number());
   };
+  // Quotes and web pages lose line breaks; but two lines in one may also be a torn one.
+  const auto emit_each = [&](std::string_view text) {
+    constexpr std::size_t kMark = 10;  // " NCCL INFO"
+    const std::size_t first = text.find(" NCCL "), next = text.find(" NCCL ", std::min(first, text.size()) + kMark + 1);
+    const bool glued = next != kNotFound &&
+                       (text.find(" NCCL ", next + kMark) != kNotFound || text.substr(first, kMark) == " NCCL WARN");
+    if (!glued) return emit(text);
+    const std::string apart = std::string(text.substr(0, first + kMark + 1)) +
+                              builtin_line_rules().without("glued", text.substr(first + kMark + 1), "\n\\1") + '\n';
+    for (std::size_t at = 0, end = 0; (end = apart.find('\n', at)) != kNotFound; at = end + 1)
+      emit(std::string_view(apart).substr(at, end - at));
+  };
   PartJoiner parts;
   for (std::string_view text; file.trouble.empty() && reader.next(text);) {
-    if (parts.is_whole(text)) emit(text);
+    if (parts.is_whole(text)) emit_each(text);
   }
   for (const std::string& begun : parts.begun) {
     if (!begun.empty()) emit(begun);

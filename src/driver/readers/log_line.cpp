@@ -140,6 +140,7 @@ void take_host(std::string_view& before, LogOrigin& origin) {
   const auto ends_before = [](char c) { return is_blank(c) || c == ':' || c == ']' || c == '|' || c == '"'; };
   std::size_t begin = rest.size();
   while (begin > 0 && !ends_before(rest[begin - 1])) --begin;
+  if (rest.ends_with('>') && rest.substr(begin).front() != '<') begin = std::min(rest.rfind('<'), begin);  // "<a node>"
   std::string_view host = rest.substr(begin);
   // "<host>" is what people write over a name; "<stdout>node1" a launcher's mark.
   if (const std::size_t close = host.starts_with('<') ? host.find('>') : kNotFound; close < host.size() - 1) {
