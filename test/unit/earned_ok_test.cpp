@@ -185,6 +185,9 @@ TEST_CASE("A help text of Open MPI counts as a whole, and no line beyond it", "[
   CHECK(judged({"The daemon crashed, which should never happen", dashes}) == Verdict::unknown);
   CHECK(judged({}) == Verdict::config);
   CHECK(after_healthy({head, "Another transport will be used instead"}).verdict == Verdict::config);
+  const std::string fails = "A system call failed during shared memory initialization",
+                    hello = "Hello from rank 3 of 4";
+  CHECK(of_lines({dashes, fails, "Error: Bad address", dashes, hello}).verdict == Verdict::ok);
   CHECK(of_lines({dashes, "Remote daemon: [prte-n1-4@0,1] on node n7", dashes}).hosts == Lines{"n7"});
 }
 
@@ -217,9 +220,8 @@ TEST_CASE("Ranks that a launcher killed with the rest are not to blame", "[job_l
   Lines several = killed(6);
   for (const std::string& line : killed(7)) several.push_back(line);
   CHECK(said(several) == Said{Verdict::process_dead, {}});
-  for (const std::string& line :
-       Lines{"=   RANK 2 PID 2318136 RUNNING AT cn30", "=   KILLED BY SIGNAL: 11 (Segmentation fault)"})
-    several.push_back(line);
+  several.push_back("=   RANK 2 PID 2318136 RUNNING AT cn30");
+  several.push_back("=   KILLED BY SIGNAL: 11 (Segmentation fault)");
   CHECK(of_lines(several).ranks == std::vector<int>{2});
 }
 
@@ -248,9 +250,8 @@ TEST_CASE("The peer that a path names is blamed, and who only reports is not", "
   // What a host reports of its own card is its own fault too.
   const std::string event = "n1:4711:4712 [0] NCCL WARN NET/IB : mlx5_0:1 Got async event : port error";
   CHECK(of_lines({event, refused("10.1.0.8")}).hosts == Lines{"n1", "10.1.0.8"});
-  CHECK(of_lines({"n1:4711:4712 [0] misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with error Network is "
-                  "unreachable"})
-            .hosts == Lines{"n1"});
+  CHECK(of_lines({"n1:47:48 [0] NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable"}).hosts ==
+        Lines{"n1"});
 }
 
 TEST_CASE("Horovod's lists name who did not come, whoever prints them", "[job_log][rules]") {
@@ -416,10 +417,9 @@ TEST_CASE("A row of pods names the node that is full", "[job_log][rules]") {
 }
 
 TEST_CASE("What systemd ended is no failure of its own", "[job_log][rules]") {
-  const Diagnosis start =
-      of_lines({"  Process: 26914 ExecStart=/usr/sbin/slurmd (code=killed, signal=TERM)",
-                "Nov 24 09:54:59 n07 slurmd[27015]: error: _fetch_child: failed to fetch remote configs"});
-  CHECK(start.rules == Lines{"slurm-controller-away"});
+  CHECK(of_lines({"  Process: 26914 ExecStart=/usr/sbin/slurmd (code=killed, signal=TERM)",
+                  "Nov 24 09:54:59 n07 slurmd[27015]: error: _fetch_child: failed to fetch remote configs"})
+            .rules == Lines{"slurm-controller-away"});
   CHECK(of_lines({"Main PID: 41 (code=killed, status=11/SEGV)"}).sentence.find("SIGSEGV") != std::string::npos);
 }
 
@@ -471,6 +471,8 @@ TEST_CASE("What ends a job outweighs the ends that it causes", "[job_log][rules]
   CHECK(
       of_lines({"TERM_RUNLIMIT: job killed after reaching LSF run time limit.", "Exited with exit code 140."}).rules ==
       Lines{"batch-time-limit"});
+  CHECK(said({"[n2:823] Signal: Segmentation fault (11)", "ORTE was unable to reliably start one or more daemons."}) ==
+        Said{Verdict::process_dead, {"n2"}});
   CHECK(of_lines({"[2026-11-20 04:13:43] Received sigquit from a child process. It usually means the child failed.",
                   "Killed"})
             .rules.empty());

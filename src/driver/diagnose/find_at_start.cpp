@@ -264,8 +264,7 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
 void judge_init(const LogView& view, const JoinedComm& comm, const WithoutNccl& wordless, Findings& findings) {
   const InitProgress progress = progress_of(view, comm);
   if (progress.pending.empty() || comm.nranks < 1) return;
-  const auto nranks = static_cast<std::size_t>(comm.nranks);
-  if (nranks == 1) {
+  if (comm.nranks == 1) {
     findings.emplace_back(make_finding(Verdict::unknown,
                                        fmt::format("{} began to initialize {} and the log ends: it waits for nobody",
                                                    list_sources(view.rank_map, progress.pending), comm.name),
@@ -276,7 +275,7 @@ void judge_init(const LogView& view, const JoinedComm& comm, const WithoutNccl& 
   // In an excerpt without its COMPLETE lines, a rank that is not seen to use the communicator need not be stuck.
   if (!progress.completed.empty() && !progress.complete_seen) return;
   // The first exchange needs all ranks: if one completed, all had begun.
-  const bool all_began = progress.started.size() >= nranks || !progress.completed.empty();
+  const bool all_began = std::ssize(progress.started) >= comm.nranks || !progress.completed.empty();
   findings.push_back(all_began ? stuck(view, comm, progress) : not_joined(view, comm, progress, wordless));
 }
 

@@ -171,9 +171,10 @@ int rank_of(const ProgramEvent& event, const Waiting& waiting) {
 
 /// The verdict that outweighs an end which a lack of resources or a setting may explain, if a line reports
 /// one.
-std::optional<Verdict> after_resources(const LogView& view) {
-  const auto tells = [](const WarningRecord& one) {
-    return one.rule->kind == RuleKind::resource || one.rule->kind == RuleKind::config;
+std::optional<Verdict> after_resources(const LogView& view, const ProgramNote& end) {
+  const auto tells = [&](const WarningRecord& one) {
+    const bool later = end.number < 0 && one.file == end.file && one.line > end.line;  // of a crash
+    return one.rule->kind == RuleKind::resource || (one.rule->kind == RuleKind::config && !later);
   };
   const bool reported = std::ranges::any_of(view.book.warnings, tells) || !view.book.kernel.empty();
   return reported ? std::optional(Verdict::config) : std::nullopt;
@@ -209,7 +210,7 @@ void find_raised(const LogView& view, const Waiting& waiting, Findings& findings
   finding.evidence.push_back(quoted(*shown));
   if (raised == nullptr) finding.missing.emplace_back("the end of the traceback, which says what was raised");
   // Another line may explain what it raised: memory, a setting.
-  findings.emplace_back(std::move(finding), after_resources(view));
+  findings.emplace_back(std::move(finding), after_resources(view, *shown));
 }
 
 /// How a process ended, as text, and what to check then.
@@ -348,7 +349,7 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
       const bool by_itself = ending_of(number).by_itself;
       const bool is_cause =
           ends.first_is_known ? note == ends.notes.front() : (by_itself && !is_rest) || missed || is_pod;
-      after = is_cause ? after_resources(view) : Verdict::stuck_inside;
+      after = is_cause ? after_resources(view, *note) : Verdict::stuck_inside;
     }
     findings.emplace_back(std::move(finding), after);
   }

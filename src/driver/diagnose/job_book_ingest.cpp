@@ -363,7 +363,7 @@ void JobBook::end_help() {
     note_program(help.text, help.file, help.line, true);
     return;
   }
-  if (help.held.empty()) return;
+  if (help.decided || help.held.empty()) return;
   help.held.front().text = help.text.substr(0, 500);
   count(std::move(help.held.front()));
 }
@@ -424,7 +424,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
            (event.what == ProgramEvent::What::ended && (described || mentions(event.text, "(code="))))));
     if (of_host && event.host.empty() && event.ranks.empty()) event.host = prompted_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
-    if (help_.lines > 0 && event.rule != nullptr && event.rule->id == "error") {
+    if (help_.lines > 0 && event.what >= ProgramEvent::What::exception && !event.is_explained()) {
       help_.held.push_back({std::move(event), file, number, 1});
       continue;
     }

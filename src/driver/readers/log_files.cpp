@@ -193,10 +193,10 @@ LogFile read_log_file(const fs::path& path,
   };
   // Quotes and web pages lose line breaks; but two lines in one may also be a torn one.
   const auto emit_each = [&](std::string_view text) {
-    constexpr std::size_t kMark = 10;  // " NCCL INFO"
-    const std::size_t first = text.find(" NCCL "), next = text.find(" NCCL ", std::min(first, text.size()) + kMark + 1);
+    constexpr std::size_t kMark = 9;  // "NCCL INFO"; without a space in front, at which a search stops
+    const std::size_t first = text.find("NCCL "), next = text.find("NCCL ", std::min(first, text.size()) + kMark + 2);
     const bool glued = next != kNotFound &&
-                       (text.find(" NCCL ", next + kMark) != kNotFound || text.substr(first, kMark) == " NCCL WARN");
+                       (text.find("NCCL ", next + kMark) != kNotFound || text.substr(first, kMark) == "NCCL WARN");
     if (!glued) return emit(text);
     const std::string apart = std::string(text.substr(0, first + kMark + 1)) +
                               builtin_line_rules().without("glued", text.substr(first + kMark + 1), "\n\\1") + '\n';
