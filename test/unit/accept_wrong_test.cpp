@@ -6,7 +6,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <string>
 #include <vector>
 
 using namespace busbar;

@@ -8,7 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <set>
 #include <string>
 
 using namespace busbar;

@@ -20,7 +20,6 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <random>
 #include <thread>
 
 using namespace busbar;

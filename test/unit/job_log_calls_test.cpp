@@ -8,7 +8,6 @@
 #include <malloc.h>
 
 #include <string>
-#include <utility>
 
 using namespace busbar;
 

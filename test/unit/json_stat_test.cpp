@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <limits>
-#include <string>
 
 using namespace busbar;
 using nlohmann::json;

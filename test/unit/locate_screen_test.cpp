@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
 
 using namespace busbar;
 using State = Screen::State;

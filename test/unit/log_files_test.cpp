@@ -20,7 +20,6 @@
 #include <numeric>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 

@@ -13,7 +13,6 @@
 #include <string_view>
 #include <utility>
 #include <variant>
-#include <vector>
 
 using namespace busbar;
 

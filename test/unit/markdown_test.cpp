@@ -8,8 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
-
 using namespace busbar;
 using Catch::Contains;
 

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <random>
 #include <set>
-#include <string>
 #include <vector>
 
 using namespace busbar;

@@ -10,8 +10,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <string_view>
-#include <vector>
 
 using namespace busbar;
 

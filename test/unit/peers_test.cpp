@@ -23,7 +23,6 @@
 #include <csignal>
 #include <cstdint>
 #include <future>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>

@@ -9,8 +9,6 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
-#include <algorithm>
-
 using namespace busbar;
 using Catch::Contains;
 using Catch::Matchers::StartsWith;

@@ -8,7 +8,6 @@
 #include "common/processes/comm.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,6 @@
 #include "collectives/dtype.h"
 #include "collectives/op.h"
 #include "common/base/error.h"
-#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "common/measure/plan.h"
 #include "common/output/progress.h"

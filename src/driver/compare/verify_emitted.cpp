@@ -12,7 +12,6 @@
 #include "driver/launch/launching.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sched.h>
 #include <unistd.h>
 

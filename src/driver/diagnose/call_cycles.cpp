@@ -109,12 +109,10 @@ void find_transfer_cycles(const RankMap& rank_map, const AlignedComm& comm, std:
   }
   for (const bool sends : {false, true}) {
     for (const std::vector<int>& ranks : cycles_in(edges[sends ? 1 : 0])) {
-      DeadlockCycle cycle;
-      cycle.transfers = true;
-      cycle.sources = mapped(ranks, [&](int rank) { return source_of.at(rank); });
-      cycle.text = fmt::format("{} wait in a circle, each to {} the next, in {}", list_sources(rank_map, cycle.sources),
-                               sends ? "send to" : "receive from", comm.name);
-      cycles.push_back(std::move(cycle));
+      const auto sources = mapped(ranks, [&](int rank) { return source_of.at(rank); });
+      cycles.push_back({fmt::format("{} wait in a circle, each to {} the next, in {}", list_sources(rank_map, sources),
+                                    sends ? "send to" : "receive from", comm.name),
+                        sources, false, true});
     }
   }
 }

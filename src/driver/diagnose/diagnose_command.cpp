@@ -27,16 +27,8 @@ constexpr std::size_t kUnknownLines = 200;
 
 struct DiagnoseOptions {
   std::vector<fs::path> paths;
-  std::string flight_folder;
-  std::string jobid;
-  bool json = false;
-  std::string json_file;
-  bool unknown = false;
-  bool help = false;
-  bool help_capture = false;
-  bool list = false;
-  std::string rules_file;
-  std::string explain;
+  std::string flight_folder, jobid, json_file, rules_file, explain;
+  bool json = false, unknown = false, help = false, help_capture = false, list = false;
 };
 
 std::vector<OwnOption> own_options(DiagnoseOptions& o) {

@@ -31,9 +31,7 @@ void add_call(CommInstance& instance, Words& words, std::int64_t seq, std::uint6
 
 void JobBook::add(const TorchDump& dump, std::size_t file) {
   const std::string who = dump.rank >= 0 ? fmt::format("[rank{}]:", dump.rank) : fmt::format("dump {}", file);
-  LogOrigin origin;
-  origin.decoration = who;
-  const std::uint32_t process = find_process(origin, file, 1);
+  const std::uint32_t process = find_process({.decoration = who}, file, 1);
   const std::uint32_t source = find_source(process, -1);
   sources[source].job_rank = dump.rank;
   last_process_ = kNoIndex;
@@ -63,10 +61,7 @@ void JobBook::add(const TorchDump& dump, std::size_t file) {
 
 void JobBook::note_inspector(const InspectorCall& call, std::size_t file, std::uint64_t number) {
   ++understood;
-  LogOrigin origin;
-  origin.host = call.host;
-  origin.pid = call.pid;
-  const std::uint32_t process = find_process(origin, file, number);
+  const std::uint32_t process = find_process({.host = call.host, .pid = call.pid}, file, number);
   const std::uint32_t source = find_source(process, -1);
   const std::string name = fmt::format("{} of communicator {}", call.op, call.comm);
   const std::uint64_t id = id_of(name);

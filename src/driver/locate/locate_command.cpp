@@ -20,7 +20,6 @@
 #include "driver/locate/locate_run.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <array>
 #include <cstdio>

@@ -84,17 +84,11 @@ Mark find_mark(std::string_view line) {
   return version;
 }
 
-std::string_view without_blanks_behind(std::string_view text) {
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 /// Takes the last word off the text, and the spaces before it.
 std::string_view take_last_word(std::string_view& text) {
-  std::size_t begin = text.size();
-  while (begin > 0 && !is_blank(text[begin - 1])) --begin;
+  const std::size_t begin = text.find_last_of(" \t") + 1;
   const std::string_view word = text.substr(begin);
-  text = without_blanks_behind(text.substr(0, begin));
+  text = without_blanks(text.substr(0, begin));
   return word;
 }
 
@@ -113,7 +107,7 @@ void take_place(std::string_view& before, LogPrefix& prefix) {
     const std::size_t open = before.rfind(" (");
     if (open == kNotFound) return;
     prefix.function = before.substr(open + 2, before.size() - open - 3);
-    before = without_blanks_behind(before.substr(0, open));
+    before = without_blanks(before.substr(0, open));
   }
   std::string_view rest = before;
   const std::string_view word = take_last_word(rest);
@@ -129,7 +123,7 @@ void take_device(std::string_view& before, LogOrigin& origin) {
   if (!before.ends_with(']')) return;
   const std::size_t open = before.rfind('[');
   if (open == kNotFound || !whole_number(before.substr(open + 1, before.size() - open - 2), origin.dev)) return;
-  before = without_blanks_behind(before.substr(0, open));
+  before = without_blanks(before.substr(0, open));
 }
 
 void take_host(std::string_view& before, LogOrigin& origin) {
@@ -156,7 +150,7 @@ void take_host(std::string_view& before, LogOrigin& origin) {
 
 /// NCCL's own "[2026-05-05 06:16:47] ", in its default format or another.
 void take_timestamp(std::string_view& before, LogOrigin& origin) {
-  const std::string_view text = without_blanks_behind(before);
+  const std::string_view text = without_blanks(before);
   const std::size_t open = text.ends_with(']') ? text.rfind('[') : kNotFound;
   if (open == kNotFound) return;
   const std::string_view inside = text.substr(open + 1, text.size() - open - 2);
@@ -167,7 +161,7 @@ void take_timestamp(std::string_view& before, LogOrigin& origin) {
 
 /// Reads what is before the mark from its end: place in the source, device, host, timestamp, decoration.
 void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) {
-  before = without_blanks_behind(before);
+  before = without_blanks(before);
   if (prefix.level == LogLevel::warn) take_place(before, prefix);
   if (prefix.level == LogLevel::trace) {  // "[dev] 12.345 function:line NCCL TRACE"
     take_last_word(before);

@@ -61,15 +61,15 @@ using LogFact = std::variant<OtherLine, CollCall, InitTimings, Warning, TorchWor
 
 /// The writer of a line, as far as the line says.
 struct LogOrigin {
-  std::string_view host;  ///< empty if unknown
+  std::string_view host{};  ///< empty if unknown
   std::int64_t pid = -1;
   std::int64_t tid = -1;
   int dev = -1;
-  std::string_view timestamp;  ///< as printed; empty: none
+  std::string_view timestamp{};  ///< as printed; empty: none
   /// The launcher's, in front of the prefix: "[1,3]<stdout>:"; names the writer if NCCL does not.
-  std::string_view decoration;
+  std::string_view decoration{};
   /// The beginning of another process's line, whose end follows on the next lines.
-  std::string_view torn;
+  std::string_view torn{};
 };
 
 struct LogLine {

@@ -63,18 +63,16 @@ bool parse_call(std::string_view text, LogFact& fact) {
 bool parse_message(std::string_view text, LogFact& fact) {
   const LineRules& rules = builtin_line_rules();
   const LineShape shape = rules.shape_in("messages", text);
-  InitTimings timings;
-  if (shape.key == "init-timings") {
+  if (InitTimings timings; shape.key == "init-timings") {
     if (!read_init_timings(LogScan{shape.text("rest")}, timings)) return false;
     fact = timings;
-    return true;
-  }
-  if (!shape.key.empty()) {
+  } else if (!shape.key.empty()) {
     fact = shape;
-    return true;
+  } else if (rules.has("quiet-warnings", text)) {
+    fact = Warning{.file = {}, .function = {}, .text = text};
+  } else {
+    return false;
   }
-  if (!rules.has("quiet-warnings", text)) return false;
-  fact = Warning{.file = {}, .function = {}, .text = text};
   return true;
 }
 
@@ -100,8 +98,7 @@ std::vector<std::string> addresses_in(std::string_view text) {
   std::vector<std::string> addresses;
   for (std::size_t at = text.find('<'); at != std::string_view::npos && addresses.size() < kMaxDevices;
        at = text.find('<', at + 1)) {
-    std::size_t begin = text.find_last_of(" []", at == 0 ? 0 : at - 1);
-    begin = begin == std::string_view::npos ? 0 : begin + 1;
+    const std::size_t begin = text.find_last_of(" []", at == 0 ? 0 : at - 1) + 1;
     std::string_view address = text.substr(begin, at - begin);
     // "eth0:10.0.0.1": an interface in front; an IPv6 address alone has more colons and begins with a hex digit.
     if (const std::size_t colon = address.find(':'); colon != std::string_view::npos) {

@@ -1,6 +1,5 @@
 #include "driver/readers/torch_watchdog.h"
 
-#include "common/base/log_scan.h"
 #include "common/base/text.h"
 #include "driver/rules/line_rules.h"
 

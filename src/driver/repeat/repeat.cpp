@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <filesystem>

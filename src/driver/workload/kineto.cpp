@@ -1,5 +1,4 @@
 #include "common/base/error.h"
-#include "common/base/lists.h"
 #include "common/base/text.h"
 #include "driver/readers/call_records.h"
 #include "driver/rules/line_rules.h"

@@ -14,7 +14,6 @@
 #include <bit>
 #include <cctype>
 #include <climits>
-#include <functional>
 #include <vector>
 
 namespace busbar {

@@ -1,7 +1,5 @@
 #include "common/processes/sockets/socket_group.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <set>
