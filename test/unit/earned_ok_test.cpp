@@ -219,6 +219,8 @@ TEST_CASE("Ranks that a launcher killed with the rest are not to blame", "[job_l
   CHECK(of_lines(killed(6)).ranks == std::vector<int>{6});
   Lines several = killed(6);
   for (const std::string& line : killed(7)) several.push_back(line);
+  CHECK(said(several) == Said{Verdict::process_dead, {"6", "7", "cn31"}});  // rank 0 lives
+  for (const std::string& line : killed(0)) several.push_back(line);
   CHECK(said(several) == Said{Verdict::process_dead, {}});
   several.push_back("=   RANK 2 PID 2318136 RUNNING AT cn30");
   several.push_back("=   KILLED BY SIGNAL: 11 (Segmentation fault)");
@@ -494,6 +496,20 @@ TEST_CASE("The task that failed before Slurm killed the others is the first", "[
   CHECK(said({"srun: error: n12: task 5: Exited with exit code 1",
               "srun: launch/slurm: _step_signal: Terminating StepId=4.0", "srun: error: n12: tasks 3,7: Killed",
               "srun: error: n13: task 8: Killed"}) == Said{Verdict::process_dead, {"5", "n12"}});
+}
+
+TEST_CASE("What words explain is of those that said it, unless all did, and a limit of its host", "[job_log][rules]") {
+  const std::string warning = " transport/shm.cc:9 NCCL WARN The arrow is invalid", limit = ": queue is exhausted";
+  const auto ring = [](int pid, int rank) {
+    return fmt::format("n7:{0}:{0} [{1}] NCCL INFO Ring 00 : {1}[{1}] -> 9[1] via P2P/IPC", pid, rank);
+  };
+  const Diagnosis one = of_lines({ring(11, 0), ring(12, 3), "n8:13:13 [1] NCCL INFO x", "n7:12:12 [3]" + warning});
+  CHECK(one.ranks == std::vector{3});
+  CHECK(one.hosts == Lines{"n7"});
+  CHECK(of_lines({"n7:11:11 [0]" + warning, "n8:13:13 [1]" + warning}).hosts.empty());
+  CHECK(of_lines({"[n7:11] ERROR" + limit, "[2n8:13] ERROR" + limit}).hosts == Lines{"n7", "2n8"});
+  CHECK(of_lines({"RuntimeError: CUDA out of memory. Tried to allocate 2 GiB. GPU 5 has a total capacity of 79 GiB"})
+            .devices == Lines{"GPU 5"});
 }
 
 TEST_CASE("Ranks that wait for a store's barrier lack others, unless they met", "[job_log][rules]") {

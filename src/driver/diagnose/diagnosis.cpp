@@ -44,7 +44,6 @@ LogView view_log(const JobBook& book, std::span<const LogFile> files, std::span<
 }
 
 constexpr std::size_t kMostEvidence = 5;
-constexpr std::size_t kMostBlamed = 4096;
 
 /// A kernel's log reports every failure that the kernel knows of; that of a job that stands still may not.
 bool is_of_kernel(const LogView& view) {
@@ -257,13 +256,6 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
   }
 }
 
-template <typename T>
-void add_new(std::vector<T>& list, const std::vector<T>& more, std::size_t most) {
-  for (const T& one : more) {
-    if (list.size() < most && !contains(list, one)) list.push_back(one);
-  }
-}
-
 /// A failure whose line names no rank is that of the one rank that ended by itself, or else raised an exception.
 void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& diagnosis) {
   const bool of_rank = diagnosis.verdict == Verdict::resource || diagnosis.verdict == Verdict::config;
@@ -277,7 +269,7 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
     add_new(hosts, finding.hosts, 2);
   }
   for (const ProgramNote& note : view.book.program) {
-    const bool first = by_words && !raised.empty();  // the others' follow from it
+    const bool first = !diagnosis.hosts.empty() || (by_words && !raised.empty());  // the others' follow from it
     if (note.what == RuleKind::traceback && !first) add_new(raised, note.ranks, 2);
   }
   if (ended.empty()) ended = std::move(raised);
@@ -292,9 +284,6 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
   diagnosis.evidence.push_back(by_words ? fmt::format("rank {} raised first", ended.front())
                                         : fmt::format("only rank {} ended by itself", ended.front()));
 }
-
-/// Whether a name or address is no host's but that of each.
-bool is_local(const std::string& host) { return builtin_line_rules().has("local-addresses", host); }
 
 /// Whom the lines that decide name, where their rules know nobody: the first line that does. `place`: no rank.
 void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis, bool place) {
@@ -314,6 +303,24 @@ void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis, bool p
     add_once(diagnosis.hosts, whom["host"]);
     if (diagnosis.verdict == Verdict::hw_fault || place) add_once(diagnosis.devices, whom["device"]);
   }
+}
+
+/// The writers of what names nobody: where others of the job did not write it, or a host has a limit of its own.
+void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagnosis) {
+  const bool limit = diagnosis.verdict == Verdict::resource,
+             named = !diagnosis.hosts.empty() || !diagnosis.devices.empty();
+  if ((!limit && diagnosis.verdict != Verdict::config) || named || !diagnosis.ranks.empty()) return;
+  std::set<int> ranks;
+  std::set<std::string> hosts = view.rank_map.hosts;
+  std::vector<std::string> complain = said_by.hosts;
+  for (const auto& [rank, source] : view.rank_map.source_of) ranks.insert(rank);
+  for (const ProgramNote& note : view.book.program) {
+    ranks.insert(note.ranks.begin(), note.ranks.end());
+    if (!note.host.empty()) hosts.insert(note.host);
+    if (said_by.hosts.empty()) add_once(complain, note.host);
+  }
+  if (said_by.ranks.size() < ranks.size()) diagnosis.ranks = said_by.ranks;
+  if (limit || complain.size() < hosts.size() || hosts.size() == 1) diagnosis.hosts = std::move(complain);
 }
 
 }  // namespace
@@ -380,10 +387,10 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
     if (weight(finding) != weight(findings.front()) ||
         (finding.verdict == Verdict::process_dead && &finding != findings.data()))
       continue;
-    add_new(diagnosis.ranks, finding.ranks, kMostBlamed);
-    add_new(diagnosis.hosts, finding.hosts, kMostBlamed);
-    add_new(diagnosis.devices, finding.devices, kMostBlamed);
-    add_new(diagnosis.rules, finding.rules, kMostBlamed);
+    add_new(diagnosis.ranks, finding.ranks);
+    add_new(diagnosis.hosts, finding.hosts);
+    add_new(diagnosis.devices, finding.devices);
+    add_new(diagnosis.rules, finding.rules);
   }
   bool nobody = false, by_words = false;
   for (const LineRule& rule : builtin_line_rules().all()) {
@@ -394,6 +401,7 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   // What the program did not accept may be of a host or device, hardly of one rank.
   if (!nobody && !by_words) name_who_ended(view, findings, diagnosis);
   if (!nobody) name_whom_lines_name(findings, diagnosis, by_words);
+  if (!nobody) name_writers(view, findings.front().said_by, diagnosis);
   std::erase_if(diagnosis.hosts, is_local);
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);

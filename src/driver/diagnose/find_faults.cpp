@@ -100,10 +100,8 @@ Finding fault_of(const LogView& view, const WarningRecord& record, Verdict verdi
   if (record.rule->blame != RuleBlame::named) finding.ranks = ranks_in(record.example);
   if (!finding.ranks.empty()) return finding;
   blame(view, record.sources, finding);
-  for (const int rank : record.ranks) {
-    if (!contains(finding.ranks, rank)) finding.ranks.push_back(rank);
-  }
-  for (const std::string& host : record.hosts) add_once(finding.hosts, host);
+  add_new(finding.ranks, record.ranks);
+  add_new(finding.hosts, record.hosts);
   return finding;
 }
 
@@ -185,7 +183,6 @@ void find_unreachable(const LogView& view, const WarningRecord& record, Findings
                                    list_sources(view.rank_map, gave_up));
   }
   const bool one_host = view.rank_map.hosts.size() < 2;  // a job on it may well meet at a loopback address
-  const auto is_local = [](const std::string& peer) { return builtin_line_rules().has("local-addresses", peer); };
   if (!peers.empty() && std::ranges::all_of(peers, is_local) &&
       !(one_host && (refused || record.rule->program == "pytorch"))) {
     finding.verdict = Verdict::config;
@@ -310,14 +307,10 @@ std::vector<std::uint32_t> silent_sources(const LogView& view) {
     if (one.warnings + one.failures > 0) spoke.insert(view.rank_map.owner_of[source]);
   }
   for (const JoinedComm& comm : view.comms) {
-    for (const CommMember& member : comm.members) {
-      members.insert(member.source);
-      if (member.instance->ended) spoke.insert(member.source);
-    }
+    for (const CommMember& one : comm.members) (one.instance->ended ? spoke : members).insert(one.source);
   }
-  std::vector<std::uint32_t> silent;
-  std::ranges::set_difference(members, spoke, std::back_inserter(silent));
-  return silent;
+  std::erase_if(members, [&](std::uint32_t source) { return spoke.contains(source); });
+  return {members.begin(), members.end()};
 }
 
 /// The ranks that complain that a peer went away.
@@ -371,8 +364,7 @@ std::string silent_peer(const LogView& view, const std::vector<std::string>& pee
     const auto writes = [&](const Process& one) {
       return !one.host.empty() && (host == one.host || host.starts_with(one.host + "."));
     };
-    if (std::ranges::none_of(view.book.processes, writes) && !builtin_line_rules().has("local-addresses", host))
-      add_once(silent, host);
+    if (std::ranges::none_of(view.book.processes, writes) && !is_local(host)) add_once(silent, host);
   }
   return silent.size() == 1 ? silent.front() : "";
 }
@@ -428,7 +420,7 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
            std::ranges::none_of(view.book.program, tells_more);
   };
   const bool ended = std::ranges::any_of(view.book.warnings, tells_end);
-  const bool one_went = peer_closed && peers.size() == 1 && !builtin_line_rules().has("local-addresses", peers.front());
+  const bool one_went = peer_closed && peers.size() == 1 && !is_local(peers.front());
   if (ended || one_went) finding.verdict = Verdict::process_dead;
   findings.emplace_back(std::move(finding), ended ? std::optional(Verdict::stuck_inside) : std::nullopt);
 }

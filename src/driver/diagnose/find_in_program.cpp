@@ -271,6 +271,9 @@ void find_gone(const LogView& view, What what, Findings& findings) {
                                    explained(note, lost ? "the launcher lost a host" : "makes no progress"),
                                    {quoted(note)}, {remedy_of(note, lost ? "host-lost" : "stopped-process")});
     add_named(note, finding);
+    std::set<std::string> xids;  // of the only GPU that has one, a task that hangs in the kernel may wait
+    for (const KernelGroup& one : view.book.kernel) xids.insert(one.device);
+    if (!lost && finding.devices.empty() && xids.size() == 1) add_once(finding.devices, *xids.begin());
     findings.emplace_back(std::move(finding));
   }
 }
@@ -291,7 +294,8 @@ bool follows_failure(const LogView& view, const ProgramNote& end) {
 struct Ends {
   std::vector<const ProgramNote*> notes;  ///< the surest to be the first in front
   bool first_is_known = false;
-  bool several_killed = false;  ///< a launcher ends the rest so: another failed first
+  std::set<int> killed;         ///< ranks of one host, if they are all that ended and rank 0 is not one of them
+  bool several_killed = false;  ///< else a launcher ends the rest so: another failed first
   bool all_alike = false;       ///< several ranks at once, on several hosts
 };
 
@@ -307,7 +311,13 @@ Ends ends_in_order(const LogView& view) {
     ends.notes.push_back(&note);
     ends.first_is_known = ends.first_is_known || note.name == kRootCause;
   }
-  ends.several_killed = !ends.first_is_known && std::ranges::count_if(ends.notes, is_killed) > 1;
+  const auto spares_first = [&](const ProgramNote* note) {
+    ends.killed.insert(note->ranks.begin(), note->ranks.end());
+    return note->host == ends.notes.front()->host && !note->ranks.empty() && (note->number == 0 || is_killed(note));
+  };
+  const bool several = !ends.first_is_known && std::ranges::count_if(ends.notes, is_killed) > 1;
+  if (!several || !std::ranges::all_of(ends.notes, spares_first) || ends.killed.contains(0)) ends.killed.clear();
+  ends.several_killed = several && ends.killed.empty();
   const auto as_first = [first = ends.notes.empty() ? nullptr : ends.notes.front()](const ProgramNote* note) {
     return first->ranks.size() > 1 && note->number == first->number && note->host != first->host;
   };
@@ -325,7 +335,9 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
   const Ends ends = ends_in_order(view);
   for (const ProgramNote* note : ends.notes) {
     const std::int64_t number = note->number;
-    Finding finding = finding_of_end(view, *note);
+    ProgramNote end = *note;
+    if (!ends.killed.empty()) end.ranks = {ends.killed.begin(), ends.killed.end()};
+    Finding finding = finding_of_end(view, end);
     const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
     // The watchdog ends its process by SIGABRT, and so does the launcher's list of it.
     const bool nameless = finding.ranks.empty() && finding.hosts.empty() && note->pid < 0;
@@ -412,9 +424,7 @@ void find_other_errors(const LogView& view, Findings& findings) {
   for (const ProgramNote* note : notes) {
     if (finding.evidence.size() < (alone ? 4U : 2U)) add_once(finding.evidence, quoted(*note));
     plugin = plugin || mentions(lower_case(note->text), "netplugin");
-    for (const int rank : note->ranks) {
-      if (!contains(ranks, rank) && note->what != What::stopped) ranks.push_back(rank);
-    }
+    if (note->what != What::stopped) add_new(ranks, note->ranks);
   }
   finding.sentence = fmt::format("the log reports a failure{}, but not its cause: {}",
                                  ranks.empty() ? "" : " on " + list_ranks(ranks), finding.evidence.front());
@@ -455,7 +465,12 @@ void find_other_errors(const LogView& view, Findings& findings) {
   }
   finding.missing.emplace_back("the lines before the first error, of all ranks; NCCL_DEBUG=INFO in all of them");
   finding.next.push_back(remedy("first-error"));
-  findings.emplace_back(std::move(finding));
+  Finding& said_by = findings.emplace_back(std::move(finding)).said_by;
+  for (const ProgramNote* note : notes) {
+    if (rule == nullptr || !contains(builtin_line_rules().matches(note->text, RuleWhere::unexplained), rule)) continue;
+    add_new(said_by.ranks, note->ranks);
+    add_once(said_by.hosts, note->host);
+  }
 }
 
 /// The first warning that no rule knows but whose words say what kind of failure it is.
@@ -467,6 +482,7 @@ void find_warned_by_words(const LogView& view, Findings& findings) {
       const std::string said = fmt::format("{}: {}: \"{}\"", writer_of(view, *record), rule->means, record->example);
       findings.emplace_back(make_finding(kOfKind[static_cast<std::size_t>(rule->kind)], said, {}, {rule->remedy}));
       findings.back().rules = {rule->id};
+      blame(view, record->sources, findings.back().said_by);
       return;
     }
   }

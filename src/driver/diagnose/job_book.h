@@ -129,7 +129,7 @@ struct LogSource {
   std::uint32_t process = kNoIndex;
   int dev = -1;
   std::uint32_t instance = kNoIndex;     ///< the communicator that its lines without a pointer are about
-  int hint_rank = -1, hint_nranks = -1;  ///< of lines without a pointer
+  int hint_rank = -1, hint_nranks = -1;  ///< of lines without a pointer; rank -2: they contradict each other
   int job_rank = -1;                     ///< if logged, rather than that in the largest communicator
   std::size_t last_call_file = 0;
   std::uint64_t last_call_line = 0;  ///< 0: no call

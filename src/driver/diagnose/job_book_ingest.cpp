@@ -111,6 +111,10 @@ void note_connection(JobBook& book, const LineShape& of, const JobBook::Place& f
   const std::string via = transport_name(of);
   const int src = of.number("src"), dst = of.number("dst");
   book.note("transport", via);
+  // Before any other line of the rank: both ends name the sender first.
+  const int rank = of.text("receives").empty() ? src : dst;
+  int& hint = source.hint_rank;
+  if (source.instance == kNoIndex && source.hint_nranks < 0) hint = hint == -1 || hint == rank ? rank : -2;
   if (source.instance != kNoIndex) {
     book.instances[source.instance].reach(InitStage::connect);
     book.instances[source.instance].last_connection = fmt::format("{} -> {} via {}", src, dst, via);
@@ -265,7 +269,7 @@ void JobBook::ingest(const LineShape& of, const Place& from) {
 
 void JobBook::ingest(const InitTimings& timings, const Place& from) {
   LogSource& source = sources[from.source];
-  if (source.hint_rank < 0) {
+  if (source.hint_nranks < 0) {
     source.hint_rank = timings.rank;
     source.hint_nranks = timings.nranks;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/base/lists.h"
 #include "common/evidence/hang_evidence.h"
 #include "driver/diagnose/call_alignment.h"
 #include "driver/diagnose/diagnosis.h"
@@ -54,6 +55,7 @@ struct LogFinding : Finding {
 
   /// Often follows from other causes, so it ranks after findings of this verdict.
   std::optional<Verdict> weighs_after;
+  Finding said_by{};  ///< ranks and hosts that said it, though its words name nobody
 };
 
 /// All findings. The one with the first verdict in Verdict's order becomes the diagnosis.
@@ -68,6 +70,16 @@ std::vector<std::uint32_t> ranks_that(const LogView& view, auto is_true) {
   std::ranges::copy_if(view.rank_map.rank_sources, std::back_inserter(sources), is_true);
   return sources;
 }
+
+/// Appends those of `more` that are not in the list yet, up to a size.
+void add_new(auto& list, const auto& more, std::size_t most = 4096) {
+  for (const auto& one : more) {
+    if (list.size() < most && !contains(list, one)) list.push_back(one);
+  }
+}
+
+/// Whether a name or address is no host's but that of each.
+inline bool is_local(const std::string& host) { return builtin_line_rules().has("local-addresses", host); }
 
 /// Puts them, their hosts or both among those to blame.
 void blame(const LogView& view, std::span<const std::uint32_t> sources, Finding& finding);

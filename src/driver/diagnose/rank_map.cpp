@@ -253,12 +253,15 @@ RankMap map_ranks(const JobBook& book, std::span<const LogFile> files) {
   }
   for (const CommInstance& instance : book.instances) rank_map.nranks = std::max(rank_map.nranks, instance.nranks);
   for (const LogSource& source : book.sources) rank_map.nranks = std::max(rank_map.nranks, source.hint_nranks);
+  // Several that claim a rank are of as many communicators.
+  std::map<int, int> claims;
+  for (const LogSource& source : book.sources) ++claims[source.hint_rank];
   for (std::uint32_t source = 0; source < book.sources.size(); ++source) {
     if (!is_rank_source(book, source) || cut_heads.contains(book.sources[source].process)) continue;
     if (rank_map.owner_of[source] != source) continue;
     const LogSource& hints = book.sources[source];
-    const bool of_part = hints.hint_nranks >= 0 && hints.hint_nranks < rank_map.nranks;
-    if (rank_map.rank_of[source] < 0 && !of_part) rank_map.rank_of[source] = hints.hint_rank;
+    const bool of_part = hints.hint_nranks < 0 ? claims[hints.hint_rank] > 1 : hints.hint_nranks < rank_map.nranks;
+    if (rank_map.rank_of[source] < 0 && !of_part) rank_map.rank_of[source] = std::max(hints.hint_rank, -1);
     rank_map.rank_sources.push_back(source);
     if (rank_map.rank_of[source] >= 0) rank_map.source_of.emplace(rank_map.rank_of[source], source);
   }
