@@ -324,6 +324,8 @@ TEST_CASE("What a prompt's command shows of kernel and GPUs is its host's", "[jo
               " kernel:[ 3151.6] watchdog: BUG: soft lockup - CPU#81 stuck for 23s! [python3:73305]") == Lines{"n07"});
   CHECK(of_lines({"root@n07:~# dmesg", "me@login:~$ srun ./train", std::string(xid)}).hosts.empty());
   CHECK(hosts("root@n07:~# dmesg -T", "RuntimeError: x").empty());
+  CHECK(hosts("$ kubectl -n ml logs trainer-0 -c main", "RuntimeError: x") == Lines{"trainer-0"});
+  CHECK(hosts("Exec host:  n09/0", "job 4 exceeded MEM usage hard limit (2 > 1)") == Lines{"n09"});
 }
 
 TEST_CASE("A task that hangs is stopped; a file server that is silent goes before who waits for it",

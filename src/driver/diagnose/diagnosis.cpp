@@ -307,9 +307,9 @@ void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis, bool p
 
 /// The writers of what names nobody: where others of the job did not write it, or a host has a limit of its own.
 void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagnosis) {
-  const bool limit = diagnosis.verdict == Verdict::resource,
-             named = !diagnosis.hosts.empty() || !diagnosis.devices.empty();
-  if ((!limit && diagnosis.verdict != Verdict::config) || named || !diagnosis.ranks.empty()) return;
+  if (!diagnosis.ranks.empty() || !diagnosis.hosts.empty() || !diagnosis.devices.empty()) return;
+  const bool limit = diagnosis.verdict == Verdict::resource;
+  if (!limit && diagnosis.verdict != Verdict::config) return;
   std::set<int> ranks;
   std::set<std::string> hosts = view.rank_map.hosts;
   std::vector<std::string> complain = said_by.hosts;
@@ -319,6 +319,7 @@ void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagno
     if (!note.host.empty()) hosts.insert(note.host);
     if (said_by.hosts.empty()) add_once(complain, note.host);
   }
+  if (limit && complain.empty() && hosts.size() == 1) add_new(complain, hosts);  // of the only host there is
   if (said_by.ranks.size() < ranks.size()) diagnosis.ranks = said_by.ranks;
   if (limit || complain.size() < hosts.size() || hosts.size() == 1) diagnosis.hosts = std::move(complain);
 }

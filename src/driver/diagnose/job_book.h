@@ -291,6 +291,7 @@ struct JobBook {
   std::size_t table_file_ = SIZE_MAX, worked_file_ = SIZE_MAX;  ///< have a benchmark's table, and finished work
   std::pair<std::size_t, std::uint64_t> counted_;               ///< a file, and its lines that were seen
   std::map<std::size_t, std::string> prompted_;  ///< by file: the host whose kernel or GPUs the next lines are about
+  std::map<std::size_t, std::string> shown_;     ///< by file: the pod whose output the next lines are
   std::set<std::size_t> described_;              ///< of those files whose last is a pod that kubectl describes
   Place nameless_;                               ///< of the last failure that names nobody: its host may follow
   /// A help text of Open MPI, between lines of dashes: its lines count as a whole.

@@ -424,9 +424,11 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
         ((described && event.what == ProgramEvent::What::host_lost) ||
          (!blames_nobody &&
           (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
-           event.rule->program == "kubernetes" ||
+           event.rule->program == "kubernetes" || event.rule->program == "batch" ||
            (event.what == ProgramEvent::What::ended && (described || mentions(event.text, "(code="))))));
-    if (of_host && event.host.empty() && event.ranks.empty()) event.host = prompted_[file];
+    const bool of_pod = event.what >= ProgramEvent::What::ended && event.what <= ProgramEvent::What::error;
+    if ((of_host || (of_pod && !blames_nobody)) && event.host.empty() && event.ranks.empty())
+      event.host = of_host ? prompted_[file] : shown_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (help_.lines > 0 && event.what >= ProgramEvent::What::exception && !event.is_explained()) {
       help_.held.push_back({std::move(event), file, number, 1});

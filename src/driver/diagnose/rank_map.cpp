@@ -71,9 +71,8 @@ std::vector<int> ranks_by_communicators(const JobBook& book) {
 bool is_rank_source(const JobBook& book, std::uint32_t index) {
   const LogSource& source = book.sources[index];
   const Process& process = book.processes[source.process];
-  if (!process.anonymous) return true;
-  return source.dev >= 0 || source.warnings > 0 || !source.connections.empty() || !process.instances.empty() ||
-         source.hint_rank >= 0;
+  return !process.anonymous || source.dev >= 0 || source.warnings > 0 || !source.connections.empty() ||
+         !process.instances.empty() || source.hint_rank >= 0;
 }
 
 // NCCL's helper threads (proxies, the watcher of InfiniBand's events) have not all set a device: they warn as device 0,
