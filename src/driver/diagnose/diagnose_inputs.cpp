@@ -88,8 +88,7 @@ std::optional<RasQuestion> ras_question(const HostEvidence& host, const RasHazar
     version = mapped_nccl_version(rank.flight.pid);
     if (version && *version > 0) break;
   }
-  if (!version) return std::nullopt;
-  return safe_ras_question(*version, hazards);
+  return version ? std::optional(safe_ras_question(*version, hazards)) : std::nullopt;
 }
 
 /// Watches for a moment what runs on this host now, and asks RAS before and after it.

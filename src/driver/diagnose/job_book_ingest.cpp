@@ -243,12 +243,8 @@ void JobBook::ingest(const CollCall& call, const Place& from) {
   source.last_call_file = from.file;
   source.last_call_line = from.line;
   instance.op_counts.see(call.op_count);
-  if (call.op == "Send") {
-    ++instance.sends;
-    return;
-  }
-  if (call.op == "Recv") {
-    ++instance.receives;
+  if (call.op == "Send" || call.op == "Recv") {
+    ++(call.op == "Send" ? instance.sends : instance.receives);
     return;
   }
   Call kept{.count = call.count, .op_count = static_cast<std::uint32_t>(call.op_count), .when = when};
