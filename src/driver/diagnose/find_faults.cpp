@@ -272,10 +272,10 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
 /// Whether all ranks that log it have the setting with which it means nothing, or started all the same.
 bool is_unwanted(const LogView& view, const WarningRecord& record) {
   const auto has_begun = [&](std::uint32_t source) {
-    const std::uint32_t instance = view.book.sources[source].instance;
-    // It took another network, and so old a log is often cut there.
-    const bool fell_back = view.book.sources[source].got_through && nccl_version_of(view) < kSaysInit;
-    return fell_back || (instance != kNoIndex && view.book.instances[instance].completed);
+    const LogSource& one = view.book.sources[source];
+    const int version = nccl_version_of(view);
+    const bool fell_back = one.got_through && version > 0 && version < kSaysInit;  // such a log is often cut there
+    return fell_back || (one.instance != kNoIndex && view.book.instances[one.instance].completed);
   };
   const auto& facts = view.book.facts;
   const bool works = facts.contains({"rows", "none of them wrong"}) || facts.contains({"works", "steps are done"});
