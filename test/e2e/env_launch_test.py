@@ -22,16 +22,16 @@ SMALL = ("--backend", "gloo", "-b", "8", "-e", "64", "-f", "8", "-n", "2", "-w",
 ALL_REDUCE = program("all_reduce")
 
 
+WINDOWS = random.sample(range(20000, 32000, 16), 750)  # each is used once: none reaches into another's
+
+
 def free_port():
-    """The first of a window that is likely to be free."""
-    for _ in range(100):
-        port = random.randrange(20000, 32000)
-        with contextlib.closing(socket.socket()) as probe:
-            try:
-                probe.bind(("", port))
-                return port
-            except OSError:
-                pass
+    """The first of a window of 16 ports of which no one is in use."""
+    for port in iter(WINDOWS.pop, None):
+        with contextlib.ExitStack() as probes, contextlib.suppress(OSError):
+            for each in range(port, port + 16):
+                probes.enter_context(contextlib.closing(socket.socket())).bind(("", each))
+            return port
     raise AssertionError("no free port")
 
 
