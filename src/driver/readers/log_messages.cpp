@@ -106,7 +106,7 @@ std::vector<std::string> addresses_in(std::string_view text) {
       if (std::ranges::count(address, ':') == 1 || mentions(rest, "::") || std::ranges::count(rest, ':') == 7)
         address = rest;
     }
-    const std::size_t end = text.find_first_not_of("0123456789", at + 1);  // not "[6:39:53<4:31:33", a progress bar's
+    const std::size_t end = text.find_first_not_of("0123456789", at + 1);  // not "[2:11:40<3:20:05", a progress bar's
     const bool port = at + 1 < text.size() && is_digit(text[at + 1]) && (end == text.npos || text[end] == '>');
     if (port && !address.empty() && address.size() <= 256) addresses.emplace_back(address);
   }
