@@ -252,13 +252,14 @@ std::string charts_json(const std::vector<ReportChart>& charts, const std::vecto
     const ReportSeries& s = *line.series;
     return Json{{"label", line.label}, {"expected", s.expected}, {"points", json_list(s.points, point_json)}};
   };
+  // The longest list comes last: an object that grows by a member copies those that it has.
   const auto of_chart = [&](const ReportChart& chart) {
-    return Json{{"series", json_list(chart.lines, of_line)}, {"days", is_over_days(chart)}};
+    return Json{{"days", is_over_days(chart)}, {"series", json_list(chart.lines, of_line)}};
   };
   const auto of_matrix = [&](const ReportMatrix& matrix) { return matrix_json(matrix, most_squares); };
-  Json document{{"charts", json_list(charts, of_chart)},
+  Json document{{"skews", json_list(skews, skew_json)},
                 {"matrices", json_list(matrices, of_matrix)},
-                {"skews", json_list(skews, skew_json)}};
+                {"charts", json_list(charts, of_chart)}};
   tame(document);
   // Inside a script element nothing else ends it or begins a comment.
   return with_escapes(dump_json(document), {{'<', "\\u003c"}, {'>', "\\u003e"}, {'&', "\\u0026"}});
