@@ -205,8 +205,8 @@ void fill_gdr(const LogView& view, Diagnosis& diagnosis) {
   }
   // What was used outweighs what could be.
   const bool off = staged || disabled;
-  const std::string_view told = direct && staged ? "on for some connections" : direct ? "on" : off ? "off" : "on";
-  if (direct || off || enabled) diagnosis.facts.emplace_back("gdr", told);
+  const std::string_view gdr = direct && staged ? "on for some connections" : direct ? "on" : off ? "off" : "on";
+  if (direct || off || enabled) diagnosis.facts.emplace_back("gdr", gdr);
 }
 
 void fill_times(const LogView& view, Diagnosis& diagnosis) {

@@ -172,11 +172,11 @@ int rank_of(const ProgramEvent& event, const Waiting& waiting) {
 /// The verdict that outweighs an end which a lack of resources or a setting may explain, if a line reports
 /// one.
 std::optional<Verdict> after_resources(const LogView& view, const ProgramNote& end) {
-  const auto tells = [&](const WarningRecord& one) {
+  const auto decides = [&](const WarningRecord& one) {
     const bool later = end.number < 0 && one.file == end.file && one.line > end.line;  // of a crash
     return one.rule->kind == RuleKind::resource || (one.rule->kind == RuleKind::config && !later);
   };
-  const bool reported = std::ranges::any_of(view.book.warnings, tells) || !view.book.kernel.empty();
+  const bool reported = std::ranges::any_of(view.book.warnings, decides) || !view.book.kernel.empty();
   return reported ? std::optional(Verdict::config) : std::nullopt;
 }
 
