@@ -5,9 +5,9 @@
 #include "common/base/error.h"
 #include "common/record/accept_result.h"
 #include "driver/accept/read_accept_plan.h"
+#include "json_of.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <limits>
 #include <random>
@@ -136,8 +136,8 @@ TEST_CASE("what accept writes is read back, every field", "[accept][json]") {
 
 TEST_CASE("no field that is written keeps its default in the test above", "[accept][json]") {
   // Else a field that the visitors lack would go unnoticed. Those that may: lists that the plain result leaves empty.
-  const auto plain = nlohmann::json::parse(accept_json(AcceptResult{}));
-  const auto full = nlohmann::json::parse(accept_json(everything()));
+  const auto plain = json_of(accept_json(AcceptResult{}));
+  const auto full = json_of(accept_json(everything()));
   for (const auto& [key, value] : plain.items()) {
     if (key == "document" || key == "schema" || key == "version") continue;
     INFO(key);
@@ -164,9 +164,9 @@ TEST_CASE("a damaged result is an error that names the file and what is wrong", 
   CHECK_THAT(complaint(R"({"document": "hang", "schema": 3})"),
              Contains("this is `hang`, not what busbar writes as `accept`"));
   CHECK_THAT(complaint(R"({"document": "accept", "schema": 4})"), Contains("schema 4") && Contains("newer busbar"));
-  const auto with = [](const std::string& pointer, const nlohmann::json& value) {
-    auto json = nlohmann::json::parse(accept_json(everything()));
-    json[nlohmann::json::json_pointer(pointer)] = value;
+  const auto with = [](const std::string& pointer, const Json& value) {
+    auto json = json_of(accept_json(everything()));
+    json[Json::json_pointer(pointer)] = value;
     return complaint(json.dump());
   };
   CHECK_THAT(with("/outcome", "GREAT"), Contains("r.json: outcome is none of SKIP, PASS, WARN, INCONCLUSIVE"));
@@ -175,7 +175,7 @@ TEST_CASE("a damaged result is an error that names the file and what is wrong", 
   CHECK_THAT(with("/cells/0/interval_s", 3), Contains("cells[0].interval_s is not an object"));
   CHECK_THAT(with("/cells/0/stage", nullptr), Contains("a cell without a stage"));
   CHECK_THAT(with("/cells", "x"), Contains("cells is not a list"));
-  CHECK_THAT(with("/hosts/0", nlohmann::json::object()), Contains("hosts[0].name is missing"));
+  CHECK_THAT(with("/hosts/0", Json::object()), Contains("hosts[0].name is missing"));
   CHECK_THAT(with("/located/matrix/0/b", 2), Contains("unit 2 of 2"));
   CHECK_THAT(with("/located/finding/culprits/0/units/0", -1), Contains("unit -1 of 2"));
   CHECK_THAT(with("/plan/digest", "12x"), Contains("plan.digest is not hexadecimal"));

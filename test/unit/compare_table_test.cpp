@@ -2,10 +2,10 @@
 // ratio shown, a reason that is lost, CSV whose fields are not its columns.
 
 #include "driver/compare/compare_reporter.h"
+#include "json_of.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <sstream>
@@ -181,7 +181,7 @@ TEST_CASE("CSV has a line per size and variant with as many fields as columns", 
 
 TEST_CASE("JSON has every round's time and null where nothing was measured", "[report][compare]") {
   const std::vector<Comparison> comparisons{sample()};
-  const auto json = nlohmann::json::parse(comparisons_json(sample_run(), 0.02, comparisons, ExitCode::wrong_data));
+  const auto json = json_of(comparisons_json(sample_run(), 0.02, comparisons, ExitCode::wrong_data));
   CHECK(json["exit_code"] == 7);
   const auto& size = json["comparisons"][0]["sizes"][0];
   CHECK(size["winner"] == "recursive_doubling");
@@ -191,5 +191,5 @@ TEST_CASE("JSON has every round's time and null where nothing was measured", "[r
   CHECK(size["variants"][2]["not_possible"] == "ring needs, say, elements");
   CHECK(json["comparisons"][0]["sizes"][1]["winner"].is_null());
   CHECK(json["comparisons"][0]["cells"]["wrong"] == 1);
-  CHECK(nlohmann::json::parse(comparisons_json(sample_run(), 0.02, {}, std::nullopt))["exit_code"].is_null());
+  CHECK(json_of(comparisons_json(sample_run(), 0.02, {}, std::nullopt))["exit_code"].is_null());
 }

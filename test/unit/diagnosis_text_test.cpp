@@ -2,9 +2,9 @@
 // a log that steers the terminal, and JSON that a foreign byte makes unreadable.
 
 #include "driver/diagnose/diagnose_inputs.h"
+#include "json_of.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>
@@ -65,7 +65,7 @@ TEST_CASE("Nothing in a log steers the terminal or breaks the JSON", "[diagnosis
   diagnosis.facts = {{"host", "\x1b[2J\xff\x01"}};
   const std::string text = diagnosis_text(diagnosis);
   CHECK(text.find('\x1b') == std::string::npos);
-  CHECK(nlohmann::json::parse(diagnose_json({diagnosis, {}, {}, {}}))["facts"][0]["key"] == "host");
+  CHECK(json_of(diagnose_json({diagnosis, {}, {}, {}}))["facts"][0]["key"] == "host");
 }
 
 TEST_CASE("JSON has all of it", "[diagnosis]") {
@@ -78,9 +78,9 @@ TEST_CASE("JSON has all of it", "[diagnosis]") {
   LogFile file;
   file.path = "a.log";
   diagnosis.files.push_back(file);
-  const auto json = nlohmann::json::parse(diagnose_json({diagnosis, {}, {}, {}}));
+  const auto json = json_of(diagnose_json({diagnosis, {}, {}, {}}));
   CHECK(json["verdict"] == "RANK_LAGGING");
-  CHECK(json["communicators"][0]["started"] == nlohmann::json::array({0, 1}));
+  CHECK(json["communicators"][0]["started"] == Json::array({0, 1}));
   CHECK(json["lags"].size() == 3);
   CHECK(json["transports"][0]["connections"] == 4);
   CHECK(json["warnings"][0]["times"] == 7);

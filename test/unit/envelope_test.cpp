@@ -1,10 +1,9 @@
 // Would catch: a document that a script cannot tell, a file of another version that is read as if it were understood.
 
 #include "common/base/error.h"
-#include "common/record/json_values.h"
+#include "json_of.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 using namespace busbar;
 using Catch::Contains;
@@ -53,5 +52,5 @@ TEST_CASE("other files are refused by name", "[record][envelope]") {
   CHECK_THAT(complaint("[]", "hang"), Contains("FILE: this is not a document of busbar"));
   CHECK_THAT(complaint(R"({"document": "locate", "schema": 3})", "compare"),
              Contains("this is `locate`, not what busbar writes as `compare`"));
-  CHECK(document_of(Json::parse(R"({"busbar": {}, "results": []})"), "FILE").empty());
+  CHECK(document_of(json_of(R"({"busbar": {}, "results": []})"), "FILE").empty());
 }

@@ -4,10 +4,10 @@
 #include "common/base/error.h"
 #include "common/evidence/hang_evidence.h"
 #include "hang_fixture.h"
+#include "json_of.h"
 #include "untimed.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <limits>
@@ -92,7 +92,7 @@ TEST_CASE("what was written is read again, all of it", "[hang_json]") {
 TEST_CASE("the file's keys are those that scripts rely on", "[hang_json]") {
   HangEvidence job = stuck_job(4, 2);
   stop_rank(rank_of(job, 3));
-  const Json json = Json::parse(hang_json(job, judge(job)));
+  const Json json = json_of(hang_json(job, judge(job)));
   CHECK(json.at("schema") == 3);
   CHECK(json.at("document") == "hang");
   CHECK(json.at("verdict") == "PROCESS_STOPPED");
@@ -131,7 +131,7 @@ TEST_CASE("what JSON cannot say is null, and bytes that are not text are replace
   rank_of(job, 1).flight.error = "\xff\xfe";
   rank_of(job, 1).process.state = '\xff';
   const std::string text = hang_json(job, judge(job));
-  CHECK(Json::parse(text).at("idle_s").is_null());
+  CHECK(json_of(text).at("idle_s").is_null());
   const HangEvidence back = read_hang_json(text, "h.json");
   CHECK(back.idle_s == 0);
   CHECK(back.hosts.at(0).ranks.at(1).flight.step_age_s == 0);
@@ -145,7 +145,7 @@ TEST_CASE("anything else is refused with a reason", "[hang_json]") {
   CHECK_THAT(error_of("{\"schema\": 1, \"kind\": \"hang\"}"), Contains("schema 1") && Contains("run again"));
   CHECK_THAT(error_of(std::string(100000, '[')), Contains("too deep"));
   const HangEvidence job = rich_job();
-  const Json good = Json::parse(hang_json(job, judge(job)));
+  const Json good = json_of(hang_json(job, judge(job)));
   const auto changed = [&](const char* pointer, const Json& value) {
     Json bad = good;
     bad[Json::json_pointer(pointer)] = value;

@@ -231,9 +231,8 @@ TEST_CASE("parts of long lines of containers are joined", "[diagnose][input_file
 }
 
 TEST_CASE("a JSON document is read as the lines in its messages", "[diagnose][input_file]") {
-  using nlohmann::json;
   const std::string text = log_text();
-  json records = json::array(), nested = json::array(), loki = json::array();
+  Json records = Json::array(), nested = Json::array(), loki = Json::array();
   for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
     const std::string line = text.substr(at, text.find('\n', at) - at);
     records.push_back({{"host", "node9"}, {"message", line}, {"attributes", {{"msg", line}}}});
@@ -242,10 +241,10 @@ TEST_CASE("a JSON document is read as the lines in its messages", "[diagnose][in
   }
   check_same(diagnosed_text(records.dump()));
   check_same(diagnosed_text(records.dump(2)));
-  check_same(diagnosed_text(json{{"data", nested}}.dump()));
-  check_same(diagnosed_text(json{{"data", {{"result", {{{"stream", {{"job", "a"}}}, {"values", loki}}}}}}}.dump()));
-  check_same(diagnosed_text(json{{"log", text}}.dump() + "\n"));
-  check_same(diagnosed_text(json(text).dump()));
+  check_same(diagnosed_text(Json{{"data", nested}}.dump()));
+  check_same(diagnosed_text(Json{{"data", {{"result", {{{"stream", {{"job", "a"}}}, {"values", loki}}}}}}}.dump()));
+  check_same(diagnosed_text(Json{{"log", text}}.dump() + "\n"));
+  check_same(diagnosed_text(Json(text).dump()));
   check_same(diagnosed_text("\xef\xbb\xbf" + records.dump()));
   check_same(diagnosed_text(utf16(records.dump(), true)));
   // As many records as are there of one that is cut.

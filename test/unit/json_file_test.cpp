@@ -5,11 +5,11 @@
 #include "common/output/report_file.h"
 #include "full_disk.h"
 #include "golden.h"
+#include "json_of.h"
 #include "report_fixture.h"
 #include "temp_dir.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -18,9 +18,8 @@
 #include <thread>
 
 using namespace busbar;
-using nlohmann::json;
 
-static json on_disk(const JsonFile& file) { return json::parse(read_text(file.path())); }
+static Json on_disk(const JsonFile& file) { return json_of(read_text(file.path())); }
 
 TEST_CASE("Every row is in the file when add() returns, and at the end nothing else is there", "[json_file][unit]") {
   const TempDir dir;
@@ -103,7 +102,7 @@ TEST_CASE("A reader meets a whole document at every moment", "[json_file][unit]"
   std::atomic<int> broken{0};
   std::thread reader([&] {
     do {
-      if (!json::accept(read_text(file.path()))) ++broken;
+      if (!Json::accept(read_text(file.path()))) ++broken;
     } while (!done);
   });
   for (int i = 1; i <= 100; ++i) file.add(sample_row());

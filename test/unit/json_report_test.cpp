@@ -4,20 +4,19 @@
 #include "common/output/json_report.h"
 
 #include "golden.h"
+#include "json_of.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <limits>
 #include <string>
 
 using namespace busbar;
-using nlohmann::json;
 
 namespace {
 
-json parsed(const JsonReport& report) { return json::parse(report.document()); }
+Json parsed(const JsonReport& report) { return json_of(report.document()); }
 
 Row wrong_row() {
   Row row = sample_row();
@@ -58,13 +57,13 @@ TEST_CASE("Every key of nccl-tests' schema 3 has its type", "[json_report][unit]
   JsonReport report(info, sample_plan());
   report.add(sample_row());
   report.finish(Summary{}, ExitCode::good, "2026-07-04 10:20:32");
-  const json j = parsed(report);
+  const Json j = parsed(report);
   CHECK(j["version"] == 3);
   CHECK(j["nccl_version"] == 22809);
   CHECK(j["args"].size() == 7);
   CHECK(j["env"][1] == "SLURM_JWT=***");
   CHECK(j["end_time"] == "2026-07-04 10:20:32");
-  const json& config = j["config"];
+  const Json& config = j["config"];
   for (const char* key : {"nthreads", "ngpus", "minimum_bytes", "maximum_bytes", "step_factor", "warmup_iters",
                           "iterations", "aggregated_iterations", "validation", "graph", "per_iter_skip"}) {
     INFO(key);
@@ -73,15 +72,15 @@ TEST_CASE("Every key of nccl-tests' schema 3 has its type", "[json_report][unit]
   for (const char* key : {"blocking_collectives", "per_iter_timing", "parallel_init"}) CHECK(config[key] == "false");
   CHECK(config["devices"].size() == 2);
   CHECK(config["devices"][1]["device_hex"] == "core 12");
-  const json& row = j["results"][0];
+  const Json& row = j["results"][0];
   CHECK(row["size"] == 33554432);
   CHECK(row["root"] == "-1");
-  CHECK(row["out_of_place"] == json{{"time", 123.45}, {"alg_bw", 271.804}, {"bus_bw", 271.804}, {"nwrong", 0}});
+  CHECK(row["out_of_place"] == Json{{"time", 123.45}, {"alg_bw", 271.804}, {"bus_bw", 271.804}, {"nwrong", 0}});
   CHECK(row["in_place"]["time"] == 500000.0);
   CHECK_FALSE(row.contains("out_of_place_per_iter"));
   CHECK(row["actual_iterations"] == 20);
   CHECK(row["experiment_name"] == "");
-  CHECK(j["out_of_bounds"] == json{{"count", 0}, {"okay", "true"}});
+  CHECK(j["out_of_bounds"] == Json{{"count", 0}, {"okay", "true"}});
   CHECK(j["average_bus_bandwidth"]["okay"] == "unchecked");
   CHECK(j["errors"].empty());
   CHECK(j["busbar"]["exit_code"] == 0);
@@ -96,7 +95,7 @@ TEST_CASE("Options change the keys that nccl-tests changes", "[json_report][unit
     info.config.report_cputime = true;
     JsonReport report(info, sample_plan());
     report.add(row);
-    const json half = parsed(report)["results"][0]["out_of_place"];
+    const Json half = parsed(report)["results"][0]["out_of_place"];
     CHECK(half["cpu_time"] == 15.43125);
     CHECK_FALSE(half.contains("time"));
   }
@@ -106,10 +105,10 @@ TEST_CASE("Options change the keys that nccl-tests changes", "[json_report][unit
     info.config.stepfactor = 1.5;
     CHECK(parsed(JsonReport(info, sample_plan()))["config"]["step_factor"] == 1.5);
     info.config.sizes = {64, 8};
-    const json j = parsed(JsonReport(info, sample_plan()));
+    const Json j = parsed(JsonReport(info, sample_plan()));
     CHECK(j["config"]["step_bytes"] == 0);
     CHECK(j["config"]["maximum_bytes"] == 64);
-    CHECK(j["busbar"]["sizes"] == json{64, 8});
+    CHECK(j["busbar"]["sizes"] == Json{64, 8});
   }
   SECTION("-c 0") {
     row.out_of_place.wrong.reset();
@@ -122,9 +121,9 @@ TEST_CASE("Options change the keys that nccl-tests changes", "[json_report][unit
     info.config.run_cycles = 0;
     JsonReport report(info, sample_plan());
     report.add(row);
-    const json j = parsed(report);
+    const Json j = parsed(report);
     CHECK(j["results"][0]["out_of_place"].is_null());
-    CHECK(j["results"][0]["busbar"]["out_of_place"] == json{{"measured", false}});
+    CHECK(j["results"][0]["busbar"]["out_of_place"] == Json{{"measured", false}});
     CHECK(j["results"][0]["in_place"]["bus_bw"] == 0.0671);
     CHECK(j["busbar"]["placement"] == "in");
     CHECK(j["busbar"]["rows_planned"].is_null());
@@ -133,7 +132,7 @@ TEST_CASE("Options change the keys that nccl-tests changes", "[json_report][unit
 
 TEST_CASE("A document is valid, and not good, before its end", "[json_report][unit]") {
   JsonReport report(sample_run(), sample_plan());
-  json j = parsed(report);
+  Json j = parsed(report);
   CHECK(j["results"].empty());
   CHECK(j["end_time"].is_null());
   CHECK(j["busbar"]["exit_code"].is_null());
@@ -151,7 +150,7 @@ TEST_CASE("A document is valid, and not good, before its end", "[json_report][un
 TEST_CASE("Wrong data names its row and its rank", "[json_report][unit]") {
   JsonReport report(sample_run(), sample_plan());
   report.add(wrong_row());
-  const json wrong = parsed(report)["busbar"]["wrong"];
+  const Json wrong = parsed(report)["busbar"]["wrong"];
   REQUIRE(wrong.size() == 2);
   CHECK(wrong[0]["rank"] == 3);
   CHECK(wrong[0]["suspect_rank"] == 2);
@@ -168,7 +167,7 @@ TEST_CASE("Guard bands belong to the placement that has their buffer", "[json_re
   row.wrong[0].part = WrongPart::guard_after_recv;
   row.wrong[1].part = WrongPart::guard_before_recv;
   report.add(row);
-  const json wrong = parsed(report)["busbar"]["wrong"];
+  const Json wrong = parsed(report)["busbar"]["wrong"];
   CHECK(wrong[0]["in_place"] == false);
   CHECK(wrong[0]["buffer"] == "guard after recv");
   CHECK(wrong[1]["in_place"] == true);
@@ -180,7 +179,7 @@ TEST_CASE("A whole environment may be handed over, and no secret reaches the fil
   info.environment = {"AWS_SECRET_ACCESS_KEY=hunter2", "SLURM_JWT=hunter2", "NCCL_ALGO=Ring"};
   const JsonReport report(info, sample_plan());
   CHECK(report.document().find("hunter2") == std::string::npos);
-  CHECK(parsed(report)["env"] == json{"SLURM_JWT=***", "NCCL_ALGO=Ring"});
+  CHECK(parsed(report)["env"] == Json{"SLURM_JWT=***", "NCCL_ALGO=Ring"});
 }
 
 TEST_CASE("A flood of wrong ranks is cut, counted, and still valid", "[json_report][unit][slow]") {
@@ -190,7 +189,7 @@ TEST_CASE("A flood of wrong ranks is cut, counted, and still valid", "[json_repo
   report.add(row);
   report.add(row);
   const std::string text = report.document();
-  CHECK(json::accept(text));
+  CHECK(Json::accept(text));
   CHECK(text.find("\"wrong_left_out\": 14464") != std::string::npos);  // 80000 - 65536
   std::size_t told = 0;
   for (std::size_t at = 0; (at = text.find("\"suspect_rank\"", at)) != std::string::npos; ++at) ++told;
@@ -209,7 +208,7 @@ TEST_CASE("Numbers that are none and bytes that are not text do not spoil the fi
   Summary summary;
   summary.mean_busbw = std::numeric_limits<double>::quiet_NaN();  // every row was skipped
   report.finish(summary, ExitCode::good, "");
-  const json j = parsed(report);
+  const Json j = parsed(report);
   CHECK(j["results"][0]["out_of_place"]["time"].is_null());
   CHECK(j["results"][0]["out_of_place"]["bus_bw"].is_null());
   CHECK(j["average_bus_bandwidth"]["bandwidth"] == 0);

@@ -3,19 +3,18 @@
 
 #include "common/output/json_report.h"
 #include "golden.h"
+#include "json_of.h"
 #include "report_fixture.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <limits>
 
 using namespace busbar;
-using nlohmann::json;
 
 namespace {
 
-json parsed(const JsonReport& report) { return json::parse(report.document()); }
+Json parsed(const JsonReport& report) { return json_of(report.document()); }
 
 Row measured_row() {
   Row row = sample_row();
@@ -58,9 +57,9 @@ TEST_CASE("A run of --stat reads as the golden file has it", "[json_stat][unit]"
 TEST_CASE("A file says which launch it is of, on which hosts", "[json_stat][unit]") {
   RunInfo info = sample_run();
   info.ranks.push_back(info.ranks[0]);
-  const json busbar = parsed(JsonReport(info, sample_plan()))["busbar"];
+  const Json busbar = parsed(JsonReport(info, sample_plan()))["busbar"];
   CHECK(busbar["launch_uuid"] == "0123456789abcdef0123456789abcdef");
-  CHECK(busbar["hosts"] == json{"node0", "node1"});
+  CHECK(busbar["hosts"] == Json{"node0", "node1"});
   CHECK_FALSE(busbar.contains("stat"));
 }
 
@@ -68,7 +67,7 @@ TEST_CASE("The cells stand in the order that the seed shuffles", "[json_stat][un
   RunInfo info = sample_stat_run();
   Plan plan = sample_plan();
   plan.cases = {sample_case(2), sample_case(4)};
-  json stat = parsed(JsonReport(info, plan))["busbar"]["stat"];
+  Json stat = parsed(JsonReport(info, plan))["busbar"]["stat"];
   CHECK(stat["seed"] == 42);
   CHECK(stat["disturbance"].is_null());
   REQUIRE(stat["cells"].size() == 4);
@@ -103,12 +102,12 @@ TEST_CASE("What is unknown is null, and the file stays valid", "[json_stat][unit
   row.algorithm = ShownAlgorithm{};
   report.add(row);
   CHECK(parsed(report)["results"][0]["actual_iterations"] == 1200);
-  const json busbar = parsed(report)["results"][0]["busbar"];
-  const json& stats = busbar["out_of_place"]["stats"];
+  const Json busbar = parsed(report)["results"][0]["busbar"];
+  const Json& stats = busbar["out_of_place"]["stats"];
   CHECK(stats["interval_s"].is_null());
   CHECK(stats["relative_half_width"].is_null());
   CHECK(stats["median_s"].is_null());
-  CHECK(stats["epoch_medians_s"] == json::array({nullptr}));
+  CHECK(stats["epoch_medians_s"] == Json::array({nullptr}));
   CHECK(stats["skew_median_s"].is_null());
   CHECK(stats["straggler_rank"].is_null());
   CHECK(stats["ranks"][0]["late_median_s"].is_null());

@@ -1,12 +1,11 @@
 // Catches: a table of comm_perf whose columns move, a step that the library lacks and that looks like a fast one,
 // phases in the wrong row, and JSON or CSV that say otherwise than the table.
 
-#include "common/record/json_values.h"
 #include "golden.h"
+#include "json_of.h"
 #include "programs/comm/comm_perf.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 using namespace busbar;
 using Catch::Contains;
@@ -97,7 +96,7 @@ TEST_CASE("wrong data of comm_perf's operations are told in its footer", "[comm]
 
 TEST_CASE("comm_perf's JSON says what its table says, in seconds", "[comm][json]") {
   const Json json =
-      Json::parse(lifecycle_json(run_info(true), measured(), LifecycleEnd{"2026-11-23 22:01:00", ExitCode::good}));
+      json_of(lifecycle_json(run_info(true), measured(), LifecycleEnd{"2026-11-23 22:01:00", ExitCode::good}));
   CHECK(json["document"] == "communicators");
   CHECK(json["nranks"] == 2);
   CHECK(json["where"] == Json({"node0", "node1"}));
@@ -118,7 +117,7 @@ TEST_CASE("comm_perf's JSON says what its table says, in seconds", "[comm][json]
   CHECK(json["steps"][2]["skipped"] == "NCCL has none, \"ncclCommSplit\" is its like");
   CHECK_FALSE(json["steps"][2].contains("median_s"));
   // What a crash leaves behind is not a good run.
-  const Json unfinished = Json::parse(lifecycle_json(run_info(false), measured(), std::nullopt));
+  const Json unfinished = json_of(lifecycle_json(run_info(false), measured(), std::nullopt));
   CHECK(unfinished["exit_code"].is_null());
   CHECK(unfinished["stat"].is_null());
 }

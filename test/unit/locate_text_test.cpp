@@ -2,9 +2,9 @@
 // a slow row, and JSON that says less than the screen.
 
 #include "driver/locate/locate_run.h"
+#include "json_of.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 using namespace busbar;
 
@@ -104,13 +104,13 @@ TEST_CASE("the verdict comes first, and JSON has all of it", "[report][locate]")
   CHECK(text.rfind("FAIL: node2: 4 of 4 partners slow", 0) == 0);
   CHECK(text.find("\nWARN: counter: node2 mlx5_3/1: counter.symbol_error +812") != std::string::npos);
 
-  const auto json = nlohmann::json::parse(locate_json({}, run, ExitCode::wrong_data));
+  const auto json = json_of(locate_json({}, run, ExitCode::wrong_data));
   CHECK(json["exit_code"] == 7);
   CHECK(json["locate"]["outcome"] == "FAIL");
   CHECK(json["locate"]["culprits"][0]["units"][0] == "node2");
   CHECK(json["locate"]["culprits"][0]["side"] == "transmit");
   CHECK(json["locate"]["measured_rounds"][0]["groups"][1]["bandwidth"] == 11e6);
-  CHECK(json["locate"]["matrix"][1] == nlohmann::json::array({2, 3, 11e6, 1}));
+  CHECK(json["locate"]["matrix"][1] == Json::array({2, 3, 11e6, 1}));
   // Where the pairs look well and a counter does not, that comes first.
   LocateRun flapping = run;
   flapping.located.finding.culprits.clear();
@@ -118,7 +118,7 @@ TEST_CASE("the verdict comes first, and JSON has all of it", "[report][locate]")
   flapping.counters[0].outcome = Outcome::fail;
   CHECK(locate_text(flapping).rfind("FAIL: counter: node2 mlx5_3/1: counter.symbol_error +812\nPASS: all", 0) == 0);
   // Until the end there is no verdict to be taken for one.
-  const auto begun = nlohmann::json::parse(locate_json({}, run, std::nullopt));
+  const auto begun = json_of(locate_json({}, run, std::nullopt));
   CHECK_FALSE(begun.contains("locate"));
   CHECK(begun["exit_code"].is_null());
 }

@@ -4,11 +4,11 @@
 #include "driver/merge/merged_runs.h"
 
 #include "common/base/error.h"
+#include "json_of.h"
 #include "run_fixture.h"
 
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <string>
 #include <vector>
@@ -56,9 +56,9 @@ TEST_CASE("Six launches have the interval of their medians", "[merge][unit]") {
   CHECK(c.best_epochs == 230);
   CHECK_THAT(merged_text(merged), Catch::Contains("6 launches of all_reduce on 2 ranks") && Catch::Contains("12.50") &&
                                       !Catch::Contains("few launches\n"));
-  const auto json = nlohmann::json::parse(merged_json(merged));
+  const auto json = json_of(merged_json(merged));
   CHECK(json["cells"][0]["median_s"] == 12.5e-6);
-  CHECK(json["cells"][0]["interval_s"] == nlohmann::json{{"low", 10e-6}, {"high", 15e-6}});
+  CHECK(json["cells"][0]["interval_s"] == Json{{"low", 10e-6}, {"high", 15e-6}});
   CHECK(json["cells"][0]["launch_medians_s"] == std::vector<double>{12e-6, 15e-6, 10e-6, 13e-6, 11e-6, 14e-6});
   CHECK(json["launches"].size() == 6);
 }
@@ -169,5 +169,5 @@ TEST_CASE("Wrong data have no time", "[merge][unit]") {
   const MergedRuns merged = merge_runs(all, 2);
   CHECK(merged.cells.front().wrong == 5);
   CHECK_THAT(merged_text(merged), Catch::Contains("WRONG: 5 wrong elements"));
-  CHECK(nlohmann::json::parse(merged_json(merged))["cells"][0]["median_s"].is_null());
+  CHECK(json_of(merged_json(merged))["cells"][0]["median_s"].is_null());
 }

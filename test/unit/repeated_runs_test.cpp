@@ -4,10 +4,10 @@
 #include "driver/repeat/repeated_runs.h"
 
 #include "common/statistics/random.h"
+#include "json_of.h"
 #include "run_fixture.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <limits>
@@ -72,7 +72,7 @@ TEST_CASE("Fewer than six launches give no interval, in repeat as in merge", "[r
   const RepeatedRuns two = repeat_runs(runs({{.median_us = 5}, {.median_us = 20}}), 0.05);
   CHECK_THAT(repeated_text(two), Catch::Contains("      10.00           -           -      -  ") &&
                                      Catch::Contains("# 2 launches give no interval: 6 do\n"));
-  CHECK(nlohmann::json::parse(repeated_json(two))["cells"][0]["interval_s"].is_null());
+  CHECK(json_of(repeated_json(two))["cells"][0]["interval_s"].is_null());
   CHECK_FALSE(two.within(1000));
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("Wrong data have no time, and runs without --stat count by their one t
   launches[1].wrong = 5;
   const RepeatedRuns wrong = repeat_runs(runs(launches), 0.05);
   CHECK_THAT(repeated_text(wrong), Catch::Contains("WRONG: 5 wrong elements in all launches"));
-  const auto json = nlohmann::json::parse(repeated_json(wrong));
+  const auto json = json_of(repeated_json(wrong));
   CHECK(json["document"] == "repeat");
   CHECK(json["cells"][0]["time_s"].is_null());
   CHECK(json["cells"][1]["time_s"] == Approx(30e-6));

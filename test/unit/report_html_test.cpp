@@ -7,9 +7,9 @@
 #include "common/record/node_report.h"
 #include "driver/doctor/join_nodes.h"
 #include "driver/report/report_parts.h"
+#include "json_of.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>
@@ -184,7 +184,7 @@ TEST_CASE("A report of a thousand files stays below 2 MB and counts what it leav
 TEST_CASE("Each square of the heat map stands where its pair belongs", "[report][html]") {
   ReportMatrix matrix{"", "host", {"a", "b", "c"}, {}, 10, 0.9, {2}};
   matrix.cells = {{0, 1, 5, 1, false}, {2, 0, 10, 1, true}};
-  const auto json = nlohmann::json::parse(charts_json({}, {matrix}, {}));
+  const auto json = json_of(charts_json({}, {matrix}, {}));
   // In thousandths to the base of 64: 500 = 7 * 64 + 52, and digit 52 is q; 1000 = 15 * 64 + 40: F and e.
   CHECK(json["matrices"][0]["grid"] ==
         "00"
@@ -196,15 +196,15 @@ TEST_CASE("Each square of the heat map stands where its pair belongs", "[report]
         "Fe"
         "00"
         "00");
-  CHECK(json["matrices"][0]["blamed"] == nlohmann::json::array({2}));
+  CHECK(json["matrices"][0]["blamed"] == Json::array({2}));
   // Two units a square: a and b together are 0, the slowest pair in a square counts.
-  const auto small = nlohmann::json::parse(charts_json({}, {matrix}, {}, 2));
+  const auto small = json_of(charts_json({}, {matrix}, {}, 2));
   CHECK(small["matrices"][0]["grid"] ==
         "7q"
         "00"
         "Fe"
         "00");
-  CHECK(small["matrices"][0]["names"] == nlohmann::json::array({"a to b", "c"}));
+  CHECK(small["matrices"][0]["names"] == Json::array({"a to b", "c"}));
 }
 
 TEST_CASE("Few lines share a chart, and labels say only what differs", "[report][html]") {
@@ -407,7 +407,7 @@ TEST_CASE("Rates of one way stand beside their own median, not that of the excha
   CHECK(data.matrices[1].cells.size() == 3);
   CHECK(data.matrices[1].median_bandwidth == Approx(8e9));
   CHECK(has(data.matrices[1].title, "one way"));
-  const auto json = nlohmann::json::parse(charts_json({}, data.matrices, {}));
+  const auto json = json_of(charts_json({}, data.matrices, {}));
   CHECK(json["matrices"][0]["one_way"] == false);
   CHECK(json["matrices"][1]["one_way"] == true);
   AcceptResult accepted;
