@@ -67,6 +67,9 @@ TEST_CASE("a hang is explained by a report of the launch's own hosts", "[accept]
   CHECK(own.ranks == std::vector{5});
   CHECK(own.hosts == std::vector<std::string>{"node2"});
   CHECK(own.exit_code == 4);
+  write_report(stuck_job(8, 2), 3, "hang-newer.json", now + std::chrono::seconds(50));
+  CHECK(explain_failure({.exit_code = 4, .out = {}, .err = "busbar: all of it: /job/hang-own.json"}, launch).ranks ==
+        own.ranks);
 }
 
 TEST_CASE("nobody's hang report is believed by accident, and none blocks", "[accept]") {
@@ -93,6 +96,16 @@ TEST_CASE("nobody's hang report is believed by accident, and none blocks", "[acc
   } else {
     WARN("not tested: only root may give a file away");
   }
+}
+
+TEST_CASE("a hang whose report could not be written is explained by what the watchdog printed", "[accept]") {
+  const OwnFolder folder;
+  const std::string words =
+      "busbar: hang: PROCESS_STOPPED: rank 1 on node0 (pid 71) is stopped (state T)\n"
+      "the job to be terminated. The first process to do so was:\n\n  Process name: [[11554,1],0]\n";
+  const StageFailure failure = explain_failure({.exit_code = 4, .out = {}, .err = words}, {60, {}, {"node0"}});
+  CHECK(failure.verdict == "PROCESS_STOPPED");
+  CHECK(failure.ranks == std::vector{1});
 }
 
 TEST_CASE("a hang report that the launch names is its own, whatever its hosts are called", "[accept]") {

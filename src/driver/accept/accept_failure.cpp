@@ -29,9 +29,9 @@ bool is_own_file(const fs::path& path) {
          static_cast<std::uint64_t>(status.st_size) <= kMostFileBytes;
 }
 
-/// The hang reports that were written since the launch began, the newest first.
-std::vector<fs::path> hang_reports_since(fs::file_time_type started) {
-  std::multimap<fs::file_time_type, fs::path, std::greater<>> reports;
+/// The hang reports that were written since the launch began: those that its stderr names first, then the newest.
+std::vector<fs::path> hang_reports_since(fs::file_time_type started, const std::string& err) {
+  std::multimap<std::pair<bool, fs::file_time_type>, fs::path, std::greater<>> reports;
   const fs::file_time_type earliest = started - std::chrono::seconds(1);  // clocks of file systems are coarse
   std::error_code unknown;
   for (const fs::path& folder : {fs::current_path(unknown), fs::temp_directory_path(unknown)}) {
@@ -40,11 +40,11 @@ std::vector<fs::path> hang_reports_since(fs::file_time_type started) {
       const std::string name = at->path().filename().string();
       if (!name.starts_with("hang-") || !name.ends_with(".json") || !is_own_file(at->path())) continue;
       const fs::file_time_type time = at->last_write_time(failed);
-      if (!failed && time >= earliest) reports.emplace(time, at->path());
+      if (!failed && time >= earliest) reports.emplace(std::pair(err.find(name) != err.npos, time), at->path());
     }
   }
   std::vector<fs::path> paths;
-  for (const auto& [time, path] : reports) paths.push_back(path);
+  for (const auto& [order, path] : reports) paths.push_back(path);
   return paths;
 }
 
@@ -83,7 +83,7 @@ StageFailure explain_failure(const ChildResult& child, const FailedLaunch& launc
     words = said->sentence;
   }
   failure.text = describe_end(child, launch.timeout_s) + (words.empty() ? "" : ": ") + words;
-  for (const fs::path& path : hang_reports_since(launch.started)) {
+  for (const fs::path& path : hang_reports_since(launch.started, child.err)) {
     auto from_report = from_hang_report(path, child.err, launch.hosts);
     if (!from_report) continue;
     // A report that blames nobody may know less than the launcher.
