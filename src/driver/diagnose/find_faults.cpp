@@ -261,9 +261,7 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
   const bool roce = view.book.facts.contains({"link_layer", "RoCE"}) || mentions(low, "roce");
   const bool link_local = mentions(low, "gid fe80:") || mentions(low, "gid  fe80:") || mentions(low, "gids fe80:");
   if (roce && link_local) {
-    finding.evidence.emplace_back(
-        "its addresses (GIDs) are link-local, fe80::: that port has no IP address, and no router forwards such "
-        "packets");
+    finding.evidence.emplace_back("its addresses (GIDs) are link-local (fe80::): that port has no IP address");
     finding.next.insert(finding.next.begin(), remedy("link-local-address"));
   }
   findings.push_back(std::move(finding));
@@ -428,9 +426,11 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
 }  // namespace
 
 void find_in_warnings(const LogView& view, Findings& findings) {
+  const auto is_oom = [](const WarningRecord& one) { return mentions(one.rule->id, "-oom"); };  // such a peer is silent
+  const bool any_oom = std::ranges::any_of(view.book.warnings, is_oom);
   for (const WarningRecord* one : causes_first(view.book.warnings)) {
     const WarningRecord& record = *one;
-    if (is_unwanted(view, record)) continue;
+    if (is_unwanted(view, record) || (any_oom && record.rule->blame == RuleBlame::both_ends)) continue;
     const RuleKind kind = record.rule->kind;  // of a victim see find_silent_ranks
     if (kind == RuleKind::hardware) find_hardware(view, record, findings);
     if (kind == RuleKind::unreachable || kind == RuleKind::refused) find_unreachable(view, record, findings);

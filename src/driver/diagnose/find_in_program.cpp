@@ -324,9 +324,8 @@ Ends ends_in_order(const LogView& view) {
   ends.all_alike = !ends.first_is_known && std::ranges::any_of(ends.notes, as_first);
   // What torchrun takes for the first comes last in its list; and there is one torchrun per host.
   std::ranges::stable_sort(ends.notes, {}, [&](const ProgramNote* note) {
-    const ProgramEvent& event = *note;
-    return std::tuple(event.name != kRootCause, ends.several_killed && is_killed(note), event.ranks.empty(),
-                      event.ranks.empty() && event.host.empty(), event.time.empty(), std::string_view(event.time));
+    return std::tuple(note->name != kRootCause, ends.several_killed && is_killed(note), note->ranks.empty(),
+                      note->ranks.empty() && note->host.empty(), note->time.empty(), std::string_view(note->time));
   });
   return ends;
 }
@@ -354,7 +353,9 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     std::optional<Verdict> after;
     if (finding.verdict != Verdict::resource) {
       // Other pods wait for one that crashes.
-      const bool is_pod = note->rule != nullptr && note->rule->program == "kubernetes";
+      const auto is_here = [&](const ProgramNote* one) { return one->host.empty() || one->host == note->host; };
+      const bool is_pod =
+          note->rule != nullptr && note->rule->program == "kubernetes" && std::ranges::all_of(ends.notes, is_here);
       // What a launcher kills after the first failure.
       const std::int64_t first = ends.notes.front()->number;
       const bool is_rest = ends.several_killed && is_killed(note) && first != 0 && first != -SIGKILL;
