@@ -1,5 +1,6 @@
 #pragma once
 
+#include "common/record/culprit.h"
 #include "common/statistics/random.h"
 #include "driver/locate/pairing.h"
 #include "driver/locate/search.h"
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -141,6 +143,12 @@ inline Search searched(SimulatedCluster& cluster, const SearchOptions& options =
     now_s += round->wait_s + round_s;
   }
   return search;
+}
+
+inline std::string told(const LocateVerdict& verdict) {
+  std::string text = headline(verdict, {});
+  for (const Culprit& culprit : verdict.culprits) text += "\n  " + describe(culprit, {});
+  return text;
 }
 
 }  // namespace busbar

@@ -18,6 +18,10 @@ from fractions import Fraction
 
 import suite
 
+sys.path.append(os.path.join(suite.ROOT, "test", "logs"))
+
+from nccl_shapes import RAS
+
 BUSBAR = os.path.join(suite.BUILD, "busbar" + suite.SUFFIX)
 NRANKS = 4
 
@@ -48,21 +52,6 @@ def good_job():
     return {rank: init(rank) + [call(rank, n) for n in range(5)] + [destroy(rank)] for rank in range(NRANKS)}
 
 
-RAS = """NCCL version 2.25.1 compiled with CUDA 12.8
-
-Job summary
-===========
-
-Communicators... (0.05s)
-=============
-
-Errors
-======
-
-DEAD
-  1 job process is considered dead (unreachable via the RAS network)
-  Process 1003 on node 10.0.0.2 managing GPU 1
-"""
 RAS_WELL = """NCCL version 2.27.5 compiled with CUDA 12.9
 CUDA runtime version 12090, driver version 12090
 

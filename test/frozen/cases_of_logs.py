@@ -6,25 +6,11 @@ import os
 
 import log_layouts
 import verdict_matrix
+from nccl_shapes import RAS
 
 import cases as frozen
 from cases import Case
 
-RAS = """NCCL version 2.25.1 compiled with CUDA 12.8
-
-Job summary
-===========
-
-Communicators... (0.05s)
-=============
-
-Errors
-======
-
-DEAD
-  1 job process is considered dead (unreachable via the RAS network)
-  Process 1003 on node 10.0.0.2 managing GPU 1
-"""
 XID = ("Sep 01 12:00:00 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, GPU has fallen off the bus.\n"
        "Sep 01 12:00:01 node1 kernel: mlx5_core 0000:5e:00.0: Port module event[error]: module 0, Cable error\n")
 TORCH = (

@@ -5,6 +5,23 @@ Only shapes are here; who says what, and when, is in job_model.py.
 
 ENUM_OF_DTYPE = {"int8": 0, "uint8": 1, "int32": 2, "int64": 4, "half": 6, "float": 7, "double": 8, "bfloat16": 9}
 
+# An answer of the RAS service.
+RAS = """NCCL version 2.25.1 compiled with CUDA 12.8
+
+Job summary
+===========
+
+Communicators... (0.05s)
+=============
+
+Errors
+======
+
+DEAD
+  1 job process is considered dead (unreachable via the RAS network)
+  Process 1003 on node 10.0.0.2 managing GPU 1
+"""
+
 
 def number(version):
     """ "2.28.9" as a tuple, which compares as versions do."""

@@ -1,7 +1,6 @@
 // Would catch: a kind of fault that is not named, or named as another; a healthy cluster that is blamed; contention
 // that is taken for a bad cable; half a cluster blamed for being a group; a search that does not end.
 
-#include "common/record/culprit.h"
 #include "driver/locate/search.h"
 #include "simulated_cluster.h"
 
@@ -20,12 +19,6 @@ using Side = Culprit::Side;
 using What = Culprit::What;
 
 namespace {
-
-std::string told(const LocateVerdict& verdict) {
-  std::string text = headline(verdict, {});
-  for (const Culprit& culprit : verdict.culprits) text += "\n  " + describe(culprit, {});
-  return text;
-}
 
 /// The only culprit; fails where there is none or more.
 Culprit only(const LocateVerdict& verdict) {

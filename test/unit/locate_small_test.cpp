@@ -4,7 +4,6 @@
 //   3: one slow unit spoils two pairs of three, one slow pair one of them: told apart by the two others.
 //   two slow units of three spoil all pairs: nobody is left to be held against, unless a speed is expected.
 
-#include "common/record/culprit.h"
 #include "driver/locate/search.h"
 #include "simulated_cluster.h"
 
@@ -17,12 +16,6 @@ using namespace busbar;
 using What = Culprit::What;
 
 namespace {
-
-std::string told(const LocateVerdict& verdict) {
-  std::string text = headline(verdict, {});
-  for (const Culprit& culprit : verdict.culprits) text += "\n  " + describe(culprit, {});
-  return text;
-}
 
 void check_only(const LocateVerdict& verdict, What what, const std::vector<int>& units) {
   INFO(told(verdict));

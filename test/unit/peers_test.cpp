@@ -464,18 +464,20 @@ TEST_CASE("proofs are HMAC-SHA256 of who proves, the nonce, the address that was
   CHECK(reply_proof(kToken, nonce, to, "yes") == "0f0bbbafce58eff26806e0a9453b4183");
 }
 
+static void serve_once(PeerConnections& connections) {
+  std::vector<pollfd> events;
+  (void)connections.add_events(events);
+  poll(events.data(), events.size(), 1);
+  connections.serve(
+      events, [](std::string_view) { return "served"; }, [] {});
+}
+
 TEST_CASE("silent strangers on all places give way after a second to those with the token", "[peers]") {
   Frozen host;  // its listener, which is served here and on a clock of our own
   PeerConnections::Clock::time_point now{};
   PeerConnections connections(
       Socket(dup(host.listener().fd())), kToken, [] { return false; }, [&] { return now; });
-  const auto serve = [&] {
-    std::vector<pollfd> events;
-    (void)connections.add_events(events);
-    poll(events.data(), events.size(), 1);
-    connections.serve(
-        events, [](std::string_view) { return "served"; }, [] {});
-  };
+  const auto serve = [&] { serve_once(connections); };
   const auto gone = [](std::vector<Rude>& clients) {
     return std::count_if(clients.begin(), clients.end(), [](Rude& client) { return client.hears(); });
   };
@@ -509,13 +511,7 @@ TEST_CASE("strangers of one address, however many, take no place of those with t
   PeerConnections connections(
       Socket(dup(host.listener().fd())), kToken, [] { return false; },
       [] { return PeerConnections::Clock::time_point{}; });
-  const auto serve = [&] {
-    std::vector<pollfd> events;
-    (void)connections.add_events(events);
-    poll(events.data(), events.size(), 1);
-    connections.serve(
-        events, [](std::string_view) { return "served"; }, [] {});
-  };
+  const auto serve = [&] { serve_once(connections); };
   std::vector<Rude> strangers;
   for (int round = 0; round < 3; ++round) {  // at one time: no second passes in which a silent one would give way
     for (std::size_t i = 0; i < PeerConnections::kMost; ++i) {
