@@ -328,12 +328,13 @@ TEST_CASE("What a prompt's command shows of kernel and GPUs is its host's", "[jo
   CHECK(hosts("Exec host:  n09/0", "job 4 exceeded MEM usage hard limit (2 > 1)") == Lines{"n09"});
 }
 
-TEST_CASE("A task that hangs is stopped; a file server that is silent goes before who waits for it",
+TEST_CASE("A task that hangs is stopped; a file server that is silent is to blame, not who waits for it",
           "[job_log][rules]") {
   const std::string task = "Nov 24 08:21:50 n07 kernel: INFO: task python3:4242 blocked for more than 120 seconds.";
   CHECK(said({task}) == Said{Verdict::process_stopped, {"n07"}});
-  CHECK(said({"Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying", task}) ==
-        Said{Verdict::host_unreachable, {"stor4"}});
+  const std::string server = "Nov 24 08:19:50 n07 kernel: nfs: server stor4 not responding, still trying";
+  CHECK(said({server}) == Said{Verdict::host_unreachable, {"stor4"}});
+  CHECK(said({server, task}) == Said{Verdict::process_stopped, {"stor4"}});
 }
 
 TEST_CASE("What hardware corrected is named, and is no failure", "[job_log][rules][kernel]") {

@@ -5,7 +5,7 @@
 #include "common/output/report_file.h"
 #include "full_disk.h"
 #include "golden.h"
-#include "json_of.h"
+#include "common/record/json_values.h"
 #include "report_fixture.h"
 #include "temp_dir.h"
 
@@ -19,7 +19,7 @@
 
 using namespace busbar;
 
-static Json on_disk(const JsonFile& file) { return json_of(read_text(file.path())); }
+static Json on_disk(const JsonFile& file) { return Json::parse(read_text(file.path())); }
 
 TEST_CASE("Every row is in the file when add() returns, and at the end nothing else is there", "[json_file][unit]") {
   const TempDir dir;

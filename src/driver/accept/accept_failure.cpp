@@ -43,9 +43,7 @@ std::vector<fs::path> hang_reports_since(fs::file_time_type started, const std::
       if (!failed && time >= earliest) reports.emplace(std::pair(err.find(name) != err.npos, time), at->path());
     }
   }
-  std::vector<fs::path> paths;
-  for (const auto& [order, path] : reports) paths.push_back(path);
-  return paths;
+  return mapped(reports, [](const auto& report) { return report.second; });
 }
 
 std::optional<StageFailure> from_hang_report(const fs::path& path, const std::string& err,

@@ -65,13 +65,11 @@ DiagnoseOptions read_options(int argc, char** argv) {
   if (options.list && options.flight_folder.empty()) options.flight_folder = "/dev/shm";
   if (options.help || options.help_capture || !options.explain.empty()) return options;
   if (options.paths.empty() && options.flight_folder.empty()) {
-    throw Error(ExitCode::bad_config,
-                "nothing to read. Give log files or folders, \"-\" for standard input, or --flight /dev/shm; `busbar "
-                "diagnose --help-capture` shows how to get logs");
+    throw_bad_config(
+        "nothing to read. Give log files or folders, \"-\" for standard input, or --flight /dev/shm; `busbar diagnose "
+        "--help-capture` shows how to get logs");
   }
-  if (!options.jobid.empty() && options.flight_folder.empty()) {
-    throw Error(ExitCode::bad_config, "--job goes with --flight FOLDER");
-  }
+  if (!options.jobid.empty() && options.flight_folder.empty()) throw_bad_config("--job goes with --flight FOLDER");
   return options;
 }
 

@@ -360,8 +360,7 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   find_in_torch(view, findings);
   // Exit codes follow from what an earlier line may say.
   const auto may_follow = [](const LogFinding& one) {
-    return one.verdict == Verdict::unknown ||
-           (one.verdict == Verdict::process_dead && one.weighs_after == Verdict::stuck_inside);
+    return one.verdict == Verdict::unknown || (one.verdict == Verdict::process_dead && one.weighs_after);
   };
   if (std::ranges::all_of(findings, may_follow)) find_other_failures(view, findings);
   find_in_stacks(view, findings);

@@ -413,7 +413,7 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
              (rule->kind == RuleKind::exception || (rule->kind == RuleKind::error && !rule->means.empty()));
     };
     const auto of_end = [](const LineRule* rule) { return rule->kind == RuleKind::ended; };
-    return one.rule->kind == RuleKind::victim && !one.rule->program.empty() &&
+    return one.rule->kind == RuleKind::victim && !one.rule->program.empty() && !mentions(one.example, "imed out") &&
            std::ranges::any_of(builtin_line_rules().matches(one.example, RuleWhere::unexplained), of_end) &&
            std::ranges::none_of(view.book.program, tells_more);
   };

@@ -264,13 +264,20 @@ Finding finding_of_end(const LogView& view, const ProgramNote& event) {
 
 /// `what`: host_lost or stalled.
 void find_gone(const LogView& view, What what, Findings& findings) {
+  const bool lost = what == What::host_lost;
+  const auto is_kernels = [](const ProgramNote& one) { return one.rule != nullptr && one.rule->program == "kernel"; };
+  // A file server that is silent: what waits for it hangs, and the server is to blame.
+  const bool waits = std::ranges::any_of(view.book.program, [&](const ProgramNote& one) {
+    return is_kernels(one) && one.what == (lost ? What::stalled : What::host_lost);
+  });
   for (const ProgramNote& note : view.book.program) {
     if (note.what != what) continue;
-    const bool lost = what == What::host_lost;
-    Finding finding = make_finding(lost ? Verdict::host_unreachable : Verdict::process_stopped,
+    const bool hangs = !lost || (waits && is_kernels(note));
+    Finding finding = make_finding(hangs ? Verdict::process_stopped : Verdict::host_unreachable,
                                    explained(note, lost ? "the launcher lost a host" : "makes no progress"),
                                    {quoted(note)}, {remedy_of(note, lost ? "host-lost" : "stopped-process")});
     add_named(note, finding);
+    if (!lost && waits) finding.hosts.clear();
     std::set<std::string> xids;  // of the only GPU that has one, a task that hangs in the kernel may wait
     for (const KernelGroup& one : view.book.kernel) xids.insert(one.device);
     if (!lost && finding.devices.empty() && xids.size() == 1) add_once(finding.devices, *xids.begin());
@@ -362,7 +369,9 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
       const bool by_itself = ending_of(number).by_itself;
       const bool is_cause =
           ends.first_is_known ? note == ends.notes.front() : (by_itself && !is_rest) || missed || is_pod;
-      after = is_cause ? after_resources(view, *note) : Verdict::stuck_inside;
+      after = !is_cause    ? Verdict::stuck_inside
+              : number > 0 ? Verdict::config  // which words may explain
+                           : after_resources(view, *note);
     }
     findings.emplace_back(std::move(finding), after);
   }

@@ -61,15 +61,12 @@ std::vector<OwnOption> own_options(DoctorOptions& o) {
 }
 
 void check_options(const DoctorOptions& o) {
-  if (o.merge && o.files.empty()) {
-    throw Error(ExitCode::bad_config, "--merge what? Give the files that `busbar doctor --local -J FILE.json` wrote");
-  }
-  if (!o.merge && !o.files.empty()) {
-    throw Error(ExitCode::bad_config, fmt::format("{} has no meaning in doctor; reports of other nodes are joined with "
-                                                  "--merge FILE.json ...",
-                                                  o.files.front()));
-  }
-  if (o.merge && o.local) throw Error(ExitCode::bad_config, "--merge and --local: either one");
+  if (o.merge && o.files.empty())
+    throw_bad_config("--merge what? Give the files that `busbar doctor --local -J FILE.json` wrote");
+  if (!o.merge && !o.files.empty())
+    throw_bad_config(o.files.front() +
+                     " has no meaning in doctor; reports of other nodes are joined with --merge FILE.json ...");
+  if (o.merge && o.local) throw_bad_config("--merge and --local: either one");
 }
 
 /// Throws Error(bad_config).

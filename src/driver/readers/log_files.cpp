@@ -152,8 +152,7 @@ std::vector<fs::path> find_log_files(std::span<const fs::path> paths) {
     const fs::file_status status = path == "-" ? fs::file_status() : fs::status(path, failed);
     if (path != "-" && !fs::exists(status)) {
       const bool missing = status.type() == fs::file_type::not_found;
-      throw Error(ExitCode::bad_config,
-                  fmt::format("{}: {}", path.string(), missing ? "no such file or folder" : failed.message()));
+      throw_bad_config(fmt::format("{}: {}", path.string(), missing ? "no such file or folder" : failed.message()));
     }
     if (fs::is_directory(status)) {
       add_folder(path, known, files);
