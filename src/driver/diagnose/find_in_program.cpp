@@ -349,8 +349,8 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     const bool nameless = finding.ranks.empty() && finding.hosts.empty() && note->pid < 0;
     if (number == -6 && nameless && follows_failure(view, *note)) continue;
     const bool later = note->file == waiting.file && note->line > waiting.line;
-    if (!waiting.ranks.empty() && (timed_out || (finding.ranks.empty() && (number == -6 || (number < 0 && later)))))
-      continue;
+    const bool follows = finding.ranks.empty() ? number == -6 || (number < 0 && later) : number == -6 && later;
+    if (!waiting.ranks.empty() && (timed_out || follows)) continue;
     if (ends.all_alike || (ends.several_killed && is_killed(note))) {
       finding.ranks.clear();
       finding.hosts.clear();
