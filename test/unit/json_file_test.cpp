@@ -3,9 +3,9 @@
 
 #include "common/output/json_report.h"
 #include "common/output/report_file.h"
-#include "common/record/json_values.h"
 #include "full_disk.h"
 #include "golden.h"
+#include "json_of.h"
 #include "report_fixture.h"
 #include "temp_dir.h"
 
