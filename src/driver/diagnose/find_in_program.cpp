@@ -244,7 +244,7 @@ Finding finding_of_end(const LogView& view, const ProgramNote& event) {
   for (const std::uint32_t source : ranks_that(view, is_its)) {
     if (finding.ranks.empty()) blame(view, std::span(&source, 1), finding);
   }
-  if (finding.ranks.empty() && event.local_rank >= 0 && view.rank_map.hosts.size() < 2) {
+  if (finding.ranks.empty() && event.local_rank >= 0 && number != -SIGABRT && view.rank_map.hosts.size() < 2) {
     finding.ranks.push_back(event.local_rank);
     finding.evidence.emplace_back("that is its number on its host: its rank, if the job has one host");
   }
@@ -370,7 +370,7 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
       const bool is_cause =
           ends.first_is_known ? note == ends.notes.front() : (by_itself && !is_rest) || missed || is_pod;
       after = !is_cause    ? Verdict::stuck_inside
-              : number > 0 ? Verdict::config  // which words may explain
+              : number > 0 ? Verdict::order_mismatch  // other lines may explain it
                            : after_resources(view, *note);
     }
     findings.emplace_back(std::move(finding), after);
