@@ -390,12 +390,10 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   std::vector<std::string> evidence;
   std::string what = fmt::format("a connection{} was lost", to_first(view, peers));
   Finding named;             // by the lines themselves
-  bool peer_closed = false;  // as processes do that end; over InfiniBand a flushed queue may be the link's fault
   for (const WarningRecord* record : causes_first(view.book.warnings)) {
     if (record->rule->kind != RuleKind::victim || evidence.size() == 3) continue;
     if (evidence.empty() && peers.empty() && !record->rule->program.empty()) what = meaning_of(view, *record);
     evidence.push_back(quoted_warning(view, *record));
-    peer_closed = peer_closed || mentions(record->example, " by peer");
     if (record->rule->blame != RuleBlame::named) continue;
     named.ranks.assign(record->ranks.begin(), record->ranks.end());
     for (const std::string& host : record->hosts) add_once(named.hosts, host_at(view, host));
@@ -418,8 +416,7 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
            std::ranges::none_of(view.book.program, tells_more);
   };
   const bool ended = std::ranges::any_of(view.book.warnings, tells_end);
-  const bool one_went = peer_closed && peers.size() == 1 && !is_local(peers.front());
-  if (ended || one_went) finding.verdict = Verdict::process_dead;
+  if (ended) finding.verdict = Verdict::process_dead;
   findings.emplace_back(std::move(finding), ended ? std::optional(Verdict::stuck_inside) : std::nullopt);
 }
 
