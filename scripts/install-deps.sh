@@ -96,3 +96,9 @@ elif ((${#useful[@]} > 0 && ${#missing[@]} > 0)); then
     done
   fi
 fi
+
+# Debian has no package of it.
+if [[ ${1:-} == --test ]] && ((EUID == 0)) && ! command -v py-spy >/dev/null; then
+  timeout 120 python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore py-spy >/dev/null 2>&1 ||
+    echo "What needs py-spy (PyPI) is left out." >&2
+fi

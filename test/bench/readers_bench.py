@@ -155,10 +155,6 @@ def measure(program, words, folder):
     return best
 
 
-def megabytes(words):
-    return sum(word.stat().st_size for word in words if isinstance(word, pathlib.Path)) / 1e6
-
-
 def main(build):
     # Root and few cores are no reason to refuse a benchmark of the suite itself.
     os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
@@ -185,7 +181,8 @@ def main(build):
             time_s, mib = measure(program, words, folder)
             ratio = time_s / max(half, 1e-3)
             missed = " missed" if time_s > LIMIT_S or ratio > LIMIT_RATIO else ""
-            print(f"| {what} | {n} {of} | {megabytes(words):.0f} | {time_s:.2f} | {ratio:.2f} | {mib:.0f} |{missed} |",
+            megabytes = sum(word.stat().st_size for word in words if isinstance(word, pathlib.Path)) / 1e6
+            print(f"| {what} | {n} {of} | {megabytes:.0f} | {time_s:.2f} | {ratio:.2f} | {mib:.0f} |{missed} |",
                   flush=True)
 
 

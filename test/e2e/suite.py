@@ -3,6 +3,7 @@
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,14 +20,14 @@ LIMIT_S = 240
 MORE = bool(os.environ.get("BUSBAR_MORE"))
 # A build without the libraries that it can do without.
 in_full = unittest.skipIf(os.environ.get("BUSBAR_BARE"), "needs what this build was made without")
+with_py_spy = unittest.skipUnless(shutil.which("py-spy"), "no py-spy (`pip install py-spy`)")
 in_more = unittest.skipUnless(MORE, "only in `make test-more`")
 
 # ctest sets these too: containers run as root, and there are more ranks than cores. As variables, because other
 # launchers than Open MPI's have no such options.
-for _name, _value in (("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-                      ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-                      ("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")):
-    os.environ.setdefault(_name, _value)
+for _name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"):
+    os.environ.setdefault(_name, "1")
+os.environ.setdefault("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
 
 # For runs that all ranks end alike with an error: Open MPI's launcher gives those that are a moment later a second.
 AT_ONCE = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}

@@ -253,6 +253,7 @@ class TriageTest(unittest.TestCase):
         rank = looks["hosts"][0]["processes"][0]
         self.assertLessEqual(rank["cpu_s"], 1.02 * looks["hosts"][0]["look_s"])
 
+    @suite.with_py_spy
     def test_watch_tells_an_end_from_a_host_that_is_gone(self):
         for what, code, said in (("echo 'ssh: No route to host' >&2; exit 255", 5, "no host could be looked at"),
                                  ("kill -9 PIDS; exec sh -c \"$*\"", 0, "the job has ended")):

@@ -94,6 +94,7 @@ class Triage(suite.Case):
     def test_a_rank_that_skips_an_operation(self):
         self.check_job("perf_skip", "local")
 
+    @suite.with_py_spy
     def test_a_rank_of_mpi_that_does_something_else(self):
         self.check_job("plain_mpi_skip", "local")
 
