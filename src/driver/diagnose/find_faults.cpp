@@ -389,7 +389,7 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   const std::vector<std::string> peers = peers_of(view, RuleKind::victim);
   std::vector<std::string> evidence;
   std::string what = fmt::format("a connection{} was lost", to_first(view, peers));
-  Finding named;             // by the lines themselves
+  Finding named;  // by the lines themselves
   for (const WarningRecord* record : causes_first(view.book.warnings)) {
     if (record->rule->kind != RuleKind::victim || evidence.size() == 3) continue;
     if (evidence.empty() && peers.empty() && !record->rule->program.empty()) what = meaning_of(view, *record);
