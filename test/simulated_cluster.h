@@ -145,7 +145,7 @@ inline Search searched(SimulatedCluster& cluster, const SearchOptions& options =
   return search;
 }
 
-inline std::string told(const LocateVerdict& verdict) {
+inline std::string words_of_verdict(const LocateVerdict& verdict) {
   std::string text = headline(verdict, {});
   for (const Culprit& culprit : verdict.culprits) text += "\n  " + describe(culprit, {});
   return text;

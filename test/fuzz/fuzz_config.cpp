@@ -18,7 +18,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <random>
 #include <stdexcept>
 #include <string>

@@ -6,7 +6,6 @@
 #include "common/watch/flight_record.h"
 #include "fuzz_main.h"
 
-#include <array>
 #include <cmath>
 
 using namespace busbar;

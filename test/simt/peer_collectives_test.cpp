@@ -11,7 +11,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <deque>
 #include <random>
 #include <string>
 #include <vector>

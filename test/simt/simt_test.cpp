@@ -5,7 +5,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <numeric>
 #include <vector>
 
 namespace {

@@ -8,7 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>

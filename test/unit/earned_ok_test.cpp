@@ -227,6 +227,17 @@ TEST_CASE("Ranks that a launcher killed with the rest are not to blame", "[job_l
   CHECK(of_lines(several).ranks == std::vector<int>{2});
 }
 
+TEST_CASE("What follows from a failure that another line shows is no cause", "[job_log][rules]") {
+  CHECK(said({"srun: error: n2: task 1: Out Of Memory",
+              "[n1:7:0:7] ib_mlx5_log.c:1  Transport retry count exceeded"}) == Said{Verdict::resource, {"1", "n2"}});
+  CHECK(of_lines({"t-0   0/1   Error   0   2m", "t-1   0/1   Error   0   2m",
+                  "DistStoreError: Timed out after 121 seconds waiting for clients. 1/2 clients joined."})
+            .verdict == Verdict::init_not_joined);
+  CHECK(of_lines({"FileNotFoundError: no such file", "Root Cause (first observed failure):", "[0]:", "  host      : n7",
+                  "  rank      : 3 (local_rank: 3)", "  exitcode  : 1 (pid: 4242)"})
+            .verdict == Verdict::config);
+}
+
 TEST_CASE("Of several hosts that lost an unnamed peer none is blamed", "[job_log][rules]") {
   const auto lost = [](const std::string& host) {
     return "[" + host + ":24418:0:24418] ib_mlx5_log.c:143  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15)";

@@ -10,7 +10,6 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <fstream>
 #include <string>
 #include <string_view>

@@ -22,7 +22,7 @@ namespace {
 
 /// The only culprit; fails where there is none or more.
 Culprit only(const LocateVerdict& verdict) {
-  INFO(told(verdict));
+  INFO(words_of_verdict(verdict));
   REQUIRE(verdict.culprits.size() == 1);
   return verdict.culprits.front();
 }
@@ -39,7 +39,7 @@ TEST_CASE("A healthy cluster passes after its matchings", "[locate]") {
   for (const int n : {3, 4, 7, 8, 9, 64}) {
     SimulatedCluster cluster(n, 1);
     const LocateVerdict verdict = searched(cluster).finding();
-    INFO(n << ": " << told(verdict));
+    INFO(n << ": " << words_of_verdict(verdict));
     CHECK(verdict.outcome == Outcome::pass);
     CHECK(verdict.median_bandwidth == Approx(cluster.scale).epsilon(0.03));
     CHECK(verdict.reason.empty());
@@ -151,7 +151,7 @@ TEST_CASE("--full finds slow units and a slow pair between healthy ones at once"
   cluster.slow_unit(30, 0.7);
   cluster.slow_link(11, 20, 0.5);
   const LocateVerdict verdict = searched(cluster, full()).finding();
-  INFO(told(verdict));
+  INFO(words_of_verdict(verdict));
   REQUIRE(verdict.culprits.size() == 3);
   CHECK(verdict.culprits[0].units == std::vector<int>{11, 20});
   CHECK(verdict.culprits[1].units == std::vector<int>{3});
@@ -226,7 +226,7 @@ TEST_CASE("--halving screens by groups and confirms by pairs", "[locate]") {
   cluster.slow_unit(6, 0.6);
   cluster.slow_unit(50, 0.6);
   const LocateVerdict verdict = searched(cluster, options).finding();
-  INFO(told(verdict));
+  INFO(words_of_verdict(verdict));
   REQUIRE(verdict.culprits.size() == 2);
   CHECK(verdict.culprits[0].units.front() + verdict.culprits[1].units.front() == 56);
 }
@@ -239,7 +239,7 @@ TEST_CASE("Where many measurements are slow no group is blamed for being slow fo
     cluster.dip_share = 0.4;
     options.seed = seed;
     const LocateVerdict verdict = searched(cluster, options).finding();
-    INFO(told(verdict));
+    INFO(words_of_verdict(verdict));
     CHECK(verdict.culprits.empty());
   }
 }
@@ -264,7 +264,7 @@ TEST_CASE("What is slow only for large groups is nobody's fault alone", "[locate
   cluster.together = 9;  // one of the two halves' switches, say: see below
   cluster.together_unit = 17;
   const LocateVerdict verdict = searched(cluster, options).finding();
-  INFO(told(verdict));
+  INFO(words_of_verdict(verdict));
   REQUIRE_FALSE(verdict.culprits.empty());
   for (const Culprit& culprit : verdict.culprits) {
     CHECK(culprit.what == What::contention);
@@ -277,7 +277,7 @@ TEST_CASE("Slow together and fast alone is contention, not a bad unit", "[locate
   for (const std::size_t unit : {5U, 9U}) cluster.rack[unit] = 1;
   cluster.uplink_of_rack[1] = 1;  // two pairs on it: half each
   const LocateVerdict verdict = searched(cluster).finding();
-  INFO(told(verdict));
+  INFO(words_of_verdict(verdict));
   REQUIRE(verdict.culprits.size() == 2);
   for (const Culprit& culprit : verdict.culprits) {
     CHECK(culprit.what == What::contention);
@@ -374,7 +374,7 @@ TEST_CASE("Two groups of different speed are said, not blamed", "[locate]") {
     SimulatedCluster cluster(16, 17);
     for (int unit = 0; unit < slow; ++unit) cluster.slow_unit(unit, 0.6);
     const LocateVerdict verdict = searched(cluster).finding();
-    INFO(slow << ": " << told(verdict));
+    INFO(slow << ": " << words_of_verdict(verdict));
     CHECK(verdict.outcome == Outcome::inconclusive);
     CHECK(verdict.culprits.empty());
     CHECK(verdict.reason.find("two groups") != std::string::npos);
@@ -387,7 +387,7 @@ TEST_CASE("Two racks with a slower fabric between them are said, not blamed", "[
     for (int unit = 0; unit < n / 2; ++unit) cluster.rack[static_cast<std::size_t>(unit)] = 1;
     cluster.between_racks = 0.5;
     const LocateVerdict verdict = searched(cluster).finding();
-    INFO(told(verdict));
+    INFO(words_of_verdict(verdict));
     CHECK(verdict.outcome == Outcome::inconclusive);
     CHECK(verdict.culprits.empty());
   }
@@ -397,7 +397,7 @@ TEST_CASE("What cannot be told from the noise is inconclusive, what can is named
   SimulatedCluster cluster(64, 19);
   cluster.noise = 0.16;
   const LocateVerdict healthy = searched(cluster).finding();
-  INFO(told(healthy));
+  INFO(words_of_verdict(healthy));
   CHECK(healthy.outcome == Outcome::inconclusive);
   CHECK(healthy.culprits.empty());
   cluster.slow_unit(8, 0.1);

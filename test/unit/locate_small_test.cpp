@@ -18,7 +18,7 @@ using What = Culprit::What;
 namespace {
 
 void check_only(const LocateVerdict& verdict, What what, const std::vector<int>& units) {
-  INFO(told(verdict));
+  INFO(words_of_verdict(verdict));
   REQUIRE(verdict.culprits.size() == 1);
   CHECK(verdict.culprits.front().what == what);
   CHECK(verdict.culprits.front().units == units);
@@ -66,7 +66,7 @@ TEST_CASE("Two slow units of 6 and 7 are both named", "[locate]") {
         cluster.slow_unit(a, 0.5);
         cluster.slow_unit(b, 0.6);
         const LocateVerdict verdict = searched(cluster).finding();
-        INFO(told(verdict));
+        INFO(words_of_verdict(verdict));
         REQUIRE(verdict.culprits.size() == 2);
         CHECK(verdict.culprits[0].units == std::vector<int>{a});  // worst first
         CHECK(verdict.culprits[1].units == std::vector<int>{b});
@@ -82,7 +82,7 @@ TEST_CASE("Half of few units or more are never named", "[locate]") {
       SimulatedCluster cluster(n, 5);
       for (int unit = 0; unit < slow; ++unit) cluster.slow_unit(unit, 0.6);
       const LocateVerdict verdict = searched(cluster).finding();
-      INFO(told(verdict));
+      INFO(words_of_verdict(verdict));
       CHECK(verdict.culprits.empty());
       CHECK(verdict.outcome == Outcome::inconclusive);
     }

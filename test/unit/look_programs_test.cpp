@@ -6,7 +6,6 @@
 #include <catch2/catch.hpp>
 #include <sys/stat.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 

@@ -7,7 +7,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <cmath>
 #include <limits>
 #include <numeric>
 

@@ -261,7 +261,9 @@ void find_hardware(const LogView& view, const WarningRecord& record, Findings& f
   const bool roce = view.book.facts.contains({"link_layer", "RoCE"}) || mentions(low, "roce");
   const bool link_local = mentions(low, "gid fe80:") || mentions(low, "gid  fe80:") || mentions(low, "gids fe80:");
   if (roce && link_local) {
-    finding.evidence.emplace_back("its addresses (GIDs) are link-local (fe80::): that port has no IP address");
+    finding.evidence.emplace_back(
+        "its addresses (GIDs) are link-local, fe80::: that port has no IP address, and no router forwards such "
+        "packets");
     finding.next.insert(finding.next.begin(), remedy("link-local-address"));
   }
   findings.push_back(std::move(finding));
