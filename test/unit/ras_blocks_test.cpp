@@ -4,6 +4,7 @@
 #include "common/base/text.h"
 #include "common/watch/ras.h"
 #include "driver/diagnose/line_blocks.h"
+#include "ras_answer_text.h"
 
 #include <catch2/catch.hpp>
 
@@ -14,27 +15,8 @@ using namespace busbar;
 
 namespace {
 
-const std::string kLost = R"(NCCL version 2.27.5 compiled with CUDA 12.9
-CUDA runtime version 12090, driver version 12090
-
-Job summary
-===========
-
-  Nodes  Processes         GPUs  Processes     GPUs
-(total)   per node  per process    (total)  (total)
-      2          2            1          4        4
-
-Communicators... (0.02s)
-=============
-
-Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
-    #  in group  per comm  per node  per comm  in group
-    0         1         2       1-2         4         3   RUNNING  INCOMPLETE
-
-Errors
-======
-
-INCOMPLETE
+const std::string kLost =
+    ras_answer("2.27.5", "0         1         2       1-2         4         3   RUNNING  INCOMPLETE") + R"(INCOMPLETE
   Missing communicator data from 1 job process
   Process 4711 on node 10.8.0.7 managing GPU 1
 

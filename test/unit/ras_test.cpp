@@ -4,6 +4,7 @@
 #include "common/watch/ras.h"
 
 #include "common/base/error.h"
+#include "ras_answer_text.h"
 
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
@@ -30,27 +31,9 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Two ranks of four one behind, as NCCL before 2.26 words it, and rank 3's process dead.
-const std::string kText = R"(NCCL version 2.25.1 compiled with CUDA 12.8
-CUDA runtime version 12080, driver version 12080
-
-Job summary
-===========
-
-  Nodes  Processes         GPUs  Processes     GPUs
-(total)   per node  per process    (total)  (total)
-      2          2            1          4        4
-
-Communicators... (0.05s)
-=============
-
-Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors
-    #  in group  per comm  per node  per comm  in group
-    0         1         2         2         4         4   RUNNING  INCOMPLETE,MISMATCH
-
-Errors
-======
-
-INCOMPLETE
+const std::string kText =
+    ras_answer("2.25.1", "0         1         2         2         4         4   RUNNING  INCOMPLETE,MISMATCH") +
+    R"(INCOMPLETE
   Missing communicator data from 1 job process
   Process 903 on node 10.0.0.2 managing GPU 1
 

@@ -56,6 +56,19 @@ std::vector<std::string> option_words(std::span<const Setting> settings, std::sp
 /// The file of -J; empty: none. All others are refused.
 std::string only_output_file(const CommandLine& line, std::string_view subcommand);
 
+/// Reads the options of the subcommand `name`, which takes files; `check` throws if they do not go together.
+template <class Options>
+Options read_own_options(int argc, char** argv, std::vector<OwnOption> (*own)(Options&), void (*check)(const Options&),
+                         std::string_view name) {
+  Options options;
+  CommandLine line = scan_arguments(argc, argv, own(options));
+  options.files = std::move(line.words);
+  options.help = line.asks_help();
+  options.output_file = only_output_file(line, name);
+  if (!options.help) check(options);
+  return options;
+}
+
 /// Sets a field to the text of an option, which must not be empty, or to what `parse` makes of it.
 inline auto into(std::string& field) {
   return [&field](std::string_view text) {

@@ -69,17 +69,6 @@ void check_options(const DoctorOptions& o) {
   if (o.merge && o.local) throw_bad_config("--merge and --local: either one");
 }
 
-/// Throws Error(bad_config).
-DoctorOptions read_doctor_options(int argc, char** argv) {
-  DoctorOptions options;
-  CommandLine line = scan_arguments(argc, argv, own_options(options));
-  options.files = std::move(line.words);
-  options.help = line.asks_help();
-  options.output_file = only_output_file(line, "doctor");
-  if (!options.help) check_options(options);
-  return options;
-}
-
 /// Writes --junit and the like. The checks take seconds, so the files are opened only here.
 Lost write_files(const OutputOptions& options, const std::vector<NodeReport>& nodes, const DoctorVerdict& verdict) {
   AcceptResult result = result_of_doctor(nodes, verdict);
@@ -94,9 +83,7 @@ Lost write_files(const OutputOptions& options, const std::vector<NodeReport>& no
 }
 
 double latest(const std::vector<NodeReport>& nodes) {
-  double time_s = 0;
-  for (const NodeReport& node : nodes) time_s = std::max(time_s, node.time_s);
-  return time_s;
+  return nodes.empty() ? 0 : std::ranges::max_element(nodes, {}, &NodeReport::time_s)->time_s;
 }
 
 DoctorDifference difference(const std::string& file, const std::vector<NodeReport>& old,
@@ -211,7 +198,7 @@ int run_doctor(int argc, char** argv) {
   DoctorOptions options;
   // With --local each node's own rank reports: its file and exit code were requested.
   const int code = run_before_session(detected, [&] {
-    options = read_doctor_options(argc, argv);
+    options = read_own_options(argc, argv, own_options, check_options, "doctor");
     if (detected.launched() && detected.problem.empty() && options.needs_ranks()) {
       of_job = launch_of_job();
       return 0;

@@ -104,16 +104,6 @@ void check(const TriageOptions& o) {
   }
 }
 
-TriageOptions read_options(int argc, char** argv) {
-  TriageOptions options;
-  CommandLine line = scan_arguments(argc, argv, own_options(options));
-  options.files = std::move(line.words);
-  options.help = line.asks_help();
-  options.output_file = only_output_file(line, "triage");
-  if (!options.help) check(options);
-  return options;
-}
-
 bool has_ranks(const JobLook& looks) {
   return std::ranges::any_of(looks.hosts, [](const HostLook& host) {
     return std::ranges::any_of(host.processes, [](const auto& p) { return p.role == LookProcess::Role::rank; });
@@ -278,7 +268,7 @@ int answer(const TriageOptions& options, const std::string& path) {
 }
 
 int triage(int argc, char** argv) {
-  TriageOptions options = read_options(argc, argv);
+  TriageOptions options = read_own_options(argc, argv, own_options, check, "triage");
   if (options.help) return write_stdout(help_of("triage", own_options(options))) ? 0 : code_of(ExitCode::results_lost);
   StartedFiles started;
   const std::string path =
