@@ -444,6 +444,9 @@ TEST_CASE("A word of failure after which work goes on is no failure", "[job_log]
   const std::string odd = "WARNING: the cache is broken", info = "INFO cache.py:7 the cache is broken";
   CHECK(
       (is_ok(0, odd, 2) && is_ok(3, odd, 4) && is_ok(3, info, 1) && is_ok(0, "Step 7 | Loss: 3 | Mismatch KL: 2", 0)));
+  CHECK(of_lines({odd, "all done"}).verdict == Verdict::ok);
+  CHECK(of_lines({"n7:3:4 [0] NCCL WARN NET/IB : Unable to open device mlx5_3"}).devices ==
+        std::vector<std::string>{"mlx5_3"});
   // Ranks that do not know yet report a few steps more. Settings and idle servers are no work.
   CHECK_FALSE((is_ok(0, odd, 1) || is_ok(3, odd, 3) || is_ok(3, info, 0) || is_ok(0, "samples_per_gpu=2", 0)));
   for (const char* grave : {"WARNING: worker 3 is broken", "the link of that host is broken", "ValueError: no"})
@@ -458,6 +461,8 @@ TEST_CASE("Whom the lines of a failure name is found, whatever program wrote the
     std::vector<std::string> hosts;
     Verdict verdict;
   };
+  const std::string bad = "an illegal memory access was encountered",
+                    others = "n7:3:4 [0] NCCL INFO a\nn7:5:6 [1] NCCL INFO a";
   const std::string dashes(74, '-'), end = "\nfailed (exitcode: 1) local_rank: 0 (pid: 31) of binary: /usr/bin/python";
   for (const Case& one : std::vector<Case>{
            {"worker-2: torch.OutOfMemoryError: CUDA out of memory.", {}, {"worker-2"}, resource},
@@ -471,7 +476,24 @@ TEST_CASE("Whom the lines of a failure name is found, whatever program wrote the
            {"RuntimeError: Rank 0 has 12 params, while rank 1 has 7", {}, {}, process_dead},
            {"ModuleNotFoundError: No module named 'arrow'" + end, {}, {}, config},
            {"KeyError: 'arrow'" + end, {0}, {}, process_dead},
-           {"ModuleNotFoundError: no\npython: Segmentation fault", {}, {}, process_dead}}) {
+           {"ModuleNotFoundError: no\npython: Segmentation fault", {}, {}, process_dead},
+           {"RuntimeError: mat1 and mat2 must have the same dtype" + end, {0}, {}, process_dead},
+           {"[rank1]: Connect to a peer failed: Connection refused", {}, {}, host_unreachable},
+           {"[Rank 5] ProcessGroupNCCL's watchdog got stuck for 9 seconds\nn7: rank 5 died from signal 6",
+            {},
+            {},
+            unknown},
+           {"[2] NCCL WARN Connection closed by remote peer n8<7>\n[rank2]: *** SIGABRT received at time=7",
+            {},
+            {"n8"},
+            unknown},
+           {"CUDA error: " + bad + "\nn7:3:4 [2] NCCL WARN Cuda failure '" + bad + "'", {}, {"n7"}, process_dead},
+           {"[5] NCCL WARN ibv_create_ah failed: No such device\nn7: Test NCCL failure a.cu:4 'x'", {}, {"n7"}, config},
+           {others + "\n[2026-11-20 TP9] Scheduler hit an exception: Traceback (most recent call last):\nOSError: not "
+                     "supported",
+            {9},
+            {},
+            config}}) {
     INFO(one.text);
     const std::vector<std::string_view> lines = split_text(one.text, '\n');
     const Diagnosis said = of_lines({lines.begin(), lines.end()});

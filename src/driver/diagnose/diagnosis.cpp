@@ -256,15 +256,16 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
   }
 }
 
-/// A failure whose line names no rank is that of the one rank that ended by itself, or else raised an exception.
+/// A failure whose line names no rank: of the one that ended by itself, or first (its launcher says so), or raised.
 void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& diagnosis) {
   const bool of_rank = diagnosis.verdict == Verdict::resource || diagnosis.verdict == Verdict::config;
   const bool by_words = diagnosis.rules == std::vector<std::string>{"words-ended"};
   if ((!of_rank && !by_words) || !diagnosis.ranks.empty()) return;
   std::vector<int> ended, raised;
   std::vector<std::string> hosts;
+  const bool first_is_known = std::ranges::count(view.book.program, kRootCause, &ProgramNote::name) > 0;
   for (const LogFinding& finding : findings) {
-    if (finding.verdict != Verdict::process_dead || by_words) continue;
+    if (finding.verdict != Verdict::process_dead || by_words || (first_is_known && !ended.empty())) continue;
     add_new(ended, finding.ranks, 2);
     add_new(hosts, finding.hosts, 2);
   }
@@ -281,8 +282,8 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
   if (ended.size() != 1 || diagnosis.hosts.size() > 1) return;
   diagnosis.ranks = ended;
   if (diagnosis.hosts.empty() && hosts.size() == 1) diagnosis.hosts = hosts;
-  diagnosis.evidence.push_back(by_words ? fmt::format("rank {} raised first", ended.front())
-                                        : fmt::format("only rank {} ended by itself", ended.front()));
+  diagnosis.evidence.push_back(fmt::format("{}rank {} {}", by_words || first_is_known ? "" : "only ", ended.front(),
+                                           by_words ? "raised first" : "ended by itself"));
 }
 
 /// Whom the lines that decide name, where their rules know nobody: the first line that does. `place`: no rank.
@@ -308,7 +309,15 @@ void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis, bool p
 /// The writers of what names nobody: where others of the job did not write it, or a host has a limit of its own.
 void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagnosis) {
   if (!diagnosis.ranks.empty() || !diagnosis.hosts.empty() || !diagnosis.devices.empty()) return;
-  const bool limit = diagnosis.verdict == Verdict::resource;
+  const bool limit = diagnosis.verdict == Verdict::resource, dead = diagnosis.verdict == Verdict::process_dead;
+  std::vector<std::uint32_t> broken;  // the one process whose communicators broke, after a fault of a kernel
+  for (const WarningRecord& one : view.book.warnings) {
+    if (dead && one.rule->kind == RuleKind::fallout) add_new(broken, one.sources, 2);
+  }
+  if (Finding named; broken.size() == 1) {
+    blame(view, broken, named);
+    std::tie(diagnosis.ranks, diagnosis.hosts) = std::tie(named.ranks, named.hosts);
+  }
   if (!limit && diagnosis.verdict != Verdict::config) return;
   std::set<int> ranks;
   std::set<std::string> hosts = view.rank_map.hosts;
@@ -320,7 +329,7 @@ void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagno
     if (said_by.hosts.empty()) add_once(complain, note.host);
   }
   if (limit && complain.empty() && hosts.size() == 1) add_new(complain, hosts);  // of the only host there is
-  if (said_by.ranks.size() < ranks.size()) diagnosis.ranks = said_by.ranks;
+  if (said_by.ranks.size() < std::max(ranks.size(), view.book.processes.size())) diagnosis.ranks = said_by.ranks;
   if (limit || complain.size() < hosts.size() || hosts.size() == 1) diagnosis.hosts = std::move(complain);
 }
 
@@ -400,7 +409,7 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   }
   // What the program did not accept may be of a host or device, hardly of one rank.
   if (!nobody && !by_words) name_who_ended(view, findings, diagnosis);
-  if (!nobody) name_whom_lines_name(findings, diagnosis, by_words);
+  if (!nobody) name_whom_lines_name(findings, diagnosis, by_words || diagnosis.verdict == Verdict::host_unreachable);
   if (!nobody) name_writers(view, findings.front().said_by, diagnosis);
   std::erase_if(diagnosis.hosts, is_local);
   note_missing(view, diagnosis);

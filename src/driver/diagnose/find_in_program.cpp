@@ -42,10 +42,9 @@ Waiting find_waiting(const LogView& view) {
   Waiting waiting;
   for (const auto& [key, state] : view.book.torch.states) {
     if (state.timed_out_seq < 0) continue;
-    if (waiting.ranks.empty() || std::pair(state.file, state.line) < std::pair(waiting.file, waiting.line)) {
-      waiting.file = state.file;
-      waiting.line = state.line;
-    }
+    const std::pair place(state.file, state.line);
+    if (waiting.ranks.empty() || place < std::pair(waiting.file, waiting.line))
+      std::tie(waiting.file, waiting.line) = place;
     waiting.ranks.insert(key.second);
     waiting.group = std::max({waiting.group, group_size(state), key.second + 1});
   }
@@ -289,10 +288,12 @@ void find_gone(const LogView& view, What what, Findings& findings) {
 bool follows_failure(const LogView& view, const ProgramNote& end) {
   const auto is_before = [&](const auto& one, int by = 0) { return one.file == end.file && one.line < end.line + by; };
   const auto warns = [&](const WarningRecord& one) {
+    if (!end.ranks.empty()) return one.rule->kind == RuleKind::victim && end.name != kRootCause && is_before(one);
     return one.rule->kind != RuleKind::harmless && is_before(one, 2);
   };
   const auto fails = [&](const ProgramNote& one) {
-    return (one.what == What::error || one.what == What::exception) && is_before(one);
+    return (one.what == What::error || one.what == What::exception) && is_before(one) &&
+           (end.ranks.empty() || (one.is_explained() && one.rule->program == "pytorch"));  // its watchdog
   };
   return std::ranges::any_of(view.book.warnings, warns) || std::ranges::any_of(view.book.program, fails);
 }
@@ -346,10 +347,12 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     Finding finding = finding_of_end(view, end);
     const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
     // The watchdog ends its process by SIGABRT, and so does the launcher's list of it.
-    const bool nameless = finding.ranks.empty() && finding.hosts.empty() && note->pid < 0;
-    if (number == -6 && nameless && follows_failure(view, *note)) continue;
+    const bool nameless = finding.hosts.empty() && note->pid < 0;
+    if (number == -6 && (nameless || !finding.ranks.empty()) && follows_failure(view, *note)) continue;
     const bool later = note->file == waiting.file && note->line > waiting.line;
-    const bool follows = finding.ranks.empty() ? number == -6 || (number < 0 && later) : number == -6 && later;
+    const bool of_many = finding.ranks.size() > 1 && is_killed(note);  // by their launcher
+    const bool follows =
+        finding.ranks.empty() ? number == -6 || (number < 0 && later) : (number == -6 || of_many) && later;
     if (!waiting.ranks.empty() && (timed_out || follows)) continue;
     if (ends.all_alike || (ends.several_killed && is_killed(note))) {
       finding.ranks.clear();
@@ -398,7 +401,7 @@ std::pair<const ProgramNote*, const LineRule*> first_by_words(const LogView& vie
     const bool follows = raised && builtin_line_rules().has("consequences", note->text);
     if (follows && ended) continue;
     for (const LineRule* rule : builtin_line_rules().matches(note->text, RuleWhere::unexplained)) {
-      if ((follows || ended) && rule->kind == RuleKind::ended) continue;
+      if ((follows || ended) && rule->kind == RuleKind::ended) break;
       if (ended && rule->priority < 0) continue;
       // "RuntimeError: x" says less than an error before it.
       const int level = raised && rule->priority > -2 ? 0 : raised || mentions(note->text, "ERROR") ? 1 : 2;
@@ -502,8 +505,9 @@ void find_warned_by_words(const LogView& view, Findings& findings) {
 void find_unwinding(const LogView& view, Findings& findings) {
   const std::vector<std::uint32_t> failed =
       ranks_that(view, [&](std::uint32_t source) { return view.book.sources[source].failures > 0; });
-  if (failed.empty() || !findings.empty() || view.book.facts.contains({"works", "the job finished"}))
-    return;  // at exit
+  const bool at_exit = view.book.facts.contains({"works", "the job finished"}) ||
+                       (view.book.return_codes.empty() && view.book.facts.contains({"works", "steps are done"}));
+  if (failed.empty() || !findings.empty() || at_exit) return;
   std::vector<std::string> evidence;
   for (const auto& [code, times] : view.book.return_codes) {
     if (evidence.size() < 3) evidence.push_back(fmt::format("return code {} ({} lines)", code.first, times));

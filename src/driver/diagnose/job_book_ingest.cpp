@@ -282,8 +282,9 @@ void JobBook::count_warning(const Held& held) {
                        .source = held.from.source,
                        .file = held.from.file,
                        .line = held.from.line};
-  LineFacts named = rule.kind == RuleKind::hardware ? builtin_line_rules().facts_in("devices", held.text) : LineFacts();
-  if (!named.empty()) record.devices = {named["device"]};
+  LineFacts named = rule.id.empty() ? LineFacts() : builtin_line_rules().captures(rule, held.text);
+  if (rule.kind == RuleKind::hardware) named.merge(builtin_line_rules().facts_in("devices", held.text));
+  if (named.contains("device")) record.devices = {named["device"]};
   count(std::move(record));
   if (rule.kind == RuleKind::harmless) return;
   ++sources[held.from.source].warnings;
@@ -395,7 +396,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     // So does MPICH, whose lines of a stack come without the rank of its head.
     const bool mpich = writer.rank >= 0 && event.rule != nullptr && event.rule->program == "mpich" &&
                        event.rule->blame != RuleBlame::nobody;
-    if (event.what == ProgramEvent::What::traceback || mpich) {
+    if (event.what == ProgramEvent::What::traceback || text.ends_with("Traceback (most recent call last):") || mpich) {
       const int rank = event.ranks.empty() ? writer.rank : event.ranks.front();
       if (rank >= 0 || !follows("traceback")) traced_rank_ = rank;
       bare_trace_ = mpich || writer.rank < 0;
@@ -450,7 +451,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     }
     if (event.what == ProgramEvent::What::healthy) {
       note("works", event.rule->means);
-      if (event.rule->where != RuleWhere::start) steps[file].push_back(number);
+      const std::size_t worth = event.rule->id == "job-finished" ? 4 : 1;  // whatever it met before
+      if (event.rule->where != RuleWhere::start) steps[file].insert(steps[file].end(), worth, number);
       if (builtin_line_rules().has("came-up", event.text))
         came_up.emplace(file, std::pair(number, event.text.substr(0, 5)));
     } else {

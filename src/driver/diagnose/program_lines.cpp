@@ -257,12 +257,7 @@ bool read_message(const LineWriter& writer, Events& events, const LineRule& rule
                   bool in_error) {
   if (!is_meant(writer.text, rule, in_error)) return false;
   if (rule.kind == RuleKind::harmless && !named.contains("device")) return true;
-  const std::string_view text = writer.text;
-  ProgramEvent& event = add(events, writer, What::message);
-  // nccl-tests: "node1: Test CUDA failure ...".
-  const std::size_t test = text.find(": Test ");
-  if (test != kNotFound && text.find(' ') == test + 1) event.host = std::string(text.substr(0, test));
-  set_named(event, rule, named);
+  set_named(add(events, writer, What::message), rule, named);
   return true;
 }
 
