@@ -1,14 +1,14 @@
 # busbar_test_batches(RESULT PREFIX FILE...): what to compile for these tests. Most are included a few at a time in a
 # generated file, because the headers that they share take most of the time. Each gets a namespace of its own, after all
-# headers of its batch, so that two of them may use one name. A file that reopens a namespace, defines a macro or has
-# options of its own is compiled alone; so is every file without BUSBAR_UNITY.
+# headers of its batch, so that two of them may use one name. A file that reopens a namespace, defines what is in one or a
+# macro, or has options of its own is compiled alone; so is every file without BUSBAR_UNITY.
 function(busbar_test_batches result prefix)
   set(alone "")
   set(files "")
   foreach(file IN LISTS ARGN)
     get_filename_component(file "${file}" ABSOLUTE)
     get_source_file_property(options "${file}" COMPILE_OPTIONS)
-    file(STRINGS "${file}" special REGEX "^(namespace [a-z:]+ {|template <>|#define)")
+    file(STRINGS "${file}" special REGEX "^(namespace [a-z:]+ {|[A-Z][A-Za-z]+ busbar::|template <>|#define)")
     if(options OR special OR NOT BUSBAR_UNITY)
       list(APPEND alone "${file}")
     else()
