@@ -1,11 +1,12 @@
 # Files as constants in the executables, so that one binary is enough on a cluster's nodes: the shipped plans,
 # platforms and rules, the parts of the report's page.
 #
-#   busbar_embed(TARGET NAME FILE...)
+#   busbar_embed(ROOM NAME FILE...)
 #
-# adds to TARGET the definition of `std::span<const busbar::EmbeddedFile> busbar::embedded_NAME()`
+# adds to the library of a room the definition of `std::span<const busbar::EmbeddedFile> busbar::embedded_NAME()`
 # (common/base/embedded_file.h), one entry per file, named by the last component of its path.
-function(busbar_embed target name)
+function(busbar_embed room name)
+  busbar_compiled_in(target ${room})
   set(source "${PROJECT_BINARY_DIR}/embedded_${name}.cpp")
   set(blobs "")
   set(entries "")

@@ -1,7 +1,7 @@
 // The bugs this would catch: bytes in a size, a YAML file, a command line or a variable that bring anything but a
 // busbar::Error to the user (a crash, a foreign exception), and accepted sizes whose sweep does not end.
 //
-// fuzz_config [seed [rounds]]: deterministic by seed; a failure prints the input and the arguments that repeat it.
+// fuzz fuzz_config [seed [rounds]]: deterministic by seed; a failure prints the input and the arguments that repeat it.
 
 #include "common/base/error.h"
 #include "common/base/options.h"
@@ -226,7 +226,8 @@ int main(int argc, char** argv) {
     try {
       accepted += survives(random, input) ? 1 : 0;
     } catch (const std::exception& error) {
-      fmt::print(stderr, "fuzz_config: {}; input:\n{}\nrepeat: fuzz_config {} 1\n", error.what(), input, seed + round);
+      fmt::print(stderr, "fuzz_config: {}; input:\n{}\nrepeat: fuzz fuzz_config {} 1\n", error.what(), input,
+                 seed + round);
       return 1;
     }
   }

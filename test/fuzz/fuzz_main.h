@@ -1,11 +1,11 @@
 #pragma once
 
-// The main of a fuzz target; include it in one source that defines fuzz_one and fuzz_seeds. With BUSBAR_LIBFUZZER
+// The main of a fuzz target, a source that defines fuzz_one, fuzz_seeds and kFuzzRounds. With BUSBAR_LIBFUZZER
 // (clang, a build folder of its own) libFuzzer looks for inputs as long as it is left to. Otherwise the seeds are
 // damaged in ways that are the same in every run:
-//   TARGET [SEED [ROUNDS]]   repeats a failure
-//   TARGET FILE...           tries what is in the files, libFuzzer's crash-* for example
-//   TARGET --corpus FOLDER   writes the seeds as files, for libFuzzer to start from
+//   fuzz TARGET [SEED [ROUNDS]]   repeats a failure
+//   fuzz TARGET FILE...           tries what is in the files, libFuzzer's crash-* for example
+//   fuzz TARGET --corpus FOLDER   writes the seeds as files, for libFuzzer to start from
 
 #include <cstdint>
 #include <cstdio>
@@ -27,6 +27,13 @@ std::vector<std::string> fuzz_seeds();
 extern const long kFuzzRounds;
 
 namespace fuzz {
+
+/// The three above, of one source.
+struct Target {
+  std::string (*one)(std::string_view);
+  std::vector<std::string> (*seeds)();
+  long rounds;
+};
 
 using Random = std::mt19937_64;
 
@@ -81,42 +88,42 @@ inline std::string read_file(const char* path) {
   return text.str();
 }
 
-inline bool try_one(std::string_view input, const std::string& how) {
-  const std::string wrong = fuzz_one(input);
+inline bool try_one(const Target& target, std::string_view input, const std::string& how) {
+  const std::string wrong = target.one(input);
   if (wrong.empty()) return true;
   std::fprintf(stderr, "%s: %s\n", how.c_str(), wrong.c_str());
   std::fwrite(input.data(), 1, input.size(), stdout);
   return false;
 }
 
-inline int write_corpus(const std::string& folder) {
+inline int write_corpus(const Target& target, const std::string& folder) {
   int number = 0;
-  for (const std::string& seed : fuzz_seeds()) {
+  for (const std::string& seed : target.seeds()) {
     std::ofstream(folder + "/seed" + std::to_string(number++), std::ios::binary) << seed;
   }
   return 0;
 }
 
 /// What main does with its arguments.
-inline int run(int argc, char** argv) {
+inline int run(const Target& target, int argc, char** argv) {
   const std::string first = argc > 1 ? argv[1] : "1";
-  if (first == "--corpus" && argc == 3) return write_corpus(argv[2]);
+  if (first == "--corpus" && argc == 3) return write_corpus(target, argv[2]);
   if (first.find_first_not_of("0123456789") != std::string::npos) {
     for (int i = 1; i < argc; ++i) {
-      if (!try_one(read_file(argv[i]), argv[i])) return 1;
+      if (!try_one(target, read_file(argv[i]), argv[i])) return 1;
     }
     return 0;
   }
   Random random(std::strtoull(first.c_str(), nullptr, 10));
-  const long rounds = argc > 2 ? std::atol(argv[2]) : kFuzzRounds;
-  const std::vector<std::string> seeds = fuzz_seeds();
+  const long rounds = argc > 2 ? std::atol(argv[2]) : target.rounds;
+  const std::vector<std::string> seeds = target.seeds();
   for (long round = 0; round < rounds; ++round) {
     // Each seed is tried whole first: a target that refuses them all would test nothing.
     std::string input = seeds[static_cast<std::size_t>(round) % seeds.size()];
     if (static_cast<std::size_t>(round) >= seeds.size()) {
       for (std::size_t n = 1 + below(random, 8); n > 0; --n) damage(input, random, seeds);
     }
-    if (!try_one(input, "round " + std::to_string(round) + " of seed " + first)) return 1;
+    if (!try_one(target, input, "round " + std::to_string(round) + " of seed " + first)) return 1;
   }
   return 0;
 }
@@ -128,9 +135,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // libFuzzer's empty input is a null pointer, which memcpy may not be given.
   const std::string_view input =
       size == 0 ? std::string_view("") : std::string_view(reinterpret_cast<const char*>(data), size);
-  if (!fuzz::try_one(input, "libFuzzer's input")) std::abort();
+  if (!fuzz::try_one({fuzz_one, fuzz_seeds, kFuzzRounds}, input, "libFuzzer's input")) std::abort();
   return 0;
 }
-#else
-int main(int argc, char** argv) { return fuzz::run(argc, argv); }
 #endif

@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
     }
     const PeerReply reply = ask_peers(std::span(&address, 1), token, "still there?", std::chrono::seconds(30)).at(0);
     if (reply.result != PeerProbe::Result::ok || reply.text.size() != 100'000) {
-      fmt::print(stderr, "fuzz_peer_server: no answer any more ({}); repeat: fuzz_peer_server {} {}\n", reply.text,
+      fmt::print(stderr, "fuzz_peer_server: no answer any more ({}); repeat: fuzz fuzz_peer_server {} {}\n", reply.text,
                  seed, round + 1);
       return 1;
     }

@@ -1,11 +1,11 @@
 // The bugs this would catch: a run file, cut short or with bytes changed, that brings anything but a run or a
 // busbar::Error of one line.
 //
-// fuzz_run [seed [rounds]]: deterministic by seed; a failure prints the input and the arguments that repeat it.
+// fuzz fuzz_run [seed [rounds]]: deterministic by seed; a failure prints the input and the arguments that repeat it.
 
-#include "../unit/run_fixture.h"
 #include "common/base/error.h"
 #include "common/record/read_run.h"
+#include "unit/run_fixture.h"
 
 #include <fmt/format.h>
 
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
     try {
       accepted += survives(input) ? 1 : 0;
     } catch (const std::exception& error) {
-      fmt::print(stderr, "fuzz_run: {}; input:\n{}\nrepeat: fuzz_run {} 1\n", error.what(), input, seed + round);
+      fmt::print(stderr, "fuzz_run: {}; input:\n{}\nrepeat: fuzz fuzz_run {} 1\n", error.what(), input, seed + round);
       return 1;
     }
   }

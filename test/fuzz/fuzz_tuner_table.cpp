@@ -1,5 +1,5 @@
 // Catches: a decision table that makes the reader read out of bounds, loop or throw something else than its own error,
-// and a written table that is read back as another. fuzz_tuner_table [seed [rounds]] repeats a failure.
+// and a written table that is read back as another. fuzz fuzz_tuner_table [seed [rounds]] repeats a failure.
 
 #include "common/backends/tuner_table.h"
 #include "common/base/error.h"

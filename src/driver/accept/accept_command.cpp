@@ -113,7 +113,7 @@ std::string accept_help() {
   return text.replace(text.find(kPlace), kPlace.size(), joined_words(shipped_plans()));
 }
 
-int run(const Launch& detected, int argc, char** argv) {
+int run_accept_process(const Launch& detected, int argc, char** argv) {
   const AcceptOptions options = read_accept_options(argc, argv);
   if (const auto code = help_or_version(detected, options.line.action, accept_help)) return *code;
   const Launch launch = chosen_launch(options.line);
@@ -173,7 +173,7 @@ std::string read_plan_text(const std::string& file) {
 
 int run_accept(int argc, char** argv) {
   const Launch launch = detect_launch();
-  return run_with_children(launch, [&] { return run(launch, argc, argv); });
+  return run_with_children(launch, [&] { return run_accept_process(launch, argc, argv); });
 }
 
 }  // namespace busbar

@@ -122,7 +122,7 @@ bool says_more(const PlatformEntry* a, const PlatformEntry* b) {
 }
 
 /// [s] A sick driver takes minutes.
-constexpr double kPatience = 10;
+constexpr double kDriverPatience = 10;
 
 /// Registered, together with GPUs of other hosts: on one host the cluster's UUID is zero (NCCL, src/mnnvl.cc).
 bool is_in_cluster(const GpuFacts& gpu) {
@@ -226,7 +226,7 @@ std::string nvlink_domain(const HostGpus& gpus) {
 std::vector<std::string> nvlink_domains(const Comm& world) {
   const Comm host = world.split_by_host();
   // A host without a domain counts too, so its answer must differ from that of ranks that are not asked.
-  const std::string mine = host.rank() == 0 ? "=" + nvlink_domain(read_gpus_within(kPatience)) : "";
+  const std::string mine = host.rank() == 0 ? "=" + nvlink_domain(read_gpus_within(kDriverPatience)) : "";
   std::vector<std::string> domains;
   for (const std::string& answer : world.gather(mine)) {
     if (!answer.empty()) domains.push_back(answer.substr(1));

@@ -62,12 +62,12 @@ using ParseNumber = double (*)(const std::string&);
 
 double share(const std::string& text) { return parse_fraction(text); }
 
-double positive(double value) {
+double above_zero(double value) {
   if (value > 0) return value;
   throw_bad_config("must be above 0");
 }
 
-double positive_duration(const std::string& text) { return positive(parse_duration(text)); }
+double duration_above_zero(const std::string& text) { return above_zero(parse_duration(text)); }
 
 /// A number of a criterion; `name` is for error messages.
 template <class Number>
@@ -99,7 +99,7 @@ Bound read_bound(const YamlValue& value, ParseNumber parse, bool larger_is_worse
 Bound read_share_bound(const YamlValue& value) { return read_bound(value, share, true); }
 
 /// "20s", or {warn: 20s, fail: 1min}, in seconds; longer is worse.
-Bound read_time_bound(const YamlValue& value) { return read_bound(value, positive_duration, true); }
+Bound read_time_bound(const YamlValue& value) { return read_bound(value, duration_above_zero, true); }
 
 void read_criteria(const YamlValue& map, Criteria& c) {
   static constexpr std::string_view kIgnore = "ignore";
@@ -307,7 +307,7 @@ std::string words_of(const YamlTree& tree) {
 
 }  // namespace
 
-double parse_gigabytes(const std::string& text) { return positive(parse_double(text, 0)); }
+double parse_gigabytes(const std::string& text) { return above_zero(parse_double(text, 0)); }
 
 const Collective* read_collective(const YamlValue& value) {
   const std::string name = value.text();

@@ -73,7 +73,7 @@ std::vector<YamlKey> file_keys(CompareOptions& options, const std::vector<OwnOpt
 }
 
 /// Options of the benchmarks that compare would have to ignore.
-void refuse_meaningless(const Configured& configured) {
+void refuse_what_compare_ignores(const Configured& configured) {
   constexpr auto kMeaningless = std::to_array<std::string_view>(
       {"iters", "warmup_iters", "average", "rel-ci", "min-time", "epochs", "per-rank", "skew", "samples", "memory",
        "show-algo", "show-prediction", "report_timestamps", "fail-on-skip"});
@@ -119,7 +119,7 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
   (void)scan_arguments(argc, argv, own);
   for (const std::string& word : result.line.words) add_collectives(result.options, word);
 
-  refuse_meaningless(result.configured);
+  refuse_what_compare_ignores(result.configured);
   if (result.options.launch.empty()) check_vary_in_one_job(result.options.vary);
   const bool with_device_kernels =
       std::ranges::any_of(result.options.vary, [](const Varied& v) { return v.name == kDeviceKernel; });
@@ -151,7 +151,7 @@ void check_in_one_job(const CompareOptions& options) {
   check_vary_in_one_job(options.vary);
 }
 
-int run(const Launch& detected, int argc, char** argv, const WrapVariant& wrap) {
+int run_compare_process(const Launch& detected, int argc, char** argv, const WrapVariant& wrap) {
   CompareArguments before = read_compare_arguments(argc, argv, std::nullopt, ::getenv);
   const auto help = [&] { return help_of("compare", own_options(before.options)); };
   if (const auto code = help_or_version(detected, before.line.action, help)) return *code;
@@ -186,7 +186,7 @@ int run(const Launch& detected, int argc, char** argv, const WrapVariant& wrap) 
 
 int run_compare(int argc, char** argv, const WrapVariant& wrap) {
   const Launch launch = detect_launch();
-  return run_with_children(launch, [&] { return run(launch, argc, argv, wrap); });
+  return run_with_children(launch, [&] { return run_compare_process(launch, argc, argv, wrap); });
 }
 
 }  // namespace busbar

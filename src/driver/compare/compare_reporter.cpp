@@ -36,7 +36,7 @@ std::string ratio_fields(const VariantCell& cell) {
                      cell.ratio->interval.high, cell.p, cell.adjusted_p, name(cell.difference));
 }
 
-Json cell_json(const VariantCell& cell, const std::string& label) {
+Json variant_json(const VariantCell& cell, const std::string& label) {
   Json json{{"variant", label},
             {"not_possible", json_text_or_null(cell.why_not)},
             {"wrong", cell.wrong},
@@ -55,7 +55,7 @@ Json case_json(const Comparison& comparison, const ComparedCase& compared) {
   const auto label = [&](auto v) { return comparison.variants[v].label; };
   Json cells = Json::array();
   for (std::size_t v = 0; v < compared.variants.size(); ++v) {
-    cells.push_back(cell_json(compared.variants[v], comparison.variants[v].label));
+    cells.push_back(variant_json(compared.variants[v], comparison.variants[v].label));
   }
   return {{"nbytes", compared.row_case.nbytes},
           {"count", compared.row_case.problem.count},

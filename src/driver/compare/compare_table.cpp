@@ -33,13 +33,13 @@ std::string ratio_number(double value) {
   return fmt::format("{:.{}f}", value, decimals);
 }
 
-std::string percent(double fraction) {
+std::string percent_of_fraction(double fraction) {
   const double p = 100 * fraction;
   return p >= 10 ? fmt::format("{:.0f}", p) : fmt::format("{:.1f}", p);
 }
 
 /// A label in pieces of at most `width`, broken after '_' and '/' if possible.
-std::vector<std::string> wrapped(std::string label, std::size_t width) {
+std::vector<std::string> wrapped_label(std::string label, std::size_t width) {
   std::vector<std::string> lines;
   while (label.size() > width) {
     const std::size_t at = label.find_last_of("_/", width - 1);
@@ -70,7 +70,7 @@ std::string title_lines(const std::vector<std::string>& names, const std::vector
   std::vector<std::vector<std::string>> columns;
   std::size_t height = 1;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    columns.push_back(wrapped(names[i], widths[i]));
+    columns.push_back(wrapped_label(names[i], widths[i]));
     height = std::max(height, columns.back().size());
   }
   std::string text;
@@ -118,7 +118,7 @@ std::string block_text(const Comparison& comparison, std::size_t first, std::siz
     }
     if (last) {
       text += fmt::format("  {:<{}} {:>{}}", winner_text(comparison, compared), wide,
-                          compared.winner < 0 ? "-" : percent(compared.regret), kRegretWidth);
+                          compared.winner < 0 ? "-" : percent_of_fraction(compared.regret), kRegretWidth);
     }
     text += "\n";
   }
@@ -217,7 +217,7 @@ std::string worst_regret_line(const Comparison& comparison) {
   const Variant& winner = comparison.variants[worst->winner];
   std::string text =
       fmt::format("# largest regret of the library's own choice: {} % at {}, where {} takes {} of its time\n",
-                  percent(worst->regret), format_bytes(worst->row_case.nbytes), winner.label,
+                  percent_of_fraction(worst->regret), format_bytes(worst->row_case.nbytes), winner.label,
                   ratio_number(1 / (1 + worst->regret)));
   const std::string hint = emission_hint(mapped(winner.settings, [](const auto& setting) { return setting.first; }));
   return hint.empty() ? text : text + fmt::format("# {}\n", hint);
@@ -238,10 +238,10 @@ std::vector<std::string> crossover_lines(const Comparison& comparison) {
       passed.push_back(comparison.variants[all[end].below].label);
       regret = std::max(regret, all[end].crossover.regret);
     }
-    lines.push_back(
-        fmt::format("{} overtakes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
-                    comparison.variants[all[i].above].label, fmt::join(passed, " and "),
-                    format_bytes(all[i].crossover.low), format_bytes(all[i].crossover.high), percent(regret)));
+    lines.push_back(fmt::format(
+        "{} overtakes {} between {} and {} (at the sizes measured a wrong choice costs at most {} %)",
+        comparison.variants[all[i].above].label, fmt::join(passed, " and "), format_bytes(all[i].crossover.low),
+        format_bytes(all[i].crossover.high), percent_of_fraction(regret)));
     i = end;
   }
   return lines;
@@ -294,7 +294,7 @@ std::string cell_text(const VariantCell& cell) {
   const double half_width = (r.interval.high - r.interval.low) / 2 / r.value;
   constexpr std::string_view kMarks = "<>=?";  // as Difference counts
   const char mark = kMarks[static_cast<std::size_t>(cell.difference)];
-  return fmt::format("{}+-{}%{}", ratio_number(r.value), percent(half_width), mark);
+  return fmt::format("{}+-{}%{}", ratio_number(r.value), percent_of_fraction(half_width), mark);
 }
 
 std::string winner_text(const Comparison& comparison, const ComparedCase& compared) {
@@ -335,7 +335,7 @@ std::string compare_header(const RunInfo& info, double delta) {
       "# If an interval is lopsided, the mark counts, and -J has both ends. Regret: what the default takes\n"
       "# beyond the winner. An interval covers other communicators and buffers of this launch, in these\n"
       "# minutes. Launches may differ by more, which one cannot show: --launch compares launches.\n",
-      percent(delta));
+      percent_of_fraction(delta));
   return text;
 }
 

@@ -99,7 +99,7 @@ std::unique_ptr<Backend> open_nccl(const Variant& variant, const Collective& col
 constexpr int kTurns = 8;
 
 /// Logarithms need a time above 0.
-double positive(double time_s) { return std::max(time_s, 1e-12); }
+double for_logarithm(double time_s) { return std::max(time_s, 1e-12); }
 
 }  // namespace
 
@@ -132,7 +132,7 @@ std::vector<std::size_t> turn_order(std::uint64_t seed, std::uint64_t stream, in
 }
 
 int affordable_rounds(double opening_s, double left_s) {
-  const double affordable = std::floor(left_s / 2 / positive(opening_s));
+  const double affordable = std::floor(left_s / 2 / for_logarithm(opening_s));
   return static_cast<int>(std::clamp<double>(affordable, kLooks.front(), kLooks.back()));
 }
 
@@ -347,7 +347,7 @@ void Rounds::shape_batches(std::vector<Candidate>& candidates, std::span<const s
     const int samples = shape.samples;
     shape.samples = std::min(samples, 10);
     const Batch probe = sampler_.measure(*candidates[v].backend, buffer_plan, shape);
-    sample_s.push_back(positive(probe.elapsed_s / (shape.samples + shape.settle)));
+    sample_s.push_back(for_logarithm(probe.elapsed_s / (shape.samples + shape.settle)));
     shape.samples = samples;
     shapes.push_back(shape);
   }
@@ -367,7 +367,7 @@ void Rounds::take_turns(ComparedSize& size, std::vector<Candidate>& candidates, 
           *buffer_plan.operation().collective, compared.row_case, settings_.in_place,
           {.phase = Phase::timed_loop, .what = "rounds", .seconds = left_s, .communicator = static_cast<int>(v)});
       const Batch batch = sampler_.measure(*candidates[v].backend, buffer_plan, candidates[v].shape);
-      turns_s[v].push_back(positive(median(batch.time_s)));
+      turns_s[v].push_back(for_logarithm(median(batch.time_s)));
       now_s_ = batch.now_s;
     }
     if (now_s_ >= deadline_s && turn % 2 == 1) break;

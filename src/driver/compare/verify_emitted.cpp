@@ -35,7 +35,7 @@ struct VerifySettings {
 };
 
 /// What was seen of one file.
-struct Seen {
+struct SeenLaunch {
   int faster = 0, slower = 0, same = 0, open = 0, failed = 0;
   int changed = 0, unchanged = 0;  ///< sizes at which something else runs, or the same
 };
@@ -90,7 +90,7 @@ std::string signed_percent(double fraction) {
   return std::abs(p) >= 10 ? fmt::format("{:.0f}", p) : fmt::format("{:.1f}", p);
 }
 
-std::string gain_text(const VariantCell& with, double delta, Seen& seen) {
+std::string gain_text(const VariantCell& with, double delta, SeenLaunch& seen) {
   if (!with.why_not.empty() || with.wrong > 0) {
     ++seen.failed;
     return with.wrong > 0 ? fmt::format("WRONG: {} wrong elements with it", with.wrong) : "fails: " + with.why_not;
@@ -122,7 +122,7 @@ std::string gain_text(const VariantCell& with, double delta, Seen& seen) {
                      100 * (r.interval.high - 1));
 }
 
-std::string row_text(const Comparison& c, const ComparedCase& at, double delta, Seen& seen) {
+std::string row_text(const Comparison& c, const ComparedCase& at, double delta, SeenLaunch& seen) {
   const VariantCell& without = at.variants[0];
   const VariantCell& with = at.variants[1];
   const Case& k = at.row_case;
@@ -135,7 +135,7 @@ std::string row_text(const Comparison& c, const ComparedCase& at, double delta, 
 
 /// Whether Open MPI sends other messages with the file, at all sizes or some that are evenly spread.
 std::string fingerprint_lines(Fingerprinter& fingerprinter, const Emitted& file, const Emitted::Target& target,
-                              const Config& config, Seen& seen) {
+                              const Config& config, SeenLaunch& seen) {
   std::string text;
   const std::size_t count = std::min(kMostFingerprints, target.sizes.size());
   for (std::size_t i = 0; i < count; ++i) {
@@ -153,7 +153,7 @@ std::string fingerprint_lines(Fingerprinter& fingerprinter, const Emitted& file,
 }
 
 /// Whether the library itself says that something else ran.
-std::string shown_lines(const Comparison& c, Seen& seen) {
+std::string shown_lines(const Comparison& c, SeenLaunch& seen) {
   std::string text;
   for (const ComparedCase& at : c.cases) {
     const ShownAlgorithm& without = at.variants[0].ran;
@@ -170,7 +170,7 @@ std::string shown_lines(const Comparison& c, Seen& seen) {
   return text;
 }
 
-ExitCode print_verdict(const Emitted& file, const Seen& seen) {
+ExitCode print_verdict(const Emitted& file, const SeenLaunch& seen) {
   const auto verdict = [&](ExitCode code, const std::string& text) {
     print(fmt::format("# verdict on {}: {}\n", file.path, text));
     return code;
@@ -191,7 +191,7 @@ ExitCode print_verdict(const Emitted& file, const Seen& seen) {
 }
 
 /// Open MPI says nothing when it ignores a file: only what it sends shows it.
-std::string prove(const Emitted& file, const VerifySettings& settings, Seen& seen) {
+std::string prove(const Emitted& file, const VerifySettings& settings, SeenLaunch& seen) {
   if (file.kind != Emitted::Kind::ompi_rules) return {};
   try {
     Fingerprinter fingerprinter(
@@ -209,7 +209,7 @@ std::string prove(const Emitted& file, const VerifySettings& settings, Seen& see
 }
 
 ExitCode verify_file(const Emitted& file, const VerifySettings& settings, const LaunchFolder& folder) {
-  Seen seen;
+  SeenLaunch seen;
   const std::uint64_t seed = seed_or_drawn(settings.configured.config.seed);
   std::vector<LaunchSeries> all;
   double total_s = 0;

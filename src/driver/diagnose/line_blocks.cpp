@@ -15,8 +15,8 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{64} << 20;  ///< of the answers of a file: what RAS's largest has
-constexpr int kMostForeign = 200;                          ///< lines of others inside an answer
+constexpr std::size_t kMostAnswerBytes = std::size_t{64} << 20;  ///< of the answers of a file: what RAS's largest has
+constexpr int kMostForeign = 200;                                ///< lines of others inside an answer
 
 /// Of JSON: names and events that are rare elsewhere.
 bool is_of_ras(std::string_view line) {
@@ -121,14 +121,14 @@ bool RasBlocks::add_json(std::string_view line) {
 }
 
 void RasBlocks::append(std::string_view line) {
-  if (text_.size() + line.size() < kMostBytes) text_.append(line).append(1, '\n');
+  if (text_.size() + line.size() < kMostAnswerBytes) text_.append(line).append(1, '\n');
 }
 
 void RasBlocks::finish() {
   if (is_answer_) {
     bytes_ += text_.size();
     answers_.push_back(std::move(text_));
-    while (answers_.size() > kMost || (bytes_ > kMostBytes && answers_.size() > 1)) {
+    while (answers_.size() > kMost || (bytes_ > kMostAnswerBytes && answers_.size() > 1)) {
       bytes_ -= answers_.front().size();
       answers_.erase(answers_.begin());
     }

@@ -79,7 +79,7 @@ KernelTrouble of_event(const KernelEvent& event) {
 }
 
 /// Lines of drivers by the words in them.
-struct Words {
+struct DriverLine {
   std::string_view driver;  // must be in the line
   std::string_view words;   // and this too
   Outcome outcome;
@@ -87,7 +87,7 @@ struct Words {
   std::string_view remark;
 };
 
-constexpr auto kDriverLines = std::to_array<Words>({
+constexpr auto kDriverLines = std::to_array<DriverLine>({
     {"NVRM: ", "RmInitAdapter failed", Outcome::fail, "kernel.gpu", "gpu-not-started"},
     {"DMAR: ", "fault", Outcome::warn, "kernel.iommu", "iommu-refused"},
     {"AMD-Vi: ", "IO_PAGE_FAULT", Outcome::warn, "kernel.iommu", "iommu-refused"},
@@ -114,7 +114,7 @@ std::string pci_device(std::string_view line) {
 }
 
 std::optional<KernelTrouble> read_words(std::string_view line) {
-  for (const Words& one : kDriverLines) {
+  for (const DriverLine& one : kDriverLines) {
     const std::size_t at = line.find(one.driver);
     if (at == kNotFound || !has(line.substr(at), one.words)) continue;
     return KernelTrouble{std::string(one.check), pci_device(line), "", remark(one.outcome, one.remark)};

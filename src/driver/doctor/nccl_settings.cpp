@@ -88,11 +88,11 @@ std::string nearest_word(std::string_view word, const ValueWords& words) {
   return nearest.empty() || at == small.end() ? "" : words[static_cast<std::size_t>(at - small.begin())];
 }
 
-std::string did_you_mean(const std::string& word) { return fmt::format("did you mean {}?", word); }
+std::string suggest(const std::string& word) { return fmt::format("did you mean {}?", word); }
 
 std::string meant(std::string_view word, const ValueWords& words) {
   const std::string nearest = nearest_word(word, words);
-  return nearest.empty() ? fmt::format("one of {}", fmt::join(words, ", ")) : did_you_mean(nearest);
+  return nearest.empty() ? fmt::format("one of {}", fmt::join(words, ", ")) : suggest(nearest);
 }
 
 /// "Ring,Tree", "^NVLS", and since NCCL 2.24 "ring;allreduce:tree,nvls".
@@ -116,7 +116,7 @@ Remark judge_slips(std::string_view value, const ValueWords& words) {
   for (const std::string_view word : split_list(value, ',')) {
     if (is_one_of(word, words) || word.empty()) continue;
     if (const std::string nearest = nearest_word(word, words); !nearest.empty()) {
-      return remark(Outcome::warn, "word-unknown", word, did_you_mean(nearest));
+      return remark(Outcome::warn, "word-unknown", word, suggest(nearest));
     }
   }
   return {};
@@ -139,7 +139,7 @@ bool is_number_name(std::string_view name) {
   return std::ranges::any_of(setting_rules().number_ends, [&](std::string_view end) { return name.ends_with(end); });
 }
 
-std::optional<long long> number_of(std::string_view text, Remark* odd = nullptr) {
+std::optional<long long> nccl_number_of(std::string_view text, Remark* odd = nullptr) {
   const std::string value(text);
   char* end = nullptr;
   const long long number = std::strtoll(value.c_str(), &end, 0);
@@ -205,7 +205,7 @@ JobShape job_shape(const std::map<std::string, std::string>& environment) {
   const auto number = [&](const char* name) -> std::optional<int> {
     const auto found = environment.find(name);
     if (found == environment.end()) return std::nullopt;
-    const auto value = number_of(found->second);
+    const auto value = nccl_number_of(found->second);
     return value && *value > 0 ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
   };
   // Open MPI 4 and 5; Slurm with as many tasks on each node; MPICH and its kin.
@@ -220,7 +220,7 @@ Remark judge_nccl_value(std::string_view name, std::string_view value, int versi
   if (const Remark words = judge_words(name, value); words.outcome != Outcome::pass) return words;
   if (!is_number_name(name)) return {};
   Remark odd;
-  const long long number = number_of(value, &odd).value_or(0);
+  const long long number = nccl_number_of(value, &odd).value_or(0);
   if (odd.outcome != Outcome::pass) return odd;
   if (name == "NCCL_IB_TIMEOUT") return judge_ib_timeout(number);
   if (const auto wrong = wrong_setting(name, value)) {
@@ -247,7 +247,7 @@ Remark judge_slow_setting(std::string_view name, std::string_view value) {
   const SettingRemark& slow = *rule->slow;
   const bool is_slow = std::ranges::any_of(slow.when, [&](const std::string& when) {
     return when == "any" ||
-           (when == "not 0" ? number_of(value).value_or(0) != 0 : lower_case(when) == lower_case(value));
+           (when == "not 0" ? nccl_number_of(value).value_or(0) != 0 : lower_case(when) == lower_case(value));
   });
   if (!is_slow) return {};
   return {slow.fails ? Outcome::fail : Outcome::warn, slow.what,

@@ -111,7 +111,7 @@ std::vector<OwnOption> own_options(Arguments& a) {
 }
 
 /// Options that would have to be ignored.
-void refuse_meaningless(const Arguments& a, const std::vector<Setting>& given) {
+void refuse_what_measures_time(const Arguments& a, const std::vector<Setting>& given) {
   constexpr std::array<std::string_view, 9> kTaken{"minbytes", "maxbytes", "stepbytes", "stepfactor", "sizes",
                                                    "datatype", "op",       "root",      "output_file"};
   for (const Setting& setting : given) {
@@ -141,7 +141,7 @@ void read_line(const CommandLine& line, Arguments& a) {
   if (!a.config.sizes.empty()) {
     a.config.maxbytes = *std::ranges::max_element(a.config.sizes);
   }
-  refuse_meaningless(a, configured.settings);
+  refuse_what_measures_time(a, configured.settings);
 }
 
 FingerprintCase case_of(const Arguments& a, std::uint64_t nbytes) {
@@ -224,7 +224,7 @@ int look(const Arguments& a) {
   return static_cast<int>(say_lost(lost, printed) ? ExitCode::good : ExitCode::results_lost);
 }
 
-int run(const Launch& launch, int argc, char** argv) {
+int run_fingerprint_process(const Launch& launch, int argc, char** argv) {
   Arguments a;
   const std::vector<OwnOption> own = own_options(a);
   const CommandLine line = scan_arguments(argc, argv, own);
@@ -280,7 +280,7 @@ std::string fingerprint_json(const std::vector<FingerprintResult>& results) {
 
 int run_fingerprint(int argc, char** argv) {
   const Launch launch = command_launch();
-  return run_with_children(launch, [&] { return run(launch, argc, argv); });
+  return run_with_children(launch, [&] { return run_fingerprint_process(launch, argc, argv); });
 }
 
 }  // namespace busbar

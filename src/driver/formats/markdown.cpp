@@ -13,13 +13,13 @@
 namespace busbar {
 namespace {
 
-constexpr std::size_t kMostLines = 60;  // of a table
+constexpr std::size_t kTableRows = 60;
 
 std::string joined(const std::vector<std::string>& words, const char* separator) {
   return joined_words(mapped(words, markdown_field), separator);
 }
 
-/// A table of at most kMostLines lines.
+/// A table of at most kTableRows lines.
 class Table {
  public:
   Table(std::string_view title, const std::vector<std::string>& columns) {
@@ -29,13 +29,13 @@ class Table {
   }
 
   void add(const std::vector<std::string>& fields) {
-    if (++lines_ <= kMostLines) text_ += fmt::format("| {} |\n", fmt::join(fields, " | "));
+    if (++lines_ <= kTableRows) text_ += fmt::format("| {} |\n", fmt::join(fields, " | "));
   }
 
   /// Empty if it has no lines.
   std::string text() const {
     if (lines_ == 0) return "";
-    return lines_ <= kMostLines ? text_ : fmt::format("{}\n{} more lines were left out.\n", text_, lines_ - kMostLines);
+    return lines_ <= kTableRows ? text_ : fmt::format("{}\n{} more lines were left out.\n", text_, lines_ - kTableRows);
   }
 
  private:

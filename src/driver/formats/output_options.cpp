@@ -18,7 +18,7 @@ namespace busbar {
 namespace {
 
 // More than the files of a large run take, so that a disk with room for a header alone is found out.
-constexpr std::size_t kRoom = 256 * 1024;
+constexpr std::size_t kResultRoom = 256 * 1024;
 
 /// The last run's metrics stay until this one has some.
 void check_prometheus(const std::string& path) {
@@ -26,7 +26,7 @@ void check_prometheus(const std::string& path) {
   if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
     throw_bad_config(fmt::format("--prometheus {}: exists and is not a regular file; name a file", path));
   }
-  const int error = try_writing_beside(path, std::string(kRoom, ' '));
+  const int error = try_writing_beside(path, std::string(kResultRoom, ' '));
   if (error == 0) return;
   throw_bad_config(
       fmt::format("--prometheus {}: cannot write into its directory: {}; name a file in a "
@@ -56,7 +56,7 @@ void OutputFiles::open(const OutputOptions& options, const AcceptResult& begun, 
   const auto add = [&](const std::string& asked, const char* option, decltype(File::text) text) {
     if (asked.empty()) return;
     const std::string path = started.add(create_result_file(asked, option));
-    int error = replace_file(path, std::string(kRoom, ' '));
+    int error = replace_file(path, std::string(kResultRoom, ' '));
     if (error == 0) error = replace_file(path, text(begun));
     if (error != 0)
       throw_bad_config(fmt::format("{} {}: cannot write '{}': {}", option, asked, path, std::strerror(error)));

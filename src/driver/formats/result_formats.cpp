@@ -15,7 +15,7 @@
 namespace busbar {
 namespace {
 
-std::string number(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
+std::string figure(double value) { return std::isfinite(value) ? fmt::format("{}", value) : ""; }
 
 std::string cell_line(const Cell& c) {
   const auto& ci = c.interval_s;
@@ -24,8 +24,8 @@ std::string cell_line(const Cell& c) {
       "cell,{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},,,,,,,\n", name(*c.stage), csv_field(c.scope),
       csv_field(c.cell), csv_field(c.collective), csv_field(c.dtype), csv_field(c.op), c.nbytes, place(c.in_place),
       c.nranks, c.nhosts, c.repetition, csv_field(c.algorithm), csv_microseconds(c.median_s),
-      ci ? csv_microseconds(ci->low) : "", ci ? csv_microseconds(ci->high) : "", c.busbw > 0 ? number(c.busbw) : "",
-      bw ? number(bw->low) : "", bw ? number(bw->high) : "", c.wrong ? std::to_string(*c.wrong) : "", name(c.stop));
+      ci ? csv_microseconds(ci->low) : "", ci ? csv_microseconds(ci->high) : "", c.busbw > 0 ? figure(c.busbw) : "",
+      bw ? figure(bw->low) : "", bw ? figure(bw->high) : "", c.wrong ? std::to_string(*c.wrong) : "", name(c.stop));
 }
 
 std::string criterion_line(const CriterionResult& c) {

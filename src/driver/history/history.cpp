@@ -21,7 +21,7 @@ namespace busbar {
 namespace {
 
 /// What to do about it; empty if SQLite's words say all.
-const char* remedy(int result) {
+const char* advice(int result) {
   constexpr const char* kDisk = "; the disk may be full, or its file system has no locks: name a file on a local disk";
   constexpr std::array<std::pair<int, const char*>, 9> kRemedies{{
       {SQLITE_NOTADB, " and stays as it is; name another file"},
@@ -88,7 +88,7 @@ class Database {
     if (result == SQLITE_OK || result == SQLITE_ROW || result == SQLITE_DONE) return;
     const char* words = database_ ? sqlite3_errmsg(get()) : sqlite3_errstr(result);
     const int code = database_ ? sqlite3_extended_errcode(get()) : result;
-    throw_bad_config(fmt::format("{}: {}{}", printable(path_), words, remedy(code)));
+    throw_bad_config(fmt::format("{}: {}{}", printable(path_), words, advice(code)));
   }
 
   sqlite3* get() const { return database_.get(); }
@@ -210,7 +210,7 @@ class Statement {
 };
 
 /// The first column of the first row, as a number; 0 for none.
-std::int64_t number(Database& database, const std::string& sql) {
+std::int64_t first_number(Database& database, const std::string& sql) {
   Statement statement(database, sql);
   std::int64_t value = 0;
   if (statement.step()) statement.read(value);
@@ -218,7 +218,7 @@ std::int64_t number(Database& database, const std::string& sql) {
 }
 
 constexpr std::int64_t kApplication = 0x62757362;  // "busb", in the file's header
-constexpr int kRoom = 256 * 1024;                  // [bytes]: some thousand cells
+constexpr int kReserve = 256 * 1024;               // [bytes]: some thousand cells
 
 // Times are seconds, bandwidths 1e9 B/s, lists are lines. Nothing here may be renamed without raising kHistoryVersion:
 // people will write queries of their own.
@@ -284,8 +284,8 @@ std::vector<Cell> next_cells(Statement& select) {
 
 /// Whether it is still empty.
 bool blank(Database& database) {
-  return number(database, "SELECT count(*) FROM sqlite_master") == 0 && number(database, "PRAGMA user_version") == 0 &&
-         number(database, "PRAGMA application_id") == 0;
+  return first_number(database, "SELECT count(*) FROM sqlite_master") == 0 &&
+         first_number(database, "PRAGMA user_version") == 0 && first_number(database, "PRAGMA application_id") == 0;
 }
 
 }  // namespace
@@ -301,8 +301,8 @@ History::History(const std::string& path, Mode mode, double patience_s)
       taken.commit();
     }
   }
-  const std::int64_t version = number(*database_, "PRAGMA user_version");
-  if (number(*database_, "PRAGMA application_id") != kApplication) {
+  const std::int64_t version = first_number(*database_, "PRAGMA user_version");
+  if (first_number(*database_, "PRAGMA application_id") != kApplication) {
     throw_bad_config(
         fmt::format("{}: is a database, but no history of busbar; it stays as it is: name "
                     "another file",
@@ -324,7 +324,7 @@ History::~History() = default;
 void History::check_room() {
   {
     Transaction write(*database_);
-    database_->run(fmt::format("INSERT INTO room VALUES(randomblob({}))", kRoom));
+    database_->run(fmt::format("INSERT INTO room VALUES(randomblob({}))", kReserve));
     write.commit();
   }
   // The pages stay with the file, for the run's rows.

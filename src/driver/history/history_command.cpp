@@ -23,7 +23,7 @@
 namespace busbar {
 namespace {
 
-constexpr std::string_view kKinds = "perf compare accept locate doctor";
+constexpr std::string_view kDocumentKinds = "perf compare accept locate doctor";
 
 struct HistoryOptions {
   std::vector<std::string> words;
@@ -42,8 +42,8 @@ std::vector<OwnOption> own_options(HistoryOptions& options) {
       {"history", "FILE", "the SQLite file that --history of the benchmarks and of busbar wrote", into(options.file)},
       {"kind", "KIND", "only runs of this kind: perf compare accept locate doctor",
        [&](std::string_view text) {
-         if (!contains(split_list(kKinds, ' '), text)) {
-           throw_bad_config(fmt::format("{} is not a kind; choose from: {}", in_quotes(text), kKinds));
+         if (!contains(split_list(kDocumentKinds, ' '), text)) {
+           throw_bad_config(fmt::format("{} is not a kind; choose from: {}", in_quotes(text), kDocumentKinds));
          }
          options.kind = text;
        }},

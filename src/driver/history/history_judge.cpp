@@ -40,7 +40,7 @@ std::vector<std::string> without(const std::vector<std::string>& a, const std::v
                   in_quotes(word), known));
 }
 
-using Verdict = CellAgainstHistory::Verdict;
+using CellVerdict = CellAgainstHistory::Verdict;
 
 /// Per run, oldest first, the number of its burst, 0, 1, ...: runs that began within an hour of a burst's first saw one
 /// state of the machine, and are one observation. If a time (parse_local_timestamp) cannot be read each run is a
@@ -187,11 +187,11 @@ CellAgainstHistory judge_cell(const Cell& after, const Before& before, const Var
   return judged;
 }
 
-Verdict verdict_of(const CellAgainstHistory& c, double delta) {
-  if (c.cell.wrong.value_or(0) > 0) return Verdict::wrong;
-  if (c.adjusted_p <= kOneSided) return Verdict::slower;
-  if (c.ratio.interval.high < 1 / (1 + delta)) return Verdict::faster;
-  return c.ratio.interval.high < 1 + delta ? Verdict::equivalent : Verdict::undecided;
+CellVerdict verdict_of(const CellAgainstHistory& c, double delta) {
+  if (c.cell.wrong.value_or(0) > 0) return CellVerdict::wrong;
+  if (c.adjusted_p <= kOneSided) return CellVerdict::slower;
+  if (c.ratio.interval.high < 1 / (1 + delta)) return CellVerdict::faster;
+  return c.ratio.interval.high < 1 + delta ? CellVerdict::equivalent : CellVerdict::undecided;
 }
 
 constexpr double kLeastDeviation = 0.005;  // of ln(time): runs that happen to agree to the digit are no measure
@@ -347,8 +347,8 @@ HistoryComparison compare_with_history(const HistoryRun& after, std::span<const 
     CellAgainstHistory& c = result.cells[i];
     c.adjusted_p = adjusted[i];
     c.verdict = verdict_of(c, delta);
-    if (c.verdict == Verdict::wrong || c.verdict == Verdict::slower) result.outcome = Outcome::fail;
-    if (c.verdict == Verdict::undecided) result.outcome = worse(result.outcome, Outcome::inconclusive);
+    if (c.verdict == CellVerdict::wrong || c.verdict == CellVerdict::slower) result.outcome = Outcome::fail;
+    if (c.verdict == CellVerdict::undecided) result.outcome = worse(result.outcome, Outcome::inconclusive);
   }
   return result;
 }

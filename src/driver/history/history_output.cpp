@@ -45,15 +45,15 @@ std::string suffix_of(const Cell& c) {
 
 std::string microseconds(double time_s) { return fit_number(1e6 * time_s, 11); }
 
-std::string percent(double share) { return fmt::format("{:+.1f}", 100 * share); }
+std::string change(double share) { return fmt::format("{:+.1f}", 100 * share); }
 
 std::string trend_line(const CellTrend& t, bool ascii) {
   const CellTrend::Point& latest = t.points.back();
   const bool earlier = t.earlier_median_s > 0;
   return fmt::format("{} {:>5} {:>11} {:>11} {:>8} {:>9} {:>8} {:>6}  {}{}\n", cell_columns(t.cell), t.points.size(),
                      microseconds(latest.median_s), earlier ? microseconds(t.earlier_median_s) : "-",
-                     earlier ? percent(latest.median_s / t.earlier_median_s - 1) : "-", fit_busbw(latest.busbw, 9),
-                     t.month_slope ? percent(*t.month_slope) : "-", t.bursts >= 8 ? fmt::format("{:.3f}", t.p) : "-",
+                     earlier ? change(latest.median_s / t.earlier_median_s - 1) : "-", fit_busbw(latest.busbw, 9),
+                     t.month_slope ? change(*t.month_slope) : "-", t.bursts >= 8 ? fmt::format("{:.3f}", t.p) : "-",
                      sparkline(mapped(t.points, &CellTrend::Point::busbw), kSparkWidth, ascii), suffix_of(t.cell));
 }
 
@@ -110,7 +110,7 @@ std::string verdict_text(const HistoryComparison& comparison, double delta) {
 }
 
 /// What a history keeps of a cell.
-Json cell_json(const Cell& c) {
+Json stored_json(const Cell& c) {
   Json json = fields_json(identity(c));
   json.update({{"algorithm", c.algorithm},
                {"median_s", json_seconds(c.median_s)},
@@ -123,7 +123,7 @@ Json cell_json(const Cell& c) {
 Json new_document(std::string_view what) { return envelope_json({what, local_timestamp(), {}, own_command()}); }
 
 Json trend_json(const CellTrend& t) {
-  Json json = cell_json(t.cell);
+  Json json = stored_json(t.cell);
   json.update({{"setup", t.setup},
                {"earlier_median_s", t.earlier_median_s > 0 ? json_seconds(t.earlier_median_s) : Json(nullptr)},
                {"robust_distance", fields_json(t.distance)},
@@ -146,7 +146,7 @@ Json trend_json(const CellTrend& t) {
 }
 
 Json compared_json(const CellAgainstHistory& c) {
-  Json json = cell_json(c.cell);
+  Json json = stored_json(c.cell);
   json.update({{"before_s", json_seconds(c.before_s)},
                {"ratio", json_number(c.ratio.value)},
                {"ratio_interval", fields_json(c.ratio.interval)},
@@ -275,7 +275,7 @@ std::string runs_json(std::span<const HistoryRun> runs) {
   document["runs"] = json_list(runs, [](const HistoryRun& run) {
     Json json{{"run", run.id}};
     json.update(fields_json(run));
-    json["cells"] = json_list(run.cells, cell_json);
+    json["cells"] = json_list(run.cells, stored_json);
     return json;
   });
   return dump_document(document);

@@ -21,7 +21,7 @@
 namespace busbar {
 namespace {
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n'; }
+bool is_between_words(char c) { return c == ' ' || c == '\t' || c == '\n'; }
 
 /// The name in braces at text[at], such as "cmd"; empty if there is none: a shell's own ${x} and {1..4} pass.
 std::string_view placeholder(std::string_view text, std::size_t at) {
@@ -133,7 +133,7 @@ std::vector<std::string> split_command(std::string_view text) {
   char quote = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    if (quote == 0 && is_blank(c)) {
+    if (quote == 0 && is_between_words(c)) {
       in_word = false;
       continue;
     }

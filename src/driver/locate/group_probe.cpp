@@ -82,7 +82,7 @@ namespace {
 
 constexpr int kSettle = 2;  // connections are made by the first messages, and TCP finds its pace
 constexpr int kLeast = 3;   // repetitions of a group however slow it is
-constexpr double kPatience = 3;
+constexpr double kGroupPatience = 3;
 
 Operation operation_of(const Collective& collective, int root, int nranks, std::uint64_t nbytes) {
   Operation op;
@@ -161,7 +161,7 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
       called_operation(operation_of(*ops[0].collective, 0, 2, shape.nbytes), shape.nbytes, 1);
   const int repetitions = kSettle + shape.repetitions;
   watchdog_.begin_step(Phase::timed_loop, name, called, static_cast<std::uint64_t>(repetitions) * ops.size(),
-                       repetitions * std::max(shape.repetition_s, 0.01) * kPatience);
+                       repetitions * std::max(shape.repetition_s, 0.01) * kGroupPatience);
   std::vector<double> times_s = repeat(*backend, group, ops, shape);
   group.max(times_s);
   // Of each repetition that was made, the operation that took longest.
@@ -187,7 +187,7 @@ std::vector<double> GroupProbe::repeat(Backend& backend, const Comm& group, std:
                                        const GroupShape& shape) {
   const Buffers buffers{arena_.send(0, 0), arena_.recv(0, 0)};
   std::vector<double> times_s(shape.repetitions * ops.size());
-  const double patience_s = shape.repetition_s * shape.repetitions * kPatience;
+  const double patience_s = shape.repetition_s * shape.repetitions * kGroupPatience;
   const Clock::time_point begin = now_();
   bool over = false;
   for (int i = -kSettle; i < shape.repetitions; ++i) {

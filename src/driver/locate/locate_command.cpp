@@ -92,7 +92,7 @@ std::vector<OwnOption> own_options(LocateArguments& a) {
 }
 
 /// The benchmarks' options that mean something here.
-void refuse_meaningless(const Configured& configured) {
+void refuse_what_locate_ignores(const Configured& configured) {
   // -g and -t are refused later, with what to do instead.
   constexpr std::array<std::string_view, 15> kTaken{
       "minbytes", "backend", "timeout",  "output_file",   "seed",        "dry-run",  "inject",  "hang-timeout",
@@ -124,7 +124,7 @@ LocateArguments read_locate_arguments(int argc, const char* const* argv, const s
   defaults.maxbytes = kMaxBytes;  // -e has no meaning here, and must not limit -b
   a.configured = configure(a.line, file, environment, defaults, keys);
   (void)scan_arguments(argc, argv, own);
-  refuse_meaningless(a.configured);
+  refuse_what_locate_ignores(a.configured);
   if (a.configured.sets("minbytes")) {
     a.options.nbytes = a.configured.config.minbytes;
     if (a.options.nbytes < sizeof(float)) throw_bad_config("-b: a message needs 4 bytes at least");
@@ -199,7 +199,7 @@ ExitCode locate_in_job(std::span<char*> args, const LocateArguments& arguments, 
   return job.agreed_code(code, complete);
 }
 
-int run(const Launch& launch, int argc, char** argv) {
+int run_locate_process(const Launch& launch, int argc, char** argv) {
   LocateArguments before = read_locate_arguments(argc, argv, std::nullopt, ::getenv);
   const auto help = [&] { return help_of("locate", own_options(before)); };
   if (const auto code = help_or_version(launch, before.line.action, help)) return *code;
@@ -265,7 +265,7 @@ AcceptResult result_of_run(const RunInfo& info, const LocateRun& run) {
 
 int run_locate(int argc, char** argv) {
   const Launch launch = detect_launch();
-  return run_with_children(launch, [&] { return run(launch, argc, argv); });
+  return run_with_children(launch, [&] { return run_locate_process(launch, argc, argv); });
 }
 
 }  // namespace busbar

@@ -38,7 +38,7 @@ void take_off_rounds(std::vector<std::vector<double>>& logs) {
 }
 
 constexpr double kDrift = 0.05;
-constexpr double kAlarm = 0.5;
+constexpr double kAlarmSum = 0.5;
 constexpr int kVotes = 3;
 constexpr std::size_t kMostSlow = 1'000'000;
 
@@ -108,7 +108,7 @@ SoakWatch::SoakWatch(int nunits) : units_(static_cast<std::size_t>(nunits)) {}
 void SoakWatch::watch(Unit& unit, double ratio, int window) const {
   ++unit.measured;
   unit.sum = std::max(0.0, unit.sum - std::log(ratio) - kDrift);
-  if (unit.sum < kAlarm) return;
+  if (unit.sum < kAlarmSum) return;
   unit.windows |= 1U << window;
   unit.sum = 0;
 }

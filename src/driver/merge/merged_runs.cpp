@@ -173,7 +173,7 @@ Json launch_json(const RunFile& run) {
           {"flags", run.flags}};
 }
 
-Json cell_json(const MergedCell& m) {
+Json merged_cell_json(const MergedCell& m) {
   const LaunchesEstimate& e = m.estimate;
   const bool good = m.wrong == 0;
   Json json = launches_json(m);
@@ -315,7 +315,7 @@ std::string merged_json(const MergedRuns& merged) {
   document.update({{"confidence", 0.95},
                    {"launches", json_list(merged.runs, launch_json)},
                    {"warnings", merged.warnings},
-                   {"cells", json_list(merged.cells, cell_json)}});
+                   {"cells", json_list(merged.cells, merged_cell_json)}});
   return dump_document(document);
 }
 

@@ -26,7 +26,7 @@ void tame(Json& json) {
 }
 
 /// More are hard to tell apart.
-constexpr std::size_t kMostLines = 8;
+constexpr std::size_t kMostInChart = 8;
 
 using Lines = std::vector<const ReportSeries*>;
 using ChartPart = std::string ReportSeries::*;
@@ -49,7 +49,7 @@ void divide(const Lines& lines, std::vector<Lines>& charts) {
   const bool several_files = texts_of(lines, &ReportSeries::source).size() > 1;
   for (ChartPart part : kDividers) {
     const bool apart = several_files && part == &ReportSeries::collective;
-    if (static_cast<std::size_t>(measured) <= kMostLines && !apart) continue;
+    if (static_cast<std::size_t>(measured) <= kMostInChart && !apart) continue;
     const auto texts = texts_of(lines, part);
     if (texts.size() < 2) continue;
     std::map<std::string_view, Lines> with_text;
@@ -98,27 +98,27 @@ std::string interval_words(const std::optional<Interval>& interval, double scale
 }
 
 /// To six significant digits: the rest would only be bytes.
-Json number(double value) {
+Json rounded(double value) {
   return std::isfinite(value) ? Json(number_of<double>(fmt::format("{:.6g}", value)).value()) : Json(nullptr);
 }
 
-Json number(const std::optional<double>& value, double scale = 1) {
-  return value ? number(*value * scale) : Json(nullptr);
+Json rounded(const std::optional<double>& value, double scale = 1) {
+  return value ? rounded(*value * scale) : Json(nullptr);
 }
 
 Json low(const std::optional<Interval>& interval, double scale) {
-  return interval ? number(interval->low * scale) : Json(nullptr);
+  return interval ? rounded(interval->low * scale) : Json(nullptr);
 }
 
 Json high(const std::optional<Interval>& interval, double scale) {
-  return interval ? number(interval->high * scale) : Json(nullptr);
+  return interval ? rounded(interval->high * scale) : Json(nullptr);
 }
 
 Json point_json(const ReportPoint& p) {
-  return Json::array({p.nbytes, number(p.busbw), low(p.busbw_interval, 1), high(p.busbw_interval, 1),
-                      number(p.time_s, 1e6), low(p.time_interval_s, 1e6), high(p.time_interval_s, 1e6),
-                      p.wrong ? Json(*p.wrong) : Json(nullptr), p.note, number(p.ratio), low(p.ratio_interval, 1),
-                      high(p.ratio_interval, 1), number(p.p99_s, 1e6), low(p.epochs_s, 1e6), high(p.epochs_s, 1e6)});
+  return Json::array({p.nbytes, rounded(p.busbw), low(p.busbw_interval, 1), high(p.busbw_interval, 1),
+                      rounded(p.time_s, 1e6), low(p.time_interval_s, 1e6), high(p.time_interval_s, 1e6),
+                      p.wrong ? Json(*p.wrong) : Json(nullptr), p.note, rounded(p.ratio), low(p.ratio_interval, 1),
+                      high(p.ratio_interval, 1), rounded(p.p99_s, 1e6), low(p.epochs_s, 1e6), high(p.epochs_s, 1e6)});
 }
 
 /// Two digits to the base of 64 per square: its share of the median in thousandths, 0 if nothing was measured. A
@@ -162,8 +162,8 @@ Json matrix_json(const ReportMatrix& matrix, int most_squares) {
   }
   const bool one_way = std::ranges::any_of(matrix.cells, &PairCell::one_way);
   return {{"names", std::move(names)},
-          {"median", number(matrix.median_bandwidth / 1e9)},
-          {"threshold", number(matrix.threshold)},
+          {"median", rounded(matrix.median_bandwidth / 1e9)},
+          {"threshold", rounded(matrix.threshold)},
           {"blamed", json_list(matrix.blamed, [&](int unit) { return unit / per_square; })},
           {"one_way", one_way},
           {"grid", grid_of(matrix, side, per_square)}};
@@ -176,8 +176,8 @@ Json skew_json(const ReportSkew& skew) {
     // Ranks of a host mostly follow each other.
     auto at = hosts.empty() || hosts.back() != r.host ? std::find(hosts.begin(), hosts.end(), r.host) : hosts.end() - 1;
     if (at == hosts.end()) at = hosts.insert(hosts.end(), r.host);
-    ranks.push_back(Json::array({r.rank, at - hosts.begin(), number(r.own_median_s * 1e6), number(r.late_median_s, 1e6),
-                                 r.last_share ? number(*r.last_share) : Json(nullptr)}));
+    ranks.push_back(Json::array({r.rank, at - hosts.begin(), rounded(r.own_median_s * 1e6),
+                                 rounded(r.late_median_s, 1e6), rounded(r.last_share)}));
   }
   return {{"title", skew.title},
           {"straggler", skew.straggler ? Json(*skew.straggler) : Json(nullptr)},

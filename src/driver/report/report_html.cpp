@@ -47,7 +47,7 @@ std::string open_tag(std::string_view tag, std::string_view style, std::string_v
 }
 
 /// Mail servers and ticket systems accept it.
-constexpr std::size_t kMostBytes = 1'900'000;
+constexpr std::size_t kMostPageBytes = 1'900'000;
 
 /// How much of everything is shown: half with each try to make the page small enough.
 struct Room {
@@ -400,7 +400,7 @@ std::string report_html(const ReportData& data) {
   constexpr int kTries = 7;
   const Charts charts(data);
   std::string text;
-  for (int i = 0; i < kTries && (i == 0 || text.size() > kMostBytes); ++i) text = page(data, charts, {i});
+  for (int i = 0; i < kTries && (i == 0 || text.size() > kMostPageBytes); ++i) text = page(data, charts, {i});
   return text;
 }
 

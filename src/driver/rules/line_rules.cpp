@@ -46,9 +46,9 @@ RE2::Options pattern_options(bool case_sensitive = false) {
   return options;
 }
 
-using Pattern = std::unique_ptr<RE2>;
+using CompiledPattern = std::unique_ptr<RE2>;
 
-Pattern pattern_of(const YamlValue& value, const std::string& text, bool case_sensitive = false) {
+CompiledPattern pattern_of(const YamlValue& value, const std::string& text, bool case_sensitive = false) {
   auto pattern = std::make_unique<RE2>(text, pattern_options(case_sensitive));
   if (text.empty() || !pattern->ok()) {
     value.fail(fmt::format("{}: not an expression: {}", value.key, text.empty() ? "it is empty" : pattern->error()));
@@ -84,7 +84,7 @@ struct LineRules::Patterns {
   /// A list of what lines show.
   struct Facts {
     struct One {
-      Pattern pattern;
+      CompiledPattern pattern;
       std::string key, value;
     };
     RE2::Set any{pattern_options(true), RE2::ANCHOR_START};  // fast if all begin with ^
@@ -167,7 +167,7 @@ struct LineRules::Patterns {
     return rules;
   }
 
-  std::map<std::string, Pattern, std::less<>> lists;  ///< each finds any word of its list
+  std::map<std::string, CompiledPattern, std::less<>> lists;  ///< each finds any word of its list
   std::map<std::string, Facts, std::less<>> shapes;
 };
 

@@ -14,7 +14,7 @@
 namespace busbar {
 namespace {
 
-struct Job {
+struct JobOnHosts {
   std::set<std::string> hosts;
   std::set<int> ranks;
   int nranks = -1;
@@ -27,12 +27,12 @@ std::string name_on(const HostLook& host, const LookProcess& process) {
   return local ? fmt::format("{} on {}", process.job, host.host) : process.job;
 }
 
-std::map<std::string, Job> jobs_of(const JobLook& looks) {
-  std::map<std::string, Job> jobs;
+std::map<std::string, JobOnHosts> jobs_of(const JobLook& looks) {
+  std::map<std::string, JobOnHosts> jobs;
   for (const HostLook& host : looks.hosts) {
     for (const LookProcess& process : host.processes) {
       if (process.role != LookProcess::Role::rank) continue;
-      Job& job = jobs[name_on(host, process)];
+      JobOnHosts& job = jobs[name_on(host, process)];
       job.hosts.insert(host.host);
       job.weak = process.job.starts_with("pid ") || process.job.starts_with("master ");
       job.nranks = std::max(job.nranks, process.nranks);
@@ -44,7 +44,7 @@ std::map<std::string, Job> jobs_of(const JobLook& looks) {
 
 /// Whether two weakly named ones are parts of one job: its ranks, each once; on one host only if they are all its
 /// ranks.
-bool belong_together(const Job& a, const Job& b) {
+bool belong_together(const JobOnHosts& a, const JobOnHosts& b) {
   if (!a.weak || !b.weak || a.twins || b.twins || a.nranks != b.nranks || a.nranks <= 0) return false;
   if (std::ranges::any_of(b.ranks, [&](int rank) { return a.ranks.contains(rank); })) return false;
   const bool share_host = std::ranges::any_of(b.hosts, [&](const std::string& host) { return a.hosts.contains(host); });
@@ -55,12 +55,12 @@ bool belong_together(const Job& a, const Job& b) {
 /// The name of each job's parts: the first part's.
 std::map<std::string, std::string> names_of_parts(const JobLook& looks) {
   std::map<std::string, std::string> names;
-  std::map<std::string, Job> whole;
+  std::map<std::string, JobOnHosts> whole;
   for (auto& [part, job] : jobs_of(looks)) {
     const auto found =
         std::ranges::find_if(whole, [&, &one = job](const auto& known) { return belong_together(known.second, one); });
     names[part] = found == whole.end() ? part : found->first;
-    Job& all = whole[names[part]];
+    JobOnHosts& all = whole[names[part]];
     all.hosts.insert(job.hosts.begin(), job.hosts.end());
     all.ranks.insert(job.ranks.begin(), job.ranks.end());
     all.weak = job.weak;

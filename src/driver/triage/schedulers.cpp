@@ -19,14 +19,14 @@ extern char** environ;
 namespace busbar {
 namespace {
 
-constexpr double kPatience = 20;  ///< [s] for a scheduler's answer
+constexpr double kSchedulerPatience = 20;  ///< [s] for a scheduler's answer
 
 ChildResult ask(const std::vector<std::string>& command) {
-  return run_child(command, {.timeout_s = kPatience, .output_limit = 32 << 20});
+  return run_child(command, {.timeout_s = kSchedulerPatience, .output_limit = 32 << 20});
 }
 
 std::string why(const ChildResult& result) {
-  return last_words(result.err.empty() ? describe_end(result, kPatience) : result.err);
+  return last_words(result.err.empty() ? describe_end(result, kSchedulerPatience) : result.err);
 }
 
 /// "env -u SLURM_X ..." for all variables of the session that we were started in: srun would take them as options.

@@ -12,7 +12,7 @@
 namespace busbar {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+std::string of_step(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 /// The operation whose exposed time is the longest, which is the first.
 std::string most_exposed(const Workload& job) {
@@ -89,9 +89,9 @@ WorkloadVerdict judge_workload(const Workload& job, const VerdictFacts& facts) {
   }
   verdict.sentence = fmt::format(
       "Bound by {}, {} of a step. Computing {}, exposed communication {}{}, idle {}{}.", verdict.sentence,
-      percent(verdict.share), percent(computing), facts.has_communication ? percent(exposed) : "unknown",
-      late >= 0.005 ? fmt::format(" ({} of the step waits for late ranks: {})", percent(late), ranks) : "",
-      percent(idle), facts.has_input ? fmt::format(" ({} of the step waits for input)", percent(input)) : "");
+      of_step(verdict.share), of_step(computing), facts.has_communication ? of_step(exposed) : "unknown",
+      late >= 0.005 ? fmt::format(" ({} of the step waits for late ranks: {})", of_step(late), ranks) : "",
+      of_step(idle), facts.has_input ? fmt::format(" ({} of the step waits for input)", of_step(input)) : "");
   return verdict;
 }
 

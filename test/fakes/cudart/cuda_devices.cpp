@@ -22,7 +22,7 @@ using cudart::setting;
 constexpr int kMaxDevices = 64;
 
 thread_local int chosen_device = 0;
-std::array<std::atomic<bool>, kMaxDevices> entered{};
+std::array<std::atomic<bool>, kMaxDevices> is_entered{};
 std::array<std::array<std::atomic<bool>, kMaxDevices>, kMaxDevices> peers_enabled{};
 
 /// The visible devices, as numbers of the machine's.
@@ -60,13 +60,13 @@ std::size_t cudart::device_bytes() { return static_cast<std::size_t>(setting("FA
 cudaError_t cudart::enter(int device) {
   if (device_count() == 0) return cudaErrorNoDevice;
   const auto at = static_cast<std::size_t>(device);
-  if (entered[at]) return cudaSuccess;
+  if (is_entered[at]) return cudaSuccess;
   if (const char* folder = std::getenv("FAKE_EXCLUSIVE")) {
     const std::string path = std::string(folder) + "/gpu" + std::to_string(visible()[at]);
     const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (file < 0 || flock(file, LOCK_EX | LOCK_NB) != 0) return cudaErrorDevicesUnavailable;
   }
-  entered[at] = true;
+  is_entered[at] = true;
   return cudaSuccess;
 }
 

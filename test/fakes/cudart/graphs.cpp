@@ -12,14 +12,6 @@ struct CUgraphNode_st {
   std::vector<cudaGraphNode_t> after;
 };
 
-namespace {
-
-using cudart::Capture;
-using cudart::done;
-using cudart::Maker;
-using cudart::MarkPtr;
-using cudart::Work;
-
 /// What a graph keeps for its user, until it and all that were made of it are gone.
 struct UserObject {
   void* object = nullptr;
@@ -30,6 +22,14 @@ struct UserObject {
   ~UserObject() { destroy(object); }
 };
 using UserObjects = std::vector<std::shared_ptr<UserObject>>;
+
+namespace {
+
+using cudart::Capture;
+using cudart::done;
+using cudart::Maker;
+using cudart::MarkPtr;
+using cudart::Work;
 
 /// Guards every graph: they are small, and made seldom.
 std::mutex graphs_mutex;

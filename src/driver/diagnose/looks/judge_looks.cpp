@@ -72,8 +72,8 @@ std::vector<std::string> changes(const JobLook& looks) {
 }
 
 /// The first of these lines, as evidence of what `source` says.
-void add_first(std::string_view source, std::span<const std::string> lines, std::size_t most,
-               std::vector<std::string>& evidence) {
+void add_first_of_source(std::string_view source, std::span<const std::string> lines, std::size_t most,
+                         std::vector<std::string>& evidence) {
   for (const std::string& line : lines.first(std::min(most, lines.size())))
     add_once(evidence, fmt::format("{}: {}", source, line));
 }
@@ -118,10 +118,10 @@ JudgedHang judge_looks(const JobLook& looks) {
   std::erase_if(judged.finding.ranks, [](int rank) { return !is_named(rank); });
   for (std::string& line : not_read(looks)) judged.finding.missing.push_back(std::move(line));
   if (all.logged && all.logged->verdict != Verdict::ok && all.logged->verdict != Verdict::unknown && !moves) {
-    add_first("logs", {&all.logged->sentence, 1}, 1, judged.finding.evidence);  // which are the past
-    add_first("logs", all.logged->evidence, 3, judged.finding.evidence);
+    add_first_of_source("logs", {&all.logged->sentence, 1}, 1, judged.finding.evidence);  // which are the past
+    add_first_of_source("logs", all.logged->evidence, 3, judged.finding.evidence);
   }
-  if (!moves) add_first("the scheduler", looks.scheduler, 5, judged.finding.evidence);
+  if (!moves) add_first_of_source("the scheduler", looks.scheduler, 5, judged.finding.evidence);
   judged.evidence = all.evidence;
   return judged;
 }
