@@ -15,7 +15,8 @@ function(busbar_test_batches result prefix)
       list(APPEND files "${file}")
     endif()
   endforeach()
-  busbar_write_batches(batches ${prefix} ${BUSBAR_UNITY_BATCH} ${files})
+  math(EXPR most "2 * ${BUSBAR_UNITY_BATCH}")  # without optimization twice as much fits into 2 GB
+  busbar_write_batches(batches ${prefix} ${most} ${files})
   set(${result} ${alone} ${batches} PARENT_SCOPE)
 endfunction()
 
