@@ -329,7 +329,7 @@ void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagno
     if (said_by.hosts.empty()) add_once(complain, note.host);
   }
   if (limit && complain.empty() && hosts.size() == 1) add_new(complain, hosts);  // of the only host there is
-  if (said_by.ranks.size() < std::max(ranks.size(), view.book.processes.size())) diagnosis.ranks = said_by.ranks;
+  if (said_by.ranks.size() == 1 || said_by.ranks.size() < ranks.size()) diagnosis.ranks = said_by.ranks;
   if (limit || complain.size() < hosts.size() || hosts.size() == 1) diagnosis.hosts = std::move(complain);
 }
 
