@@ -253,9 +253,8 @@ Finding finding_of_end(const LogView& view, const ProgramNote& event) {
   const std::string how = number < 0   ? std::string(ending.name)
                           : number > 0 ? fmt::format("exit code {}", number)
                                        : std::string("an error");
-  const bool unnumbered = number == 0 && event.is_explained();
   finding.sentence = oom ? who + " was killed for lack of memory"
-                     : unnumbered
+                     : number == 0 && event.is_explained()
                          ? explained(event, "")
                          : fmt::format("{}{} ended by {}", who, event.host.empty() ? "" : " on " + event.host, how);
   return finding;
@@ -314,8 +313,10 @@ bool is_killed(const ProgramNote* note) {
 
 Ends ends_in_order(const LogView& view) {
   Ends ends;
+  std::optional<std::size_t> stopped;  // by Slurm, in the file
   for (const ProgramNote& note : view.book.program) {
-    if (note.what != What::ended) continue;
+    if (note.what == What::stopped && note.rule != nullptr && note.rule->program == "slurm") stopped = note.file;
+    if (note.what != What::ended || (is_killed(&note) && stopped == note.file)) continue;
     ends.notes.push_back(&note);
     ends.first_is_known = ends.first_is_known || note.name == kRootCause;
   }
@@ -347,8 +348,8 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     Finding finding = finding_of_end(view, end);
     const bool timed_out = std::ranges::any_of(finding.ranks, [&](int rank) { return waiting.ranks.contains(rank); });
     // The watchdog ends its process by SIGABRT, and so does the launcher's list of it.
-    const bool nameless = finding.hosts.empty() && note->pid < 0;
-    if (number == -6 && (nameless || !finding.ranks.empty()) && follows_failure(view, *note)) continue;
+    const bool known = finding.ranks.empty() && (note->pid >= 0 || !finding.hosts.empty());
+    if (number == -6 && !known && follows_failure(view, *note)) continue;
     const bool later = note->file == waiting.file && note->line > waiting.line;
     const bool of_many = finding.ranks.size() > 1 && is_killed(note);  // by their launcher
     const bool follows =

@@ -145,8 +145,7 @@ std::vector<std::string> RasBlocks::take() {
 }
 
 bool StackDumps::add(std::string_view line) {
-  constexpr std::size_t kMostStacks = 1 << 14, kMostFrames = 256, kLongestFrame = 200;
-  constexpr std::size_t kLongestHeading = 60;
+  constexpr std::size_t kMostStacks = 1 << 14, kMostFrames = 256, kLongestFrame = 200, kLongestHeading = 60;
   constexpr int kMostForeign = 20;
   const bool may_begin = mentions(line, "Process ") || mentions(line, "Thread ") || mentions(line, "#0  ");
   if (open_.empty() && !may_begin) {
