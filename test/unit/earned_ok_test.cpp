@@ -286,6 +286,8 @@ TEST_CASE("Of several launchers' first failures the first by time is it", "[job_
   Lines lines = block("09:09:37", "node1", 0, 1);
   for (const std::string& line : block("09:09:31", "node2", 8, -11)) lines.push_back(line);
   CHECK(said(lines) == Said{Verdict::process_dead, {"8", "node2"}});
+  lines.insert(lines.begin(), "RuntimeError: CUDA driver version is insufficient for CUDA runtime version");
+  CHECK(said(lines) == Said{Verdict::config, {"0", "node1"}});  // the host that follows it
 }
 
 TEST_CASE("Who reports a peer is not the peer", "[job_log][rules]") {

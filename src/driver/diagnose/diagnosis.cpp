@@ -265,7 +265,8 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
   std::vector<std::string> hosts;
   const bool first_is_known = std::ranges::count(view.book.program, kRootCause, &ProgramNote::name) > 0;
   for (const LogFinding& finding : findings) {
-    if (finding.verdict != Verdict::process_dead || by_words || (first_is_known && !ended.empty())) continue;
+    const bool other = !diagnosis.hosts.empty() && !finding.hosts.empty() && finding.hosts != diagnosis.hosts;
+    if (finding.verdict != Verdict::process_dead || by_words || other || (first_is_known && !ended.empty())) continue;
     add_new(ended, finding.ranks, 2);
     add_new(hosts, finding.hosts, 2);
   }

@@ -42,9 +42,8 @@ Waiting find_waiting(const LogView& view) {
   Waiting waiting;
   for (const auto& [key, state] : view.book.torch.states) {
     if (state.timed_out_seq < 0) continue;
-    const std::pair place(state.file, state.line);
-    if (waiting.ranks.empty() || place < std::pair(waiting.file, waiting.line))
-      std::tie(waiting.file, waiting.line) = place;
+    if (const std::pair at(state.file, state.line); waiting.ranks.empty() || at < std::pair(waiting.file, waiting.line))
+      std::tie(waiting.file, waiting.line) = at;
     waiting.ranks.insert(key.second);
     waiting.group = std::max({waiting.group, group_size(state), key.second + 1});
   }
