@@ -207,7 +207,7 @@ const std::vector<SickGpu> kSick = {
 };
 
 /// All that is said of a host, a line for each row.
-std::string told(const std::vector<DoctorRow>& rows) {
+std::string said(const std::vector<DoctorRow>& rows) {
   std::string text;
   for (const DoctorRow& row : rows) {
     text += fmt::format("{} {} [{}] {}{}{}{}\n", name(row.outcome), row.check, row.subject, row.value,
@@ -257,14 +257,14 @@ PASS gpu.memory [GPU 0 0000:18:00.0] 563 MiB in use
       first.substr(0, next) + "PASS gpu.retired_pages [GPU 0 0000:18:00.0] none\n" + first.substr(next);
   for (std::size_t at = 0; (at = second.find("GPU 0 0000:18")) != std::string::npos;)
     second.replace(at, 13, "GPU 1 0000:19");
-  CHECK(told(rows_of(host)) == all + first + second);
+  CHECK(said(rows_of(host)) == all + first + second);
 }
 
 TEST_CASE("Reasons and remedies are told word by word", "[doctor][gpu]") {
   std::vector<DoctorRow> rows;
   for (const SickGpu& one : kSick) rows.push_back(only(one.change));
   CHECK(
-      told(rows) ==
+      said(rows) ==
       R"(FAIL gpu.lost [GPU 2 0000:20:00.0] lost: it no longer answers the driver; run dmesg | grep Xid; reboot; check power and PCIe seating of the board; return it if it comes again
 FAIL gpu.needs_reset [GPU 2 0000:20:00.0] needs a reset: the driver refuses it until you reset it; run nvidia-smi -r -i 2, or reboot
 FAIL gpu.ecc [GPU 2 0000:20:00.0] 1 uncorrected: memory errors that were not corrected, since the driver was loaded; drain the host, reset the GPU; return the board if it comes again
@@ -319,7 +319,7 @@ TEST_CASE("What is wrong with a whole board is told word by word", "[doctor][gpu
     host.on_bus = 3;
     for (GpuFacts& gpu : host.gpus) gpu.p2p.resize(3);
     change(host);
-    text += told(bad_rows(host)) + "-\n";
+    text += said(bad_rows(host)) + "-\n";
   };
   tell([](HostGpus& h) { h.gpus[0].fabric->state = 2; });
   tell([](HostGpus& h) { h.gpus[0].fabric->cluster = "11"; });
@@ -385,13 +385,13 @@ TEST_CASE("What is wrong with a whole board is told word by word", "[doctor][gpu
         none.on_bus = on_bus;
         none.silent = silent;
         none.problem = "a problem";
-        text += told(rows_of(none));
+        text += said(rows_of(none));
       }
     }
   }
   HostGpus nothing;
   nothing.library = true;
-  text += told(rows_of(nothing));
+  text += said(rows_of(nothing));
   CHECK(
       text ==
       R"(FAIL gpu.fabric [GPU 0 0000:18:00.0] in progress: the GPU is not registered with the NVSwitch fabric; run nvidia-smi nvlink -s; check systemctl status nvidia-fabricmanager; reset all GPUs
