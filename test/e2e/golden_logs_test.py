@@ -6,8 +6,8 @@ $BUSBAR_NCCL_LOGS_WILD, else in ../shared/nccl_logs and ../shared/nccl_logs_wild
 the test skips. The header is stripped into a copy with another name first, so that the answer is not in the input.
 golden_findings.py says what counts as a finding that was made.
 
-Folders with all logs of a run of the real library, and a file "truth" that says the verdict, are in test/logs/real (made
-by test/real_nccl/real_logs_test.py), and in $BUSBAR_NCCL_LOGS_REAL, else ../shared/nccl_logs_real.
+Folders with all logs of a run of the real library, and a file "truth" that says the verdict, some also the ranks to blame,
+are in test/logs/real (made by test/real_nccl/real_logs_test.py, gpu_* by PyTorch on a GPU), and in $BUSBAR_NCCL_LOGS_REAL, else ../shared/nccl_logs_real.
 """
 
 import dataclasses
@@ -75,17 +75,19 @@ def samples():
 
 
 def runs():
-    """Folders of whole runs: name, allowed verdicts, paths of the logs."""
+    """Folders of whole runs: name, allowed verdicts, the ranks to blame (None: not said), paths of the logs."""
     beside = os.path.join(os.environ.get("BUSBAR_SOURCE", "."), "..", "shared", REAL)
     own = os.path.join(suite.ROOT, "test", "logs", "real")
     found = [glob.glob(os.path.join(folder, "*", "truth")) for folder in
              (own, os.environ.get("BUSBAR_NCCL_LOGS_REAL") or beside)]
     for truth in sorted(sum(found, [])):
         with open(truth, encoding="utf-8") as file:
-            verdicts = re.search(r"^verdict: (\S+)", file.read(), re.MULTILINE)[1].split("|")
+            said = file.read()
+        verdicts = re.search(r"^verdict: (\S+)", said, re.MULTILINE)[1].split("|")
+        ranks = re.search(r"^ranks: (.*)", said, re.MULTILINE)
         folder = os.path.dirname(truth)
         logs = sorted(path for path in glob.glob(os.path.join(folder, "*")) if path != truth)
-        yield os.path.basename(folder), verdicts, logs
+        yield os.path.basename(folder), verdicts, ranks and [int(rank) for rank in re.findall(r"\d+", ranks[1])], logs
 
 
 def wrong_blame(sample, answer):
@@ -141,11 +143,13 @@ class GoldenLogs(suite.Case):
         self.assertGreaterEqual(made / all_findings, LEAST_RATE)
 
     def test_verdicts_of_whole_runs_of_the_real_library(self):
-        for name, verdicts, logs in runs():
+        for name, verdicts, ranks, logs in runs():
             with self.subTest(name):
                 answer = diagnose(logs)
                 self.assertIn(answer.verdict, verdicts, answer.claims()[:400])
                 self.assertTrue(answer.get("evidence"), str(answer))
+                if ranks is not None:
+                    self.assertEqual(answer.get("ranks"), ranks)
 
 
 if __name__ == "__main__":

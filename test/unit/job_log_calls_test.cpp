@@ -64,6 +64,13 @@ TEST_CASE("The rank whose count differs is named, not the first of the file", "[
   CHECK(says(told.sentence, "rank 0"));
   CHECK(says(told.sentence, "count 9 instead of 8"));
   CHECK(says(told.sentence, "call #4"));
+  // The calls after it are the same ones, so it made none of its own.
+  const Diagnosis once = after_common_calls(4, 3, [](MadeUpJob& job, JobBook& log, int rank) {
+    for (const std::uint32_t op_count : {3u, 4u, 5u})
+      job.call(log, rank, {.count = rank == 0 && op_count == 3 ? 9u : 8u, .op_count = op_count});
+  });
+  CHECK(once.verdict == Verdict::arg_mismatch);
+  CHECK_FALSE(says(once.evidence, "calls of its own"));
 }
 
 TEST_CASE("Operation, datatype, reduction and root are compared, each where it matters", "[job_log]") {

@@ -145,11 +145,13 @@ bool reordered(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
   return false;
 }
 
-/// How many calls later in `b` (positive) the calls of `a` from `key` on are found; 0: nowhere near.
+/// How many calls later in `b` (positive) the calls of `a` from `key` on are found; 0: nowhere near, or only the call
+/// `key` differs in logs of the same length.
 std::int64_t shift_between(const PlacedCalls& a, const PlacedCalls& b, std::int64_t key) {
-  for (std::int64_t distance = 1; distance <= kMaxShift; ++distance) {
+  for (std::int64_t distance = a.end() == b.end() ? 0 : 1; distance <= kMaxShift; ++distance) {
     for (const std::int64_t shift : {distance, -distance}) {
-      const std::int64_t from = shift > 0 ? key : key - shift;  // what was called in between is the difference
+      // What was called in between is the difference.
+      const std::int64_t from = shift > 0 ? key : key - std::min<std::int64_t>(shift, -1);
       const std::int64_t to = std::min({a.end(), b.end() - shift, from + kReorderWindow});
       const auto is_same = [&, shift](std::int64_t k) {
         const Call *const one = a.find(k), *const other = b.find(k + shift);

@@ -307,6 +307,7 @@ std::vector<std::uint32_t> silent_sources(const LogView& view) {
     if (one.warnings + one.failures > 0) spoke.insert(view.rank_map.owner_of[source]);
   }
   for (const JoinedComm& comm : view.comms) {
+    if (!comm.recorded_as.empty()) continue;  // a dump is no log that ends
     for (const CommMember& one : comm.members) (one.instance->ended ? spoke : members).insert(one.source);
   }
   std::erase_if(members, [&](std::uint32_t source) { return spoke.contains(source); });

@@ -385,6 +385,19 @@ std::optional<Finding> judge_group(const LogView& view, const std::string& name,
                    fmt::format("PyTorch's watchdog reported on {}, not on {}",
                                list_ranks(mapped(all, &TorchGroup::value_type::first)), list_ranks(unheard.silent)));
   if (unheard.some_absent) return waiting_for_absent(view, waiting, waits, unheard.absent);
+  std::vector<int> out;
+  for (const auto& [rank, state] : all) {
+    if (!timed.contains(rank) && state.last_completed >= usual) out.push_back(rank);
+  }
+  if (unheard.all_spoke && !out.empty()) {
+    Finding finding = timed_out(
+        waiting, waits, Verdict::stuck_inside,
+        fmt::format("{} did not come out of {}; {} completed what it called there: another collective, or its data did "
+                    "not reach them", list_ranks(waiting), call_of(waits), list_ranks(out)),
+        {remedy("compare-stacks"), remedy("trace-buffer")});
+    if (out.size() < waiting.size()) finding.ranks = out;
+    return finding;
+  }
   if (unheard.all_spoke)
     return timed_out(waiting, waits, Verdict::stuck_inside,
                      fmt::format("all ranks ({}) entered {} and none came out", list_ranks(waiting), call_of(waits)),

@@ -33,6 +33,7 @@ std::vector<std::string> quotes(const LogView& view, What what, std::size_t most
 /// Ranks that reported that a collective timed out: they wait for somebody.
 struct Waiting {
   std::set<int> ranks;  ///< ranks with a collective that timed out
+  std::set<int> gloos;  ///< those of them in Gloo, whose lines number no collectives
   std::size_t file = 0;
   std::uint64_t line = 0;  ///< of the first timeout
   int group = -1;          ///< ranks of the group that timed out, if logged
@@ -46,6 +47,12 @@ Waiting find_waiting(const LogView& view) {
       std::tie(waiting.file, waiting.line) = at;
     waiting.ranks.insert(key.second);
     waiting.group = std::max({waiting.group, group_size(state), key.second + 1});
+  }
+  for (const WarningRecord& one : view.book.warnings) {
+    if (one.rule->id != "gloo-waited" || one.ranks.empty()) continue;
+    if (waiting.ranks.empty()) std::tie(waiting.file, waiting.line) = std::tie(one.file, one.line);
+    waiting.ranks.insert(one.ranks.begin(), one.ranks.end());
+    waiting.gloos.insert(one.ranks.begin(), one.ranks.end());
   }
   return waiting;
 }
@@ -165,6 +172,20 @@ int rank_of(const ProgramEvent& event, const Waiting& waiting) {
   int rank = 0;
   while (waiting.ranks.contains(rank)) ++rank;
   return rank;
+}
+
+/// The few ranks of the job that did not time out in Gloo, where the others did.
+void find_waited_for(const LogView& view, const Waiting& waiting, Findings& findings) {
+  std::set<int> others;
+  for (const ProgramNote& note : view.book.program) others.insert(note.ranks.begin(), note.ranks.end());
+  for (const int rank : waiting.gloos) others.erase(rank);
+  if (others.empty() || others.size() >= waiting.gloos.size()) return;
+  Finding finding = make_finding(Verdict::rank_lagging,
+                                 fmt::format("{} did not come to a collective of Gloo, in which {} timed out",
+                                             list_ranks(others), list_ranks(waiting.gloos)),
+                                 {}, {remedy("gloo-late")});
+  finding.ranks.assign(others.begin(), others.end());
+  findings.emplace_back(std::move(finding));
 }
 
 /// The verdict that outweighs an end which a lack of resources or a setting may explain, if a line reports
@@ -527,6 +548,7 @@ void find_in_program(const LogView& view, Findings& findings) {
   find_fingerprints(view, findings);
   find_absent(view, waiting, What::absent, findings);
   find_absent(view, waiting, What::late, findings);
+  find_waited_for(view, waiting, findings);
   find_raised(view, waiting, findings);
   find_gone(view, What::host_lost, findings);
   find_gone(view, What::stalled, findings);

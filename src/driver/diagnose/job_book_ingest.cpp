@@ -432,7 +432,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       continue;
     }
     help_.decided = help_.decided || event.rule != nullptr;
-    if (event.what == ProgramEvent::What::ended && event.name.empty() && event.ranks.empty() && event.host.empty()) {
+    const bool listed = event.what == ProgramEvent::What::ended || event.what == ProgramEvent::What::stopped;
+    if (listed && event.name.empty() && event.ranks.empty() && event.host.empty()) {
       event.ranks = elastic_.ranks;
       event.host = elastic_.host;
       event.name = elastic_.name;

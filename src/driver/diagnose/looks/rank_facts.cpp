@@ -79,6 +79,8 @@ void guess_activity(RankFacts& rank, bool has_stack) {
     is(Kind::elsewhere, "files", fmt::format("waiting for the kernel in {}", process.wchan));
   } else if (!has_stack && !process.stacks_missing.empty()) {
     is(Kind::unknown, "", "its stack could not be read");  // what it does not show proves nothing
+  } else if (rank.gpu != GpuState::works && begins_with_any(process.wchan, {"hrtimer_nanosleep", "do_nanosleep"})) {
+    is(Kind::elsewhere, "sleep", "sleeping");  // not for a GPU, which several may share: CUDA spins, or blocks
   } else if (rank.gpu == GpuState::spins) {
     is(Kind::waiting, "gpu", "waiting for its GPU, which spins");
   } else if (rank.gpu == GpuState::works) {
@@ -90,8 +92,6 @@ void guess_activity(RankFacts& rank, bool has_stack) {
     is(Kind::elsewhere, "computes", "computing");
   } else if (has_stack && uses("jax") && process.wchan.starts_with("futex") && share(rank, process.cpu_s) < kBusyCpu) {
     is(Kind::waiting, "", "waiting in a compiled call");  // which leaves no frame in Python
-  } else if (begins_with_any(process.wchan, {"hrtimer_nanosleep", "do_nanosleep"})) {
-    is(Kind::elsewhere, "sleep", "sleeping");
   } else if (begins_with_any(process.wchan, {"pipe_read", "do_wait", "n_tty_read"})) {
     is(Kind::elsewhere, "child", fmt::format("waiting in {}", process.wchan));
   } else {
