@@ -25,7 +25,7 @@ enum class DType : std::uint8_t {
   float64,
   bfloat16,
   f8e4m3,
-  f8e5m2,
+  f8e5m2
 };
 
 /// How a floating-point dtype is laid out: sign, exponent, `precision` - 1 stored significand bits.
@@ -64,8 +64,7 @@ inline constexpr ElementType kElementTypes[] = {
     {DType::bfloat16, "bfloat16", "bf16", 2, DTypeKind::floating, {8, -126, 127, 255 * 0x1p120, 8}},
     // OCP "OFP8 Formats for Deep Learning", revision 1.0: E4M3 has no infinity and one NaN.
     {DType::f8e4m3, "f8e4m3", "fp8 e4m3", 1, DTypeKind::floating, {4, -6, 8, 448.0, 4, 0x7F}},
-    {DType::f8e5m2, "f8e5m2", "e5m2", 1, DTypeKind::floating, {3, -14, 15, 57344.0, 5}},
-};
+    {DType::f8e5m2, "f8e5m2", "e5m2", 1, DTypeKind::floating, {3, -14, 15, 57344.0, 5}}};
 
 inline constexpr std::size_t kDTypeCount = std::size(kElementTypes);
 

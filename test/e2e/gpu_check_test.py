@@ -264,6 +264,19 @@ class GpuCheck(suite.Case):
         done = self.check("device")
         self.assertEqual(done.code, 1, str(done))
 
+    def test_device_takes_a_packages_nccl_where_the_loaders_is_of_another_kind_than_the_header(self):
+        self.executable("path/ldconfig", "#!/bin/sh\necho '	libnccl.so.2 (libc6,x86-64) => /usr/lib/libnccl.so.2'\n")
+        os.makedirs(self.path("site/nvidia/nccl/lib"))
+        self.write("site/nvidia/nccl/lib/libnccl.so.2", "")
+        for collective in ("all_reduce", "alltoall", "all_gather"):
+            self.executable(f"build/{collective}_perf", "#!/bin/sh\ncase \"$*\" in *-D*) ;; *) exit 0 ;; esac\n"
+                            f"if [ \"$NCCL_HOME\" = {self.path('site/nvidia/nccl')} ]; then\n"
+                            f"exit {5 if collective == 'all_gather' else 0}\nfi\n"
+                            "echo 'busbar: error: -D needs a library with the same device API' >&2\nexit 5\n")
+        done = self.check("device", PYTHONPATH=self.path("site"))
+        self.assertRegex(done.out, r"PASS device ")
+        self.assertRegex(self.check("device").out, r"SKIP device ")
+
     @unittest.skipUnless(os.access(FAKE_PERF, os.X_OK), "built without CUDA and NCCL headers")
     def test_device_says_so_where_the_library_is_newer_than_the_header(self):
         for collective in ("all_reduce", "alltoall", "all_gather"):

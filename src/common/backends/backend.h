@@ -143,8 +143,7 @@ class Backend {
     return op.collective->in_place(op.problem, rank);
   }
 
-  /// What `rank` must hold afterwards; differs from the collective's for some libraries (MPI_Bcast's root, out of
-  /// place).
+  /// What `rank` must hold afterwards; differs from the collective's for some libraries (MPI_Bcast's root).
   virtual std::vector<Block> expected(const Operation& op, int rank) const {
     return op.collective->expected(op.problem, rank);
   }
@@ -180,8 +179,7 @@ class Backend {
   virtual void give_back(int /*local*/, void* /*memory*/) noexcept {}
 
   /// Registers what was allocated or borrowed since the last call, as -R says. Every process calls it once after its
-  /// last of these, from one thread: registering is collective, so registering one local rank after the other would
-  /// hang.
+  /// last of these, from one thread: registering is collective; one local rank after the other would hang.
   virtual void register_memory() {}
 
   virtual void release(int local, void* memory) noexcept = 0;

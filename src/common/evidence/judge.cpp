@@ -193,25 +193,23 @@ std::optional<Symptom> find_needs_no_cause(const JobSnapshot& snapshot) {
 
 /// The watchdog's checks of its own job.
 const std::vector<Check>& own_checks() {
-  static const std::vector<Check> checks = {
-      {find_hardware_fault},
-      {find_unreachable},
-      {find_dead},
-      {find_stopped},
-      {find_unresponsive, Verdict::process_stopped},
-      {find_resource},
-      {find_config},
-      {find_needs_no_cause, Verdict::config},
-      {find_at_files, Verdict::config},
-      {find_not_joined},
-      {find_never_reached, Verdict::init_not_joined},
-      {find_walled, Verdict::init_not_joined},
-      {find_init_stuck},
-      {find_call_mismatch},
-      {find_slow, Verdict::order_mismatch},
-      {find_lagging},
-      {find_stuck_inside},
-  };
+  static const std::vector<Check> checks = {{find_hardware_fault},
+                                            {find_unreachable},
+                                            {find_dead},
+                                            {find_stopped},
+                                            {find_unresponsive, Verdict::process_stopped},
+                                            {find_resource},
+                                            {find_config},
+                                            {find_needs_no_cause, Verdict::config},
+                                            {find_at_files, Verdict::config},
+                                            {find_not_joined},
+                                            {find_never_reached, Verdict::init_not_joined},
+                                            {find_walled, Verdict::init_not_joined},
+                                            {find_init_stuck},
+                                            {find_call_mismatch},
+                                            {find_slow, Verdict::order_mismatch},
+                                            {find_lagging},
+                                            {find_stuck_inside}};
   return checks;
 }
 

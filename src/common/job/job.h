@@ -69,8 +69,7 @@ class Job {
   /// before the exception passes on.
   void guarded(const std::string& step, std::span<Backend* const> backends, const std::function<void()>& work);
 
-  /// Process 0 alone reads or writes files now, for minutes if their file system is slow; the others wait at their
-  /// step.
+  /// Process 0 alone reads or writes files now, for minutes if their file system is slow; the others wait.
   void begin_files(std::string_view step) {
     if (is_root()) watchdog_.begin_step(Phase::output, step);
   }

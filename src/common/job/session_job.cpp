@@ -149,8 +149,7 @@ void say_once_per_host(const Launch& launch, const std::string& text) {
   if (has_it) std::this_thread::sleep_for(kForTheLast);
 }
 
-/// The processes meet here without MPI, or MPI starts. `session` stays empty if they cannot; then returns the exit
-/// code.
+/// The processes meet here without MPI, or MPI starts. `session` is empty if they cannot; then returns the exit code.
 ExitCode open_session(std::optional<Session>& session, int& argc, char**& argv, const Launch& launch,
                       const MpiStart& start, Watchdog& watchdog) {
   if (launch.carrier == Carrier::mpi) {

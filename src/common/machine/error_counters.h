@@ -11,8 +11,7 @@
 
 namespace busbar {
 
-/// The current value of every counter that has a rule in configs/rules/error_counters.yaml; those of GPUs are not in
-/// files.
+/// The current value of every counter that has a rule in configs/rules/error_counters.yaml; none of GPUs.
 std::vector<CounterReading> read_counters(const Probe& probe);
 std::vector<CounterReading> read_gpu_counters();
 

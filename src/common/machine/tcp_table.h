@@ -23,7 +23,7 @@ enum class TcpState : std::uint8_t {
   close_wait,
   last_ack,
   listen,
-  closing,
+  closing
 };
 constexpr EnumWords<12> words_of(TcpState) {
   return {"NONE",      "ESTABLISHED", "SYN_SENT",   "SYN_RECV", "FIN_WAIT1", "FIN_WAIT2",

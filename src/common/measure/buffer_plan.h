@@ -22,8 +22,7 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena();
 
-  /// Lets another communicator of these ranks, which outlives the arena, use its buffers. Collective if that registers
-  /// memory.
+  /// Lets another communicator of these ranks, which outlives the arena, use its buffers. Collective if it registers.
   void lend_to(Backend& borrower);
 
   std::size_t capacity() const { return capacity_; }

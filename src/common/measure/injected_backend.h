@@ -95,8 +95,7 @@ class WrappedBackend : public Backend {
   std::unique_ptr<Backend> inner_;
 };
 
-/// Spoils the data that the local rank is about to send, if the fault is of that kind. Call this before the operation
-/// is enqueued.
+/// Spoils the data that the local rank is about to send, if the fault is of that kind. Call it before the operation.
 void spoil_contribution(Injection::Kind fault, Backend& backend, const Pattern& pattern, const Operation& op,
                         const Buffers& buffers, int local);
 

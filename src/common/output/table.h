@@ -39,8 +39,7 @@ std::string phases_line(const Row& row);
 /// The lines after the last row.
 std::string table_footer(const RunInfo& info, const Summary& summary);
 
-/// Writes `text` to stdout at once, without terminal control characters; false if stdout does not take it (disk full,
-/// closed).
+/// Writes `text` to stdout at once, without terminal control characters; false if stdout does not take it (disk full).
 bool write_stdout(std::string_view text);
 
 }  // namespace busbar

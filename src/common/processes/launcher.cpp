@@ -46,8 +46,7 @@ constexpr Names kLaunchers[] = {
     {Launcher::pmix, "PMIX_RANK", "PMIX_RANK", "", "", ""},
     {Launcher::env, "RANK", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {Launcher::k8s, "JOB_COMPLETION_INDEX", "JOB_COMPLETION_INDEX", "WORLD_SIZE", "", ""},
-    {Launcher::env, "WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
-};
+    {Launcher::env, "WORLD_SIZE", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}};
 
 constexpr std::string_view kAllFour = "set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT";
 constexpr std::string_view kOrAlone = "or --launcher none for one process alone";
@@ -208,18 +207,16 @@ constexpr Yielding kYielding[] = {{"Open MPI", "OMPI_MCA_mpi_yield_when_idle", "
                                   {"Intel(R) MPI", "I_MPI_THREAD_YIELD", "3", "0,1,2"}};
 
 // In the order of Launcher: the long name, and the short one.
-constexpr std::array<std::string_view, 2> kLauncherNames[] = {
-    {"none", "alone"},
-    {"torchrun", "torchrun"},
-    {"Open MPI's mpirun", "mpirun"},
-    {"Hydra (mpiexec of MPICH or Intel MPI)", "hydra"},
-    {"Flux", "flux"},
-    {"Slurm's srun", "srun"},
-    {"a PMI launcher", "pmi"},
-    {"a PMIx launcher", "pmix"},
-    {"RANK/WORLD_SIZE", "env"},
-    {"a Kubernetes Job", "k8s"},
-};
+constexpr std::array<std::string_view, 2> kLauncherNames[] = {{"none", "alone"},
+                                                              {"torchrun", "torchrun"},
+                                                              {"Open MPI's mpirun", "mpirun"},
+                                                              {"Hydra (mpiexec of MPICH or Intel MPI)", "hydra"},
+                                                              {"Flux", "flux"},
+                                                              {"Slurm's srun", "srun"},
+                                                              {"a PMI launcher", "pmi"},
+                                                              {"a PMIx launcher", "pmix"},
+                                                              {"RANK/WORLD_SIZE", "env"},
+                                                              {"a Kubernetes Job", "k8s"}};
 
 }  // namespace
 

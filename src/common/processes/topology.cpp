@@ -69,8 +69,7 @@ Bitmap bound_cpus(hwloc_topology_t topology) {
   return cpus;
 }
 
-/// The NUMA nodes of the nearest ancestor that has CPUs, for devices; by OS number, as numactl and nvidia-smi show
-/// them.
+/// The NUMA nodes of the nearest ancestor that has CPUs, for devices; by OS number, as numactl shows them.
 std::string numa_of(hwloc_topology_t topology, hwloc_obj_t device) {
   const hwloc_obj_t host = hwloc_get_non_io_ancestor_obj(topology, device);
   if (host == nullptr || host->nodeset == nullptr || hwloc_bitmap_iszero(host->nodeset)) return "NUMA node unknown";

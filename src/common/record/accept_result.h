@@ -87,8 +87,7 @@ struct AcceptResult {
   std::string next;  ///< what to do first; empty after a pass
 };
 
-/// Everything that a run of accept knows, as JSON on one line. Times in seconds, busbw in 1e9 B/s; unknown values are
-/// null.
+/// Everything that a run of accept knows, as JSON on one line. Times in seconds, busbw in 1e9 B/s; unknown ones null.
 std::string accept_json(const AcceptResult& result);
 
 /// Reads it back; the plan is parsed again from its text. `name`: the file's, for messages. Throws Error(bad_config)

@@ -30,7 +30,7 @@ enum class Criterion : std::uint8_t {
   platform,
   baseline,
   slow_rank,
-  init,
+  init
 };
 
 /// The spelling in plans, JSON, CSV, JUnit, metrics and histories: part of their formats.

@@ -24,8 +24,7 @@ struct Ratio {
   bool operator==(const Ratio&) const = default;
 };
 
-/// ln(b/a) per round, the input of the paired comparison. Throws on unequal numbers of rounds and on times that are not
-/// above 0.
+/// ln(b/a) per round, the input of the paired comparison. Throws on unequal numbers of rounds and on times not above 0.
 std::vector<double> log_ratios(std::span<const double> a, std::span<const double> b);
 
 /// Median of the Walsh averages (Hodges & Lehmann, 1963). Memory and time grow with the square of the values.

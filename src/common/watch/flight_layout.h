@@ -27,8 +27,7 @@ inline constexpr std::uint32_t kFlightVersion = 2;
 inline constexpr std::uint32_t kFirstFlightVersion = 1;  ///< read too: its command took the place of pid_namespace
 inline constexpr std::size_t kFinishedSteps = 16;
 
-/// Mixes 64-bit words (the finalizer of splitmix64, Steele et al. 2014). Detects mixed writes and flipped bits, not
-/// forgery.
+/// Mixes 64-bit words (the finalizer of splitmix64, Steele et al. 2014). Detects mixed writes and flipped bits.
 inline std::uint64_t flight_checksum(const void* data, std::size_t nbytes, std::uint64_t seed) {
   std::uint64_t sum = seed + 0x9e3779b97f4a7c15;
   for (std::size_t at = 0; at + sizeof sum <= nbytes; at += sizeof sum) {

@@ -60,8 +60,7 @@ const RankEvidence* traced(const HangEvidence& evidence);
 /// The smallest limit of the ranks that can move [s]; 0 if none has one.
 double shortest_limit_s(const HangEvidence& evidence);
 
-/// Whether the network still carries what may be the job's messages: over 256 KiB/s on some host while every rank can
-/// move.
+/// Whether the network still carries what may be the job's messages: over 256 KiB/s on some host while all can move.
 bool network_moves(const HangEvidence& evidence);
 
 }  // namespace busbar

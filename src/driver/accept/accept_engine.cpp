@@ -66,8 +66,7 @@ class ResultsLock {
     }
   }
 
-  /// Whether the locked file still has its name: a run that ends removes it, and the lock of a removed file keeps
-  /// nobody out.
+  /// Whether the locked file still has its name: a run that ends removes it, and its lock keeps nobody out.
   bool is_there() const {
     struct stat locked {
     }, named{};
@@ -111,8 +110,7 @@ class AcceptStore {
   /// Whether there is a file at all.
   bool is_kept() const { return file_.is_there(); }
 
-  /// What an earlier run wrote to the file; nothing if it is new. Throws Error(bad_config) if it belongs to another
-  /// plan.
+  /// What an earlier run wrote to the file; nothing if it is new. Throws Error(bad_config) if it is another plan's.
   std::optional<AcceptResult> earlier(const AcceptPlan& plan) const {
     if (!resumed_) return std::nullopt;
     const std::string text = read_file(path(), "the results to resume");

@@ -250,8 +250,7 @@ AcceptResult::Located not_located(std::string why) {
   return located;
 }
 
-/// `locate` as accept runs it: which host (or rank, if all are on one host) is slow. Collective; complete on process
-/// 0.
+/// `locate` as accept runs it: which host (or rank, if all are on one host) is slow. Collective; complete on 0.
 AcceptResult::Located locate_pairs(Job& job, const AcceptOptions& options, double looks_s) {
   const Comm& world = job.world();
   if (const std::string shared = shared_cores(world); on_one_host(world) && !shared.empty()) return not_located(shared);

@@ -85,8 +85,7 @@ struct BestSetting {
 };
 BestSetting best_setting(std::span<const Comparison> comparisons);
 
-/// Why the varied settings cannot become such a file, in a sentence; nothing if they can. Call it before anything is
-/// measured.
+/// Why the varied settings cannot become such a file, in a sentence; nothing if they can. Call it before measuring.
 std::string why_no_ompi_rules(std::span<const std::string> varied_names);
 std::string why_no_tuner_table(std::span<const std::string> varied_names);
 std::string why_no_environment(std::span<const std::string> varied_names);

@@ -30,8 +30,7 @@ struct RankMap {
   std::vector<std::string> notes;  ///< how ranks were found if NCCL does not give them
 };
 
-/// From communicators and timings, else from what surrounds NCCL's lines: the launcher's decorations, the names of
-/// `files`.
+/// From communicators and timings, else from what surrounds NCCL's lines: launchers' decorations, names of `files`.
 RankMap map_ranks(const JobBook& book, std::span<const LogFile> files);
 
 /// "rank 3 (node1, pid 4242)", "ranks 0-6,8", "4 ranks (...)"; those without a rank by name.
@@ -144,9 +143,8 @@ struct CallLag {
 };
 
 /// Empty if all made the same number of calls. A few calls of difference are usual in a running job, because hosts
-/// enqueue ahead of the GPUs. Ranks wait if their last call is known not to have ended; else if most of them
-/// stopped at the same call: in a job that moves they are spread. A lead of more than a stream's queue holds is not
-/// skew either.
+/// enqueue ahead of the GPUs. Ranks wait if their last call is known not to have ended; else if most of them stopped at
+/// the same call: in a job that moves they are spread. A lead of more than a stream's queue is no skew.
 std::optional<CallLag> find_lag(const JobBook& book, const CallAlignment& alignment, const LostLines& lost);
 
 /// Whether a call was made and is known not to have ended.

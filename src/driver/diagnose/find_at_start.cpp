@@ -220,8 +220,7 @@ Finding not_joined(const LogView& view, const JoinedComm& comm, const InitProgre
   for (const CommMember& member : comm.members) members.insert(member.source);
   const std::size_t outside = view.rank_map.rank_sources.size() - members.size();
   const std::size_t absent = nranks - progress.started.size();
-  // A log that many ranks share is the output of the whole job; one per rank says nothing about files that were not
-  // given.
+  // A log that many ranks share is the output of the whole job; one per rank says nothing about other files.
   const bool shared =
       !view.lost.any() && view.files.size() * 2 <= progress.started.size() && progress.started.size() * 2 > nranks;
   std::set<int> seen;

@@ -72,8 +72,7 @@ WaitsIn who_waits(const LogView& view) {
   return waiting;
 }
 
-/// A rank that waits in a call of another communicator is late here because of that: not the one to ask if another
-/// lags too.
+/// A rank that waits in a call of another communicator is late here because of that: not to be asked if others lag.
 CallLag without_victims(const WaitsIn& waiting, const AlignedComm& comm) {
   const std::vector<PlacedCalls>& streams = comm.alignment.streams;
   CallLag lag = *comm.lag;
@@ -389,19 +388,18 @@ std::optional<Finding> judge_group(const LogView& view, const std::string& name,
   for (const auto& [rank, state] : all) {
     if (!timed.contains(rank) && state.last_completed >= usual) out.push_back(rank);
   }
-  if (unheard.all_spoke && !out.empty()) {
+  if (unheard.all_spoke) {
+    const std::string who = list_ranks(waiting), call = call_of(waits);
     Finding finding = timed_out(
         waiting, waits, Verdict::stuck_inside,
-        fmt::format("{} did not come out of {}; {} completed what it called there: another collective, or its data did "
-                    "not reach them", list_ranks(waiting), call_of(waits), list_ranks(out)),
-        {remedy("compare-stacks"), remedy("trace-buffer")});
+        out.empty() ? fmt::format("all ranks ({}) entered {} and none came out", who, call)
+                    : fmt::format("{} did not come out of {}; {} completed what it called there: another collective, "
+                                  "or its data did not reach them",
+                                  who, call, list_ranks(out)),
+        {remedy(out.empty() ? "test-network" : "compare-stacks"), ras_advice(nccl_version_of(view))});
     if (out.size() < waiting.size()) finding.ranks = out;
     return finding;
   }
-  if (unheard.all_spoke)
-    return timed_out(waiting, waits, Verdict::stuck_inside,
-                     fmt::format("all ranks ({}) entered {} and none came out", list_ranks(waiting), call_of(waits)),
-                     {remedy("test-network"), ras_advice(nccl_version_of(view))});
   return timed_out(waiting, waits, Verdict::unknown,
                    fmt::format("{} timed out in {}; how many ranks that group has is not in {}", list_ranks(waiting),
                                call_of(waits), name_files(view.files)),

@@ -188,8 +188,7 @@ void find_waited_for(const LogView& view, const Waiting& waiting, Findings& find
   findings.emplace_back(std::move(finding));
 }
 
-/// The verdict that outweighs an end which a lack of resources or a setting may explain, if a line reports
-/// one.
+/// The verdict that outweighs an end which a lack of resources or a setting may explain, if a line does.
 std::optional<Verdict> after_resources(const LogView& view, const ProgramNote& end) {
   const auto decides = [&](const WarningRecord& one) {
     const bool later = end.number < 0 && one.file == end.file && one.line > end.line;  // of a crash

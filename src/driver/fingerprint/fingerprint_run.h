@@ -64,9 +64,8 @@ struct FingerprintOptions {
   double launch_timeout_s = 60;        ///< of one launch
 };
 
-/// Runs probes. Throws Error(not_possible) if this Open MPI has no monitoring, is none, or wrote its files
-/// elsewhere, Error(inconclusive) if calls differ, Error(backend) with the probe's own words if it fails,
-/// Interrupted.
+/// Runs probes. Throws Error(not_possible) if this Open MPI has no monitoring, is none, or wrote its files elsewhere,
+/// Error(inconclusive) if calls differ, Error(backend) with the probe's words, Interrupted.
 class Fingerprinter {
  public:
   explicit Fingerprinter(FingerprintOptions options) : options_(std::move(options)), folder_(options_.tmp) {}

@@ -83,8 +83,7 @@ struct LogLine {
   }
 };
 
-/// A timestamp as docker, Kubernetes and syslog put it in front of a line, "2026-05-05T06:16:47.123Z"; empty if there
-/// is none.
+/// A timestamp as docker, Kubernetes and syslog put it in front of a line, "2026-05-05T06:16:47.123Z"; or empty.
 std::string_view find_iso_timestamp(std::string_view text);
 
 /// The rank in a launcher's decoration: "[1,3]<stdout>:", "3: ", "[3]:", "[rank3]:". -1 if there is none ("[default3]"
@@ -98,8 +97,7 @@ std::string decoration_label(std::string_view decoration);
 int file_name_rank(std::string_view name);
 
 /// What a line says, of NCCL 2.3 to 2.30, of PyTorch's watchdog or of a kernel, with any launcher's decoration in front
-/// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, and allocates for
-/// no call.
+/// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, nor allocates.
 LogLine parse_log_line(std::string_view line);
 
 // What NCCL says in a message. Each returns false and leaves the fact an OtherLine if the text is none of its

@@ -11,8 +11,7 @@ namespace busbar {
 /// All of configs/rules/remedies.yaml, by name.
 const std::map<std::string, std::string>& remedies();
 
-/// The one of that name. The code has the names: one that is missing is an error of the program, which a unit
-/// test finds.
+/// The one of that name. The code has the names: one that is missing is an error that a unit test finds.
 const std::string& remedy(std::string_view name);
 
 /// What doctor says if something is not as it should be; {0}, {1} ... stand for facts.

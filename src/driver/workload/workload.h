@@ -32,7 +32,7 @@ enum class CommKind : std::uint8_t {
   send,
   recv,
   barrier,
-  unknown,
+  unknown
 };
 
 constexpr EnumWords<13> words_of(CommKind) {

@@ -89,8 +89,7 @@ int free_port(int wanted = 0);
 /// processes of this host. Collective over `world`. `find` is free_port, but for tests.
 int port_free_on_all_hosts(const Comm& world, const Comm& host, const std::function<int(int)>& find = free_port);
 
-/// The memory that one of `sharers` ranks on a GPU may use, from what cudaMemGetInfo reports once the communicator
-/// exists.
+/// The memory that one of `sharers` ranks on a GPU may use, from what cudaMemGetInfo reports with the communicator.
 Backend::MemoryLimit gpu_memory_limit(std::size_t free_bytes, std::size_t total_bytes, int sharers);
 
 }  // namespace busbar

@@ -122,15 +122,14 @@ bool is_proven(const Message& message, std::string_view key, std::string_view no
 /// The proof of the process `from` that it may link with `to`.
 std::string link_proof(std::string_view token, int from, int to);
 
-/// A listener on all addresses of this host, IPv6 and IPv4, with that port (0: any). Not open if the port is taken; see
+/// A listener on all addresses of this host, IPv6 and IPv4, with that port (0: any). Not open if it is taken; see
 /// errno.
 Socket listen_everywhere(std::uint16_t port);
 
 /// Sends all of it within that time; whether that came about.
 bool send_within(const Socket& socket, std::string_view bytes, std::chrono::milliseconds patience);
 
-/// Reads what is there of one message, and nothing of what follows; `in` is what was read so far. Bad if the connection
-/// is closed.
+/// Reads what is there of one message, and nothing of what follows; `in` is what was read so far. Bad if it is closed.
 HelloInput read_hello(const Socket& socket, std::string& in, HelloKind kind);
 
 /// Accepts connections and reads the first message of each. A stranger that says nothing, or something else, costs a

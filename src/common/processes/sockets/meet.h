@@ -43,8 +43,7 @@ int last_port(const Launch& launch);
 std::chrono::steady_clock::time_point limit_from_now(double limit_s);
 /// This end of a connection, in figures, as others of the job can use it.
 std::string local_ip(const Socket& socket);
-/// The address to name to the others: that of the interface that the user names for NCCL, else that of the connection
-/// to rank 0.
+/// The address to name to the others: that of the interface that the user names for NCCL, else of that to rank 0.
 std::string own_ip(const Socket& to_rank0);
 
 }  // namespace busbar
