@@ -373,7 +373,7 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     const bool of_many = finding.ranks.size() > 1 && is_killed(note);  // by their launcher
     const bool follows =
         finding.ranks.empty() ? number == -6 || (number < 0 && later) : (number == -6 || of_many) && later;
-    if (!waiting.ranks.empty() && (timed_out || follows)) continue;
+    if (!waiting.ranks.empty() && (timed_out || follows || (number > 0 && later && !waiting.gloos.empty()))) continue;
     if (ends.all_alike || (ends.several_killed && is_killed(note))) {
       finding.ranks.clear();
       finding.hosts.clear();
@@ -563,7 +563,7 @@ bool is_survived(const LogView& view, const ProgramNote& note) {
   // What a service missed on its way up, it does without; "2026-", "slurm", "time=": of the same log.
   const auto up = view.book.came_up.find(note.file);
   const bool went_up = up != view.book.came_up.end() && note.line < up->second.first;
-  if (went_up && note.text.starts_with(up->second.second)) return true;
+  if (went_up && (note.text.starts_with(up->second.second) || rules.has("informing", note.text))) return true;
   const std::int64_t after = steps_after(view, note);
   // In the middle of the work, ranks that do not know yet of a failure may report a few steps.
   return after > 0 && after >= (rules.has("informing", note.text) ? 1 : note.line < steps->second.front() ? 2 : 4);
