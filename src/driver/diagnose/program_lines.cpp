@@ -323,7 +323,7 @@ bool opens_error(std::string_view line) { return builtin_line_rules().has("error
 std::vector<ProgramEvent> read_program_line(LineWriter writer, const LineContext& before) {
   Events events;
   if (before.labels_lie && writer.own < 0 && writer.rank == writer.label) writer.rank = -1;
-  if (writer.text.size() < 4) return events;
+  if (writer.text.empty()) return events;
   if (read_fingerprints(writer, events)) return events;
   bool message = false;  // the first that fits is the only one that counts
   bool traced = false;

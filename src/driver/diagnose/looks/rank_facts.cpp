@@ -82,7 +82,7 @@ void guess_activity(RankFacts& rank, bool has_stack) {
   } else if (rank.gpu != GpuState::works && begins_with_any(process.wchan, {"hrtimer_nanosleep", "do_nanosleep"})) {
     is(Kind::elsewhere, "sleep", "sleeping");  // not for a GPU, which several may share: CUDA spins, or blocks
   } else if (rank.gpu == GpuState::spins) {
-    is(Kind::waiting, "gpu", "waiting for its GPU, which spins");
+    is(Kind::waiting, "gpu", "waiting for the GPU, which spins");
   } else if (rank.gpu == GpuState::works) {
     is(Kind::elsewhere, "computes", "computing on its GPU");
   } else if (may_wait && runs) {
