@@ -170,8 +170,8 @@ struct Maker {
   }
 };
 
-/// Splits a range of elements into whole groups, which are made by pairs of vectors, and the single elements around
-/// them.
+/// Splits a range of elements into whole groups, which are made by pairs of vectors, and the single elements before and
+/// after them.
 struct Split {
   std::uint64_t head = 0;
   std::uint32_t groups = 0;

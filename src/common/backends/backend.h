@@ -143,7 +143,7 @@ class Backend {
     return op.collective->in_place(op.problem, rank);
   }
 
-  /// What `rank` must hold afterwards; differs from the collective's for some libraries (MPI_Bcast's root).
+  /// What `rank` must hold afterwards; some libraries differ from the collective (MPI_Bcast's root, out of place).
   virtual std::vector<Block> expected(const Operation& op, int rank) const {
     return op.collective->expected(op.problem, rank);
   }

@@ -65,8 +65,8 @@ struct YamlValue {
     return result;
   }
 
-  /// Visits the entries of a map in the file's order. Anything but a map is an error, and a repeated key ('-' and '_'
-  /// alike).
+  /// Visits the entries of a map in the file's order. Anything but a map is an error, and so is a repeated key ('-' and
+  /// '_' alike).
   void each(const std::function<void(const YamlValue&)>& visit) const;
   /// Visits the items of a list; anything else is an error.
   void each_item(const std::function<void(const YamlValue&)>& visit) const;

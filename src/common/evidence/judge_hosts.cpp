@@ -401,8 +401,8 @@ std::string walled_words(const JobSnapshot& snapshot) {
 }
 
 std::optional<Symptom> find_walled(const JobSnapshot& snapshot) {
-  // Progress, mismatched calls and lagging ranks show without them. A rank that lags in a broadcast may wait for its
-  // root.
+  // Progress, mismatched calls and lagging ranks show without them. But a rank that lags in a broadcast may wait for
+  // its root.
   if (snapshot.walled.empty() || find_call_mismatch(snapshot) || find_slow(snapshot)) return std::nullopt;
   const auto is_rooted = [](const SeenRank& seen) { return inside(*seen.flight) && !synchronizes(*seen.flight); };
   if (std::ranges::none_of(snapshot.ranks, is_rooted) && find_lagging(snapshot)) return std::nullopt;

@@ -11,7 +11,7 @@
 
 namespace busbar {
 
-/// The current value of every counter that has a rule in configs/rules/error_counters.yaml; none of GPUs.
+/// The current value of every counter in configs/rules/error_counters.yaml; those of GPUs are not in files.
 std::vector<CounterReading> read_counters(const Probe& probe);
 std::vector<CounterReading> read_gpu_counters();
 

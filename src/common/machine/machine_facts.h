@@ -79,7 +79,7 @@ std::optional<long long> read_value(const Probe& probe, const std::string& path,
 /// /proc/PID/maps.
 std::set<std::string> mapped_files(std::string_view maps, std::string_view library);
 
-/// The fields of a stat file (proc(5)) from the state, field 3, on; `name`: its comm, perhaps with spaces and brackets.
+/// The fields of a stat file (proc(5)) from the state, field 3, on; `name`: its comm, which may have brackets.
 std::vector<std::string_view> stat_fields(std::string_view text, std::string* name = nullptr);
 
 /// The kernel's function that a process or a thread sleeps in; empty: none, or not readable. `folder`: "/proc/PID".

@@ -82,7 +82,7 @@ double estimate_time_s(const Plan& plan, const Config& config, double assumed_bu
 /// 5e9 for host memory, 100e9 for GPUs.
 std::optional<std::string> plan_warning(const Plan& plan, const Config& config, double assumed_busbw);
 
-/// What --dry-run prints: rows, skipped rows with reasons, memory per rank and host, time. `ranks_per_host`: at most.
+/// What --dry-run prints: rows, skipped rows with reasons, memory per rank and host, time. `ranks_per_host`: the most.
 std::string dry_run_text(const Plan& plan, const Config& config, const Backend::MemoryLimit& limit, int ranks_per_host,
                          double assumed_busbw);
 

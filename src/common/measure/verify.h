@@ -54,8 +54,8 @@ class Verifier {
 /// Sum over the records.
 std::uint64_t count_wrong(const std::vector<WrongRank>& wrong);
 
-/// The first use of a communicator: an all_reduce of a few floats with a known answer. Buffers exist before any clock
-/// runs.
+/// The first use of a communicator: an all_reduce of a few floats with a known answer. Its buffers exist before any
+/// clock runs.
 class SmallOperation {
  public:
   /// Allocates. Collective if the backend registers memory.

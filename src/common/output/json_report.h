@@ -73,7 +73,7 @@ Json job_document(std::string_view document, const RunInfo& info);
 /// of the process loses one. Rank 0 only. A disk that fills up later is reported once on stderr, and the run continues.
 class JsonFile {
  public:
-  /// Creates the file (or `path.0`, ...) with a document without rows. Else throws Error(bad_config).
+  /// Creates the file (or `path.0`, ...) with a document without rows. Throws Error(bad_config) if it cannot.
   JsonFile(const std::string& path, const RunInfo& info, const Plan& plan);
   JsonFile(const JsonFile&) = delete;
   JsonFile& operator=(const JsonFile&) = delete;

@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file that this user wrote, small enough to read: in a shared folder anybody may leave links and large files.
+/// A file that this user wrote, small enough to read: in a shared folder anybody leaves links, pipes, large files.
 bool is_own_file(const fs::path& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid() &&

@@ -97,7 +97,8 @@ std::string decoration_label(std::string_view decoration);
 int file_name_rank(std::string_view name);
 
 /// What a line says, of NCCL 2.3 to 2.30, of PyTorch's watchdog or of a kernel, with any launcher's decoration in front
-/// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, nor allocates.
+/// of it. `line`: without its end. Lines that are cut or mixed up become OtherLine; never throws, and allocates for
+/// no call.
 LogLine parse_log_line(std::string_view line);
 
 // What NCCL says in a message. Each returns false and leaves the fact an OtherLine if the text is none of its
