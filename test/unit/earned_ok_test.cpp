@@ -517,6 +517,29 @@ TEST_CASE("The task that failed before Slurm killed the others is the first", "[
               "srun: error: n13: task 8: Killed"}) == Said{Verdict::process_dead, {"5", "n12"}});
 }
 
+TEST_CASE("What ended by itself goes before what its launcher then killed", "[job_log][rules]") {
+  // Exit codes of shells: the program is not there, or not executable.
+  CHECK(said({"srun: error: n12: task 5: Exited with exit code 127"}) == Said{Verdict::config, {"5", "n12"}});
+  CHECK(said({"[rank: 1] Child process with PID 2977 terminated with code 4. Forcefully terminating all others",
+              "Killed"}) == Said{Verdict::process_dead, {"1"}});
+  // A server ends its own processes by SIGQUIT.
+  CHECK(of_lines({"Subprocess scheduler_0 (pid=403) crashed with exit code -3."}).verdict == Verdict::unknown);
+}
+
+TEST_CASE("A connection that is closed after the work blames nobody", "[job_log][rules]") {
+  const std::string closed = "RuntimeError: [pair.cc:534] gloo Connection closed by peer [10.1.0.7]:22676";
+  CHECK(said({closed}) == Said{Verdict::unknown, {}});
+  const std::string store =
+      "[rank3]:[W1119 19:26:57.157255417 TCPStore.cpp:125] [c10d] recvValue failed on "
+      "SocketImpl(fd=4, addr=[n7]:35308, remote=[n7]:12355): Failed to recv, got 0 bytes";
+  CHECK(of_lines({store}).verdict != Verdict::ok);
+  CHECK(of_lines({"Test completed successfully!", store}).verdict == Verdict::ok);
+  // "error: null" is no error, a null pointer is one.
+  CHECK(of_lines({"Training completed successfully!", "{\"error\": null}"}).verdict == Verdict::ok);
+  CHECK(said({"Training completed successfully!", "alloc.h:79:13: runtime error: null pointer"}) ==
+        Said{Verdict::unknown, {}});
+}
+
 TEST_CASE("What words explain is of those that said it, unless all did, and a limit of its host", "[job_log][rules]") {
   const std::string warning = " transport/shm.cc:9 NCCL WARN The arrow is invalid", limit = ": queue is exhausted";
   const auto ring = [](int pid, int rank) {
@@ -526,6 +549,10 @@ TEST_CASE("What words explain is of those that said it, unless all did, and a li
   CHECK(one.ranks == std::vector{3});
   CHECK(one.hosts == Lines{"n7"});
   CHECK(of_lines({"n7:11:11 [0]" + warning, "n8:13:13 [1]" + warning}).hosts.empty());
+  // Ranks 0 to 4 are there too.
+  CHECK(of_lines({"[rank5]: TypeError: no arrow", "TypeError: no arrow", "[rank6]: TypeError: no arrow"}).ranks ==
+        std::vector{5, 6});
+  CHECK(of_lines({"[rank0]: TypeError: no arrow", "[rank1]: TypeError: no arrow"}).ranks.empty());
   CHECK(of_lines({"[n7:11] ERROR" + limit, "[2n8:13] ERROR" + limit}).hosts == Lines{"n7", "2n8"});
   CHECK(of_lines({"RuntimeError: CUDA out of memory. Tried to allocate 2 GiB. GPU 5 has a total capacity of 79 GiB"})
             .devices == Lines{"GPU 5"});

@@ -79,6 +79,10 @@ TEST_CASE("a file is read line by line", "[diagnose][log_files]") {
   CHECK(told.file.unknown_lines == 1);
   write(path, "> sh run.sh " + call(1) + " " + call(2) + " " + call(3));  // a page lost the line breaks
   CHECK(read(path).op_counts == std::vector<std::uint64_t>{1, 2, 3});
+  // Progress bars leave their line open.
+  const std::string none = "x:  0%|  | 0/28 [00:00<?, ?it/s]", more = "x:  4%|# | 1/28 [00:42<19:13, 4.2s/it, loss=2]";
+  write(path, none + more + "[TP3] failed\n" + more + "\na 5%| b\n");
+  CHECK(read(path).texts == std::vector<std::string>{none, more, "[TP3] failed", more, "a 5%| b"});
   CHECK(told.file.trouble.empty());
 }
 

@@ -55,10 +55,6 @@ bool is_of_kernel(const LogView& view) {
 }
 
 Finding nothing_read(const LogView& view) {
-  if (is_of_kernel(view)) {
-    return make_finding(Verdict::ok, "the kernel's log reports nothing wrong",
-                        {fmt::format("{} of its lines", view.book.kernel_lines)}, {remedy("hangs-all-the-same")});
-  }
   return make_finding(
       Verdict::unknown,
       fmt::format("no line of NCCL, of PyTorch's watchdog or of a kernel in {}", name_files(view.files)), {},
@@ -330,7 +326,8 @@ void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagno
     if (said_by.hosts.empty()) add_once(complain, note.host);
   }
   if (limit && complain.empty() && hosts.size() == 1) add_new(complain, hosts);  // of the only host there is
-  if (said_by.ranks.size() == 1 || said_by.ranks.size() < ranks.size()) diagnosis.ranks = said_by.ranks;
+  const bool not_all = !ranks.empty() && static_cast<int>(said_by.ranks.size()) <= *ranks.rbegin();
+  if (said_by.ranks.size() == 1 || not_all) diagnosis.ranks = said_by.ranks;
   if (limit || complain.size() < hosts.size() || hosts.size() == 1) diagnosis.hosts = std::move(complain);
 }
 
@@ -376,7 +373,8 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
   find_in_stacks(view, findings);
   find_doubts_of_ras(view, findings);
   if (findings.empty()) {
-    findings.push_back(view.book.understood == 0 && ras.empty() ? nothing_read(view) : nothing_wrong(view));
+    findings.push_back(view.book.understood == 0 && ras.empty() && !is_of_kernel(view) ? nothing_read(view)
+                                                                                       : nothing_wrong(view));
   }
   weigh(findings);
   const auto weight = [](const LogFinding& one) { return weight_of(one.verdict, one.weighs_after); };

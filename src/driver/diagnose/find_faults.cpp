@@ -360,6 +360,7 @@ bool cause_is_told(const LogView& view) {
 /// The one peer that victims name and that writes nothing itself; empty if there is none, or several.
 std::string silent_peer(const LogView& view, const std::vector<std::string>& peers) {
   std::vector<std::string> silent;
+  if (view.book.processes.empty()) return "";  // who writes is not known
   for (const std::string& peer : peers) {
     const std::string host = host_at(view, peer);
     const auto writes = [&](const Process& one) {
@@ -405,7 +406,6 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   Finding finding = only_victims(view, what, peers, std::move(evidence), remedy("lost-nameless-peer"));
   finding.ranks = named.ranks;
   for (const std::string& host : named.hosts) add_once(finding.hosts, host);
-  if (peers.size() == 1) add_once(finding.hosts, host_at(view, peers.front()));
   // Their words may say that a process failed, if nothing before them says how, or that it hung.
   const auto tells_end = [&](const WarningRecord& one) {
     const auto tells_more = [&](const ProgramNote& note) {
@@ -455,7 +455,8 @@ void find_in_warnings(const LogView& view, Findings& findings) {
 }
 
 void find_silent_ranks(const LogView& view, Findings& findings) {
-  if (cause_is_told(view)) return;
+  // The first process that ends a finished job closes the connections of the others.
+  if (cause_is_told(view) || view.book.facts.contains({"works", "the job finished"})) return;
   std::vector<std::uint32_t> victims = victims_of(view);
   const bool refused = victims.empty();
   if (refused) victims = refused_after_init(view);

@@ -158,7 +158,7 @@ void find_absent(const LogView& view, const Waiting& waiting, What what, Finding
   add_named(*first, finding);
   finding.ranks.assign(absent.begin(), absent.end());
   finding.hosts = std::move(hosts);
-  if (mentions(first->text, "onnection reset") || mentions(first->text, "roken pipe")) {
+  if (has_any(first->text, {"onnection reset", "roken pipe", "got 0 bytes"})) {
     finding.verdict = Verdict::process_dead;
     finding.sentence = fmt::format("{} went away before {}", list_ranks(absent), first->name);
   }
@@ -253,8 +253,9 @@ Finding finding_of_end(const LogView& view, const ProgramNote& event) {
   const std::int64_t number = event.number;
   const ProgramEnd& ending = ending_of(number);
   const bool oom = event.rule != nullptr && is_out_of_memory(*event.rule);
-  Finding finding = make_finding(oom ? Verdict::resource : Verdict::process_dead, "", {quoted(event)},
-                                 {remedy_of(event, oom ? "job-memory" : ending.remedy)});
+  const bool unstarted = number == 126 || number == 127;  // of a shell: not executable, not found
+  const Verdict verdict = oom ? Verdict::resource : unstarted ? Verdict::config : Verdict::process_dead;
+  Finding finding = make_finding(verdict, "", {quoted(event)}, {remedy_of(event, oom ? "job-memory" : ending.remedy)});
   add_named(event, finding);
   const auto is_its = [&](std::uint32_t source) {
     return event.pid >= 0 && process_of(view.book, source).pid == event.pid;
@@ -270,6 +271,7 @@ Finding finding_of_end(const LogView& view, const ProgramNote& event) {
                           : event.pid >= 0       ? fmt::format("process {}", event.pid)
                                                  : std::string("a process");
   const std::string how = number < 0   ? std::string(ending.name)
+                          : unstarted  ? fmt::format("exit code {}: the program or a library is not there", number)
                           : number > 0 ? fmt::format("exit code {}", number)
                                        : std::string("an error");
   finding.sentence = oom ? who + " was killed for lack of memory"
@@ -381,14 +383,15 @@ void find_ends(const LogView& view, const Waiting& waiting, Findings& findings) 
     }
     const bool missed = !waiting.ranks.empty() && !finding.ranks.empty();
     std::optional<Verdict> after;
-    if (finding.verdict != Verdict::resource) {
+    if (finding.verdict == Verdict::process_dead) {
       // Other pods wait for one that crashes.
       const auto is_here = [&](const ProgramNote* one) { return one->host.empty() || one->host == note->host; };
       const bool is_pod =
           note->rule != nullptr && note->rule->program == "kubernetes" && std::ranges::all_of(ends.notes, is_here);
       // What a launcher kills after the first failure.
       const std::int64_t first = ends.notes.front()->number;
-      const bool is_rest = ends.several_killed && is_killed(note) && first != 0 && first != -SIGKILL;
+      const bool unnamed = finding.ranks.empty() && finding.hosts.empty() && !ends.notes.front()->ranks.empty();
+      const bool is_rest = (ends.several_killed || unnamed) && is_killed(note) && first != 0 && first != -SIGKILL;
       const bool by_itself = ending_of(number).by_itself;
       const bool is_cause =
           ends.first_is_known ? note == ends.notes.front() : (by_itself && !is_rest) || missed || is_pod;

@@ -43,7 +43,7 @@ std::string_view without_marks(std::string_view text) {
       text.remove_prefix(1);
     } else if (text.starts_with("- ") || text.starts_with("* ") || text.starts_with("| ")) {
       text.remove_prefix(2);
-    } else if (digits > 0 && text.substr(digits).starts_with("  ")) {
+    } else if (digits > 0 && (text.substr(digits).starts_with("  ") || text.substr(digits).starts_with('\t'))) {
       text.remove_prefix(digits);
     } else {
       return text;
@@ -146,24 +146,15 @@ ProgramEvent& add(Events& events, const LineWriter& writer, What what) {
 /// TORCH_DISTRIBUTED_DEBUG=DETAIL: "Rank 0 is running collective: CollectiveFingerPrint(SequenceNumber=7,
 /// OpType=BARRIER), but Rank 1 is running collective: ...".
 bool read_fingerprints(const LineWriter& writer, Events& events) {
-  constexpr std::string_view kRunning = " is running collective: ";
-  const std::string_view text = writer.text;
-  for (std::size_t at = text.find(kRunning); at != kNotFound; at = text.find(kRunning, at + 1)) {
-    const std::size_t word = text.substr(0, at).rfind(' ');
-    int rank = -1;
-    if (word == kNotFound || !whole_number(text.substr(word + 1, at - word - 1), rank)) continue;
-    std::string_view of = text.substr(at + kRunning.size());
-    of = of.substr(0, std::min(of.find("but Rank "), of.find(kRunning)));
-    of = of.substr(0, of.find(").") == kNotFound ? of.size() : of.find(").") + 1);
-    if (of.starts_with("CollectiveFingerPrint(")) of.remove_prefix(22);
+  std::string_view rest = writer.text;
+  for (LineShape one; one = builtin_line_rules().shape_in("fingerprints", rest), !one.key.empty();) {
     ProgramEvent& event = add(events, writer, What::fingerprint);
-    event.ranks = {rank};
-    event.number = number_of<std::int64_t>(builtin_line_rules().facts_in("endings", of)["sequence"]).value_or(-1);
-    const std::size_t op = of.starts_with("SequenceNumber=") ? of.find(", ") : 0;
-    std::string_view name = op == kNotFound ? std::string_view() : of.substr(op == 0 ? 0 : op + 2);
-    event.name = std::string(trimmed(name, " ,.)").substr(0, 200));
+    event.ranks = {one.number("rank")};
+    event.number = one.number<std::int64_t>("sequence");
+    event.name = std::string(one.text("operation").substr(0, 200));
+    rest.remove_prefix(static_cast<std::size_t>(one.text("rank").end() - rest.begin()));
   }
-  return mentions(text, kRunning);
+  return rest.size() < writer.text.size();
 }
 
 /// Ranks that the rule's groups name replace the line's writer, which may only report.
@@ -225,7 +216,7 @@ bool read_end(const LineWriter& writer, Events& events, const LineRule& rule, Li
   if (!said && rule.program != "ray")
     code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
   if (code > 128 && code < 193) code = 128 - code;
-  ProgramEvent& event = add(events, writer, code == -SIGTERM ? What::stopped : What::ended);
+  ProgramEvent& event = add(events, writer, code == -SIGTERM || code == -SIGQUIT ? What::stopped : What::ended);
   event.number = code;
   event.pid = number_of<std::int64_t>(facts["pid"]).value_or(event.pid);
   if (event.ranks.empty()) event.ranks = number_list(facts["ranks"]);

@@ -196,9 +196,12 @@ LogFile read_log_file(const fs::path& path,
     const std::size_t first = text.find("NCCL "), next = text.find("NCCL ", std::min(first, text.size()) + kMark + 2);
     const bool glued = next != kNotFound &&
                        (text.find("NCCL ", next + kMark) != kNotFound || text.substr(first, kMark) == "NCCL WARN");
-    if (!glued) return emit(text);
-    const std::string apart = std::string(text.substr(0, first + kMark + 1)) +
-                              builtin_line_rules().without("glued", text.substr(first + kMark + 1), "\n\\1") + '\n';
+    const bool bars = mentions(text, "%|");  // of tqdm, which leaves its line open for the next writer
+    if (!glued && !bars) return emit(text);
+    const std::size_t begin = bars ? 0 : first + kMark + 1;
+    const std::string apart =
+        std::string(text.substr(0, begin)) +
+        builtin_line_rules().without(bars ? "bars" : "glued", text.substr(begin), bars ? "\\1\n\\2" : "\n\\1") + '\n';
     for (std::size_t at = 0, end = 0; (end = apart.find('\n', at)) != kNotFound; at = end + 1)
       emit(std::string_view(apart).substr(at, end - at));
   };
