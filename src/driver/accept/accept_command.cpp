@@ -77,9 +77,8 @@ void check_line(AcceptOptions& options) {
   });
   if (!options.line.config_file.empty())
     throw_bad_config("accept reads its plan, not --config: busbar accept PLAN.yaml");
-  if (!options.resume.empty() && !options.results.empty()) {
+  if (!options.resume.empty() && !options.results.empty())
     throw_bad_config("--resume continues its own file: leave out -J");
-  }
 }
 
 std::vector<std::string> shipped_plans() {
@@ -123,9 +122,8 @@ int run_accept_process(const Launch& detected, int argc, char** argv) {
     if (is_root) write_stdout(accept_dry_run(plan, !options.launch.empty()));
     return code_of(ExitCode::good);
   }
-  if (launch.launched() && !options.launch.empty()) {
+  if (launch.launched() && !options.launch.empty())
     throw_bad_config("--launch starts jobs itself: start busbar without a launcher");
-  }
   const std::span<char*> args(argv, static_cast<std::size_t>(argc));
   if (!options.launch.empty()) return code_of(run_accept_launches(args, options));
   return run_session(argc, argv, launch, mpi_start(options.line),

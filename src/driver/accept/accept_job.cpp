@@ -413,9 +413,7 @@ void add_wrong(const Row& row, bool in_place, const std::vector<int>& group_rank
     const auto suspect = static_cast<std::size_t>(std::max(wrong.suspect_rank, 0));
     const bool known = wrong.suspect_rank >= 0 && suspect < group_ranks.size();
     const int blamed = known ? group_ranks[suspect] : wrong.rank;
-    if (!contains(m.wrong_ranks, blamed)) {
-      m.wrong_ranks.push_back(blamed);
-    }
+    if (!contains(m.wrong_ranks, blamed)) m.wrong_ranks.push_back(blamed);
   }
 }
 

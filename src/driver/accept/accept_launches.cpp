@@ -274,9 +274,8 @@ class LaunchedSteps : public StepRunner {
                                 std::vector<std::string> finished) {
     const auto under_way =
         std::ranges::find_if(part.steps, [&](const AcceptStep& step) { return !contains(finished, step.id); });
-    if (under_way != part.steps.end() && under_way->cell >= 0) {
+    if (under_way != part.steps.end() && under_way->cell >= 0)
       failure.cell = result.plan.cells[static_cast<std::size_t>(under_way->cell)].name;
-    }
     if (failure.hosts.empty() && failure.ranks.empty()) {
       // A host that died while the launch started says nothing, and nothing else names it.
       failure.hosts = hosts_that_do_not_start();

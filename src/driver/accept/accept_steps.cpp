@@ -26,9 +26,8 @@ const PlanCell& cell_of(const AcceptPlan& plan, const AcceptStep& step) {
 }
 
 std::string describe(const AcceptPlan& plan, const AcceptStep& step) {
-  if (step.cell < 0) {
+  if (step.cell < 0)
     return step.stage == Stage::doctor ? "every node checked" : "hosts two by two, all pairs of a round at once";
-  }
   const PlanCell& cell = cell_of(plan, step);
   const std::vector<std::uint64_t> sizes = sweep_sizes(cell.config, cell.config.maxbytes);
   std::string text = fmt::format("{} {}", cell.collective->name,

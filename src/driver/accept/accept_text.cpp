@@ -229,9 +229,8 @@ std::string run_text(const AcceptResult& result) {
   if (!result.hosts.empty() && !result.hosts.front().device.empty()) parts.push_back(result.hosts.front().device);
   if (!result.platform.empty()) parts.push_back("platform " + result.platform);
   if (!result.library.empty()) parts.push_back(result.library);
-  if (!result.start_time.empty()) {
+  if (!result.start_time.empty())
     parts.push_back(result.start_time + (result.end_time.empty() ? ", not ended" : " to " + result.end_time));
-  }
   std::string text = wrapped(fmt::format("{}", fmt::join(parts, "; ")), 2, 4);
   if (!result.excluded_hosts.empty())
     text += wrapped("left out after a failure: " + compress_hosts(result.excluded_hosts), 2, 4);

@@ -43,9 +43,8 @@ CriterionResult judge(const CellSeries& series, const Asked& asked) {
   for (const Cell* m : series.repetitions) {
     estimates.push_back(asked.estimate(*m));
     verdicts.push_back(judge_bound(estimates.back(), asked.bound, asked.larger_is_better));
-    if (m->stop == StopReason::time && verdicts.back().outcome == Outcome::inconclusive) {
+    if (m->stop == StopReason::time && verdicts.back().outcome == Outcome::inconclusive)
       verdicts.back().reason += "; time ran out before it was precise: raise cell-time or max-time";
-    }
     if (asked.of_likes) verdicts.back() = doubt_turns(std::move(verdicts.back()), m->core_wait.value_or(0));
   }
   const BoundVerdict joined = join_repetitions(verdicts);
@@ -302,9 +301,8 @@ BoundVerdict join_repetitions(const std::vector<BoundVerdict>& verdicts) {
     return result;
   };
   if (count(Outcome::fail) > 0) return joined(Outcome::fail);
-  if (2 * count(Outcome::inconclusive) >= static_cast<std::ptrdiff_t>(verdicts.size())) {
+  if (2 * count(Outcome::inconclusive) >= static_cast<std::ptrdiff_t>(verdicts.size()))
     return joined(Outcome::inconclusive);
-  }
   if (count(Outcome::warn) > 0) return joined(Outcome::warn);
   return joined(count(Outcome::pass) > 0 ? Outcome::pass : verdicts.front().outcome);
 }
@@ -349,9 +347,8 @@ void judge_cell(const AcceptResult& result, const RecognisedPlatform& view, cons
     criteria.push_back(judge(series, {Criterion::latency, *asked.latency, false, time_text, latency_of}));
     criteria.back().source = kFromPlan;
   }
-  if (asked.time_spread) {
+  if (asked.time_spread)
     criteria.push_back(judge_spread(series, Criterion::time_spread, *asked.time_spread, robust_spread));
-  }
   if (asked.dips) {
     // The median epoch of the median repetition: a repetition that is slow as a whole is one of dips, and its own
     // median would hide that.

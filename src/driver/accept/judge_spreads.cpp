@@ -223,9 +223,8 @@ CriterionResult compare_series(const CellSeries& now, bool launched, const CellS
   const BoundVerdict verdict = judge_bound(slower, margin, false);
   c.outcome = verdict.outcome;
   c.reason = verdict.reason;
-  if (c.outcome == Outcome::inconclusive && slower.interval) {
+  if (c.outcome == Outcome::inconclusive && slower.interval)
     c.reason = power_text(found, after, before, margin.fail.value_or(0));
-  }
   if (std::isfinite(slower.value)) {
     c.found = fmt::format("{:+.1f} %", slower.value * 100);
     if (slower.interval)

@@ -213,9 +213,8 @@ void finish_cell(const YamlValue& at, const AcceptPlan& plan, PlanCell& cell) {
     }
   }
   const Criteria& criteria = cell.criteria;
-  if (criteria.drift && plan.repeat_for_s <= 0) {
+  if (criteria.drift && plan.repeat_for_s <= 0)
     at.fail("drift is judged over repetitions: add repeat-for to the plan, or leave it out");
-  }
   cell.config.stat = true;
   cell.config.min_time_s = std::min(cell.config.min_time_s, cell.config.cell_time_s);
   cell.config.per_rank = criteria.rank_spread.has_value();
@@ -256,9 +255,8 @@ void read_cells(const YamlValue& cells, const PlanCell& defaults, AcceptPlan& pl
 }
 
 void read_root(const YamlValue& root, AcceptPlan& plan) {
-  if (!root.is(YamlTree::Kind::map)) {
+  if (!root.is(YamlTree::Kind::map))
     root.fail("not a plan: write lines such as 'cells:' and below it '- collective: all_reduce'");
-  }
   PlanCell defaults;
   // Cells may come before what they refer to in the file.
   std::optional<YamlValue> cells;
@@ -276,9 +274,8 @@ void read_root(const YamlValue& root, AcceptPlan& plan) {
              {"defaults", [&](const YamlValue& v) { defaults = read_plan_cell(v, {}, true); }},
              {"cells", [&](const YamlValue& v) { cells.emplace(v.as("cells")); }}});
   if (plan.stages.empty()) plan.stages = {Stage::doctor, Stage::per_host, Stage::pairs, Stage::whole};
-  if (plan.repeat_for_s > 0 && plan.stages == std::vector{Stage::doctor}) {
+  if (plan.repeat_for_s > 0 && plan.stages == std::vector{Stage::doctor})
     root.fail("repeat-for repeats what is measured: add per-host, pairs or whole to stages");
-  }
   if (cells) read_cells(*cells, defaults, plan);
   for (Stage stage : {Stage::per_host, Stage::whole}) {
     const auto measures = [&](const PlanCell& cell) { return contains(cell.stages, stage); };
@@ -298,9 +295,8 @@ void read_root(const YamlValue& root, AcceptPlan& plan) {
 std::string words_of(const YamlTree& tree) {
   const bool is_map = tree.kind == YamlTree::Kind::map;
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < tree.items.size(); i += is_map ? 2 : 1) {
+  for (std::size_t i = 0; i < tree.items.size(); i += is_map ? 2 : 1)
     parts.push_back(words_of(tree.items[i]) + (is_map ? words_of(tree.items[i + 1]) : ""));
-  }
   if (is_map) std::ranges::sort(parts);
   return fmt::format("{} {} {} {}", parts.size(), tree.scalar.size(), tree.scalar, fmt::join(parts, ""));
 }

@@ -123,9 +123,8 @@ CompareArguments read_compare_arguments(int argc, const char* const* argv, const
   if (result.options.launch.empty()) check_vary_in_one_job(result.options.vary);
   const bool with_device_kernels =
       std::ranges::any_of(result.options.vary, [](const Varied& v) { return v.name == kDeviceKernel; });
-  if (with_device_kernels && result.configured.config.local_register != 2) {
+  if (with_device_kernels && result.configured.config.local_register != 2)
     throw_bad_config("device kernels work in symmetric windows: add -R 2");
-  }
   if (result.configured.config.nonblocking) check_vary_nonblocking(result.options.vary);
   if (!file && !result.line.config_file.empty()) return result;
   if (result.options.collectives.empty())
@@ -145,9 +144,8 @@ void check_in_one_job(const CompareOptions& options) {
         "--launch starts jobs itself: start busbar without a launcher (with --verify it may say how to launch "
         "again)");
   }
-  if (!options.verify_file.empty()) {
+  if (!options.verify_file.empty())
     throw_bad_config("--verify-file starts jobs itself: start busbar without a launcher, with --launch");
-  }
   check_vary_in_one_job(options.vary);
 }
 

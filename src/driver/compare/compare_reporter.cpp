@@ -54,9 +54,8 @@ Json variant_json(const VariantCell& cell, const std::string& label) {
 Json case_json(const Comparison& comparison, const ComparedCase& compared) {
   const auto label = [&](auto v) { return comparison.variants[v].label; };
   Json cells = Json::array();
-  for (std::size_t v = 0; v < compared.variants.size(); ++v) {
+  for (std::size_t v = 0; v < compared.variants.size(); ++v)
     cells.push_back(variant_json(compared.variants[v], comparison.variants[v].label));
-  }
   return {{"nbytes", compared.row_case.nbytes},
           {"count", compared.row_case.problem.count},
           {"rounds", compared.rounds},

@@ -65,9 +65,8 @@ std::vector<SizedVerdict> verdicts_between(const Comparison& comparison, std::si
     if (a == 0) verdicts.back().difference = second.difference;
   }
   const std::vector<double> adjusted = holm(p);
-  for (std::size_t i = 0; i < verdicts.size(); ++i) {
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
     verdicts[i].difference = surviving(verdicts[i].difference, adjusted[i], comparison.between_launches);
-  }
   return verdicts;
 }
 

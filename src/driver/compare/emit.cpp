@@ -128,9 +128,7 @@ TunerLine tuner_line(const Comparison& comparison, const SizeChoice& at) {
 std::vector<SizeChoice> choose_by_size(const Comparison& comparison,
                                        const std::function<std::uint64_t(const Case&)>& bytes_of) {
   std::map<std::uint64_t, std::vector<std::size_t>> sizes;
-  for (std::size_t i = 0; i < comparison.cases.size(); ++i) {
-    sizes[bytes_of(comparison.cases[i].row_case)].push_back(i);
-  }
+  for (std::size_t i = 0; i < comparison.cases.size(); ++i) sizes[bytes_of(comparison.cases[i].row_case)].push_back(i);
   std::vector<SizeChoice> choices;
   for (auto at = sizes.begin(); at != sizes.end(); ++at) {
     const auto next = std::next(at);
@@ -476,9 +474,8 @@ void check_emission(const CompareOptions& options) {
   check(options.emit_env, "--emit-env", why_no_environment(names));
   const bool any_file = !options.emit_ompi_rules.empty() || !options.emit_tuner.empty() ||
                         (!options.emit_env.empty() && options.emit_env != "-");
-  if (options.verify && !any_file) {
+  if (options.verify && !any_file)
     throw_bad_config("--verify needs a file to verify: add --emit-ompi-rules, --emit-tuner or --emit-env FILE");
-  }
 }
 
 std::vector<Emitted> emit_files(const CompareOptions& options, std::span<const Comparison> comparisons) {

@@ -79,9 +79,8 @@ Case case_of(const Collective& collective, const Cell& cell, const RunFile& run)
 
 std::vector<Comparison> compare_runs(const Collective& collective, std::span<const LaunchedVariant> variants,
                                      double delta, bool in_place) {
-  if (variants.empty() || variants.front().runs.empty()) {
+  if (variants.empty() || variants.front().runs.empty())
     throw_not_possible("no launch without settings measured anything: there is nothing to compare with");
-  }
   const RunFile& first = variants.front().runs.front();
   Comparison empty;
   empty.collective = &collective;

@@ -33,9 +33,8 @@ struct ScopedEnvironment {
   ScopedEnvironment() = default;
   ScopedEnvironment(const ScopedEnvironment&) = delete;
   ~ScopedEnvironment() {
-    for (const auto& [name, value] : before) {
+    for (const auto& [name, value] : before)
       value ? ::setenv(name.c_str(), value->c_str(), 1) : ::unsetenv(name.c_str());
-    }
   }
 
   void set(const std::string& name, const std::string& value) {
@@ -320,9 +319,8 @@ void fit_samples(std::span<BatchShape> shapes, std::span<const double> sample_s,
   // The barrier before a sample may take longer than the sample; the whole batch must not.
   for (std::size_t i = 0; i < shapes.size(); ++i) lower(i, 5 * batch_s / sample_s[i]);
   if (const double sum = sum_s(); sum > round_s) {
-    for (std::size_t i = 0; i < shapes.size(); ++i) {
+    for (std::size_t i = 0; i < shapes.size(); ++i)
       lower(i, (shapes[i].samples + shapes[i].settle) * round_s / sum - shapes[i].settle);
-    }
   }
   if (sum_s() <= round_s) return;
   // Rounds are worth more than samples.
@@ -373,9 +371,8 @@ void Rounds::take_turns(ComparedSize& size, std::vector<Candidate>& candidates, 
     if (now_s_ >= deadline_s && turn % 2 == 1) break;
   }
   const double base_s = median(turns_s[0]);
-  for (const std::size_t v : size.active) {
+  for (const std::size_t v : size.active)
     compared.variants[v].rounds_s.push_back(base_s * std::exp(hodges_lehmann(log_ratios(turns_s[0], turns_s[v]))));
-  }
   ++compared.rounds;
 }
 

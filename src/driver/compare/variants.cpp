@@ -100,9 +100,8 @@ std::string value_label(const std::string& name, const std::string& value) {
 void complete_ompi(Variant& variant, const Collective& collective) {
   const std::string* algorithm = setting(variant, kOmpiAlgorithm);
   if (algorithm == nullptr) return;
-  if (*algorithm == "segmented_ring" && setting(variant, kOmpiSegment) == nullptr) {
+  if (*algorithm == "segmented_ring" && setting(variant, kOmpiSegment) == nullptr)
     variant.settings.emplace_back(kOmpiSegment, std::to_string(parse_bytes(kDefaultSegment)));
-  }
   const OmpiChoice choice = ompi_choice(variant, collective);
   // On purpose: two communicators with the same settings show what a difference is worth.
   variant.label = choice.algorithm == 0 ? "default again" : describe(collective.id, choice);
@@ -115,9 +114,8 @@ void complete_ompi(Variant& variant, const Collective& collective) {
 std::string in_bytes(const std::string& value) {
   const auto digit = [](unsigned char c) { return std::isdigit(c) != 0; };
   const auto unit = std::ranges::find_if_not(value, digit);
-  if (unit == value.begin() || unit == value.end() || std::string_view("KMGTkmgt").find(*unit) == std::string::npos) {
+  if (unit == value.begin() || unit == value.end() || std::string_view("KMGTkmgt").find(*unit) == std::string::npos)
     return value;
-  }
   try {
     return std::to_string(parse_bytes(value));
   } catch (const Error&) {
@@ -187,9 +185,8 @@ bool rereads_per_communicator(std::string_view name) {
 }
 
 std::string_view setting_in_one_job(std::string_view name) {
-  if (name.ends_with("_NCHANNELS") || name == "NCCL_MIN_CTAS" || name == "NCCL_MAX_CTAS" || name.ends_with("_NRINGS")) {
+  if (name.ends_with("_NCHANNELS") || name == "NCCL_MIN_CTAS" || name == "NCCL_MAX_CTAS" || name.ends_with("_NRINGS"))
     return "nccl.ctas";
-  }
   if (name == "NCCL_NVLS_ENABLE") return "NCCL_ALGO=^NVLS";
   if (name == "NCCL_PAT_ENABLE") return "NCCL_ALGO=^PAT";
   if (name == "NCCL_CGA_CLUSTER_SIZE") return "nccl.cgaClusterSize";
@@ -234,16 +231,14 @@ void check_vary_in_one_job(std::span<const Varied> varied) {
       throw_bad_config(fmt::format("{} is varied twice: put its values into one list", v.name));
     seen.push_back(v.name);
   }
-  if (contains(seen, "nccl.ctas") && (contains(seen, "nccl.minCTAs") || contains(seen, "nccl.maxCTAs"))) {
+  if (contains(seen, "nccl.ctas") && (contains(seen, "nccl.minCTAs") || contains(seen, "nccl.maxCTAs")))
     throw_bad_config("nccl.ctas sets minCTAs and maxCTAs: vary it, or vary those");
-  }
   if (contains(seen, kOmpiSegment) && !contains(seen, kOmpiAlgorithm)) {
     throw_bad_config("ompi.segmentsize belongs to an algorithm: vary ompi.algorithm too");
   }
   const auto of_ompi = [](const std::string& name) { return name.starts_with("ompi."); };
-  if (contains(seen, kMpichAlgorithm) && std::ranges::any_of(seen, of_ompi)) {
+  if (contains(seen, kMpichAlgorithm) && std::ranges::any_of(seen, of_ompi))
     throw_bad_config("mpich.algorithm is MPICH's and ompi.* is Open MPI's: a job has one of them");
-  }
 }
 
 std::vector<Variant> all_combinations(std::span<const Varied> varied) {
@@ -308,9 +303,7 @@ OmpiChoice ompi_choice(const Variant& variant, const Collective& collective) {
 }
 
 std::optional<std::string> why_not(const Variant& variant, const Operation& op, const Whereabouts& where) {
-  if (setting(variant, kOmpiAlgorithm) != nullptr) {
-    return why_not(ompi_choice(variant, *op.collective), op);
-  }
+  if (setting(variant, kOmpiAlgorithm) != nullptr) return why_not(ompi_choice(variant, *op.collective), op);
   if (const std::string* name = setting(variant, kMpichAlgorithm)) {
     const bool many_hosts = where.nnodes > 1 && where.ranks_per_node > 1;
     return mpich_why_not(find_mpich_algorithm(*mpich_collective(op.collective->id), *name), op, many_hosts);

@@ -176,9 +176,8 @@ ExitCode print_verdict(const Emitted& file, const SeenLaunch& seen) {
     return code;
   };
   if (seen.failed > 0) return verdict(ExitCode::wrong_data, "fails: do not use it");
-  if (seen.changed == 0 && seen.unchanged > 0 && seen.faster == 0) {
+  if (seen.changed == 0 && seen.unchanged > 0 && seen.faster == 0)
     return verdict(ExitCode::wrong_data, "changes nothing: what runs is the same with and without it");
-  }
   const int sizes = seen.faster + seen.slower + seen.same + seen.open;
   if (seen.slower > 0) {
     return verdict(ExitCode::wrong_data, fmt::format("slower at {} of {} sizes: do not use it", seen.slower, sizes));
@@ -199,9 +198,8 @@ std::string prove(const Emitted& file, const VerifySettings& settings, SeenLaunc
          .tmp = ".",
          .launch_timeout_s = settings.options.launch_timeout_s > 0 ? settings.options.launch_timeout_s : 60});
     std::string text;
-    for (const Emitted::Target& target : file.targets) {
+    for (const Emitted::Target& target : file.targets)
       text += fingerprint_lines(fingerprinter, file, target, settings.configured.config, seen);
-    }
     return text;
   } catch (const Error& e) {
     return remark_lines(fmt::format("not proven by fingerprint: {}", e.what()));

@@ -100,9 +100,8 @@ std::vector<JudgedHang> judge_hangs(const DiagnoseOptions& options, DiagnoseInpu
                              0});
     inputs.hangs.push_back(evidence_of_flights(std::move(flights)));
   }
-  if (!inputs.flights.empty()) {
+  if (!inputs.flights.empty())
     inputs.hangs.push_back(evidence_of_flights(flights_of_job(std::move(inputs.flights), "")));
-  }
   std::vector<JudgedHang> judged;
   for (HangEvidence& evidence : inputs.hangs) {
     evidence.ras.insert(evidence.ras.end(), inputs.ras.begin(), inputs.ras.end());
@@ -163,9 +162,8 @@ int diagnose(int argc, char** argv, bool is_root) {
     fmt::print("{}", explain_rule(options.explain));
     return static_cast<int>(ExitCode::good);
   }
-  if (options.list) {
+  if (options.list)
     return write_stdout(jobs_text(read_folder(options.flight_folder))) ? 0 : static_cast<int>(ExitCode::internal);
-  }
   DiagnoseInputs inputs = sort_inputs(unpacked(find_log_files(options.paths)));
   const bool has_evidence = std::ranges::any_of(inputs.others, &DiagnoseInputs::OtherFile::is_evidence);
   if (!inputs.others.empty() && !has_evidence && inputs.logs.empty() && options.flight_folder.empty()) {
@@ -184,9 +182,8 @@ int diagnose(int argc, char** argv, bool is_root) {
     result.logs = logs.job.conclude(std::move(logs.files), inputs.ras);
   }
   if (!options.json_file.empty()) write_diagnose_json(options.json_file, result);
-  if (!write_stdout(options.json ? diagnose_json(result) : diagnose_text(result, options.unknown))) {
+  if (!write_stdout(options.json ? diagnose_json(result) : diagnose_text(result, options.unknown)))
     throw Error(ExitCode::results_lost, "stdout takes no more output; the diagnosis is incomplete");
-  }
   return static_cast<int>(exit_code(verdict_of(result)));
 }
 

@@ -155,9 +155,8 @@ bool read_dump(const InputFile& input, std::size_t index, JobBook& job, LogFile&
 
 /// Takes answers of RAS in the middle of logs, where people redirect them. True: the line is RAS's alone.
 bool look_for_ras(const LogLine& line, RasBlocks& ras) {
-  if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl) {
+  if (const auto* other = std::get_if<OtherLine>(&line.fact); other != nullptr && !other->nccl)
     return ras.add(other->text) && ras_part(trimmed(other->text)) != RasPart::foreign;
-  }
   if (const LineShape* version = line.shape("version"); version != nullptr && version->text("cuda").empty() &&
                                                         line.origin.host.empty() &&
                                                         !may_report_failure(line.origin.decoration))

@@ -91,13 +91,11 @@ std::vector<std::string> signs_of_health(const LogView& view) {
   };
   add_facts(builtin_line_rules().health());
   if (nccl_version_of(view) < kSaysInit) add_facts(builtin_line_rules().early_health());
-  if (std::ranges::any_of(view.book.sources, [](const LogSource& one) { return one.timings.total >= 0; })) {
+  if (std::ranges::any_of(view.book.sources, [](const LogSource& one) { return one.timings.total >= 0; }))
     signs.emplace_back("initialization completed: its timings are logged");
-  }
   const auto is_called = [](const CommInstance& one) { return one.used && one.ncalls() > 0; };
-  if (std::ranges::any_of(view.book.instances, is_called)) {
+  if (std::ranges::any_of(view.book.instances, is_called))
     signs.emplace_back("communicators are in use: calls are logged");
-  }
   return signs;
 }
 
@@ -225,9 +223,8 @@ void note_missing(const LogView& view, Diagnosis& diagnosis) {
   const bool calls = std::ranges::any_of(view.book.instances, [](const CommInstance& one) { return one.ncalls() > 0; });
   // Of no use if something else is known to be broken.
   const bool needs_calls = diagnosis.verdict > Verdict::config;
-  if (!calls && view.book.nccl_lines > 0 && needs_calls) {
+  if (!calls && view.book.nccl_lines > 0 && needs_calls)
     diagnosis.missing.emplace_back("calls: the subsystem COLL was not on (NCCL_DEBUG_SUBSYS=INIT,NET,COLL)");
-  }
   if (view.lost.any()) {
     diagnosis.missing.push_back(
         fmt::format("lines in the middle of the logs ({}): more may have happened there", view.lost.sign));

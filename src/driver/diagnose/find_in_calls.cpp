@@ -281,9 +281,8 @@ Finding waiting_for_absent(const LogView& view, const std::vector<int>& waiting,
                    others),
        remedy("trace-buffer")},
       {"the logs of " + others + ": whether they came to that collective"});
-  if (view.book.facts.contains({"ray_dedup", "lines of other ranks left out"})) {
+  if (view.book.facts.contains({"ray_dedup", "lines of other ranks left out"}))
     finding.missing.emplace_back("the lines that Ray left out (\"[repeated 15x across cluster]\"): RAY_DEDUP_LOGS=0");
-  }
   return finding;
 }
 

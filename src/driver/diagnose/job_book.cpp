@@ -10,9 +10,8 @@ namespace busbar {
 namespace {
 
 std::string process_key(const LogOrigin& origin, std::size_t file) {
-  if (!origin.host.empty() && origin.pid >= 0) {
+  if (!origin.host.empty() && origin.pid >= 0)
     return std::string(origin.host.substr(0, 256)) + '\n' + std::to_string(origin.pid);
-  }
   return '\n' + std::to_string(file) + '\n' + decoration_label(origin.decoration);
 }
 

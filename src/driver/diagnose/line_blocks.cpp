@@ -177,9 +177,8 @@ bool StackDumps::add(std::string_view line) {
     stacks_.push_back({open.pid, {writer.rank, ""}, {}});
     open.stack = &stacks_.back();
   }
-  if (open.stack != nullptr && facts.contains("frame") && open.stack->frames.size() < kMostFrames) {
+  if (open.stack != nullptr && facts.contains("frame") && open.stack->frames.size() < kMostFrames)
     open.stack->frames.push_back(without_controls(facts["frame"].substr(0, kLongestFrame)));
-  }
   return true;
 }
 

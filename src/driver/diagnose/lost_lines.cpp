@@ -124,9 +124,8 @@ LostLines find_lost_lines(const JobBook& book, const RankMap& rank_map, const st
     if (!comm.child) find_missing_stages(comm, losses);
   }
   LostLines lost{{}, losses.sign, std::vector<bool>(book.sources.size(), false)};
-  for (const LogSource& source : book.sources) {
+  for (const LogSource& source : book.sources)
     lost.of_source.push_back(losses.files.contains(book.processes[source.process].file));
-  }
   mark_early_ends(book, rank_map, lost.ends_early);
   return lost;
 }

@@ -174,9 +174,8 @@ std::vector<JoinedComm> split_by_host(const JobBook& book, JoinedComm comm) {
   JoinedComm nobody = comm;
   nobody.members.clear();
   std::map<std::string, JoinedComm> by_host;
-  for (const CommMember& member : comm.members) {
+  for (const CommMember& member : comm.members)
     by_host.try_emplace(host_of(book, member.source), nobody).first->second.members.push_back(member);
-  }
   std::vector<JoinedComm> parts;
   for (auto& [host, part] : by_host) {
     if (!fits(part)) {

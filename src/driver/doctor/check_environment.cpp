@@ -93,9 +93,8 @@ void check_interface(const Probe& probe, const NcclSetting& setting, Rows& rows)
 }
 
 void check_selected_devices(const Probe& probe, const std::map<std::string, NcclSetting>& settings, Rows& rows) {
-  if (const auto hca = settings.find("NCCL_IB_HCA"); hca != settings.end() && !hca->second.value.empty()) {
+  if (const auto hca = settings.find("NCCL_IB_HCA"); hca != settings.end() && !hca->second.value.empty())
     check_hca(probe, hca->second, rows);
-  }
   const auto name = settings.find("NCCL_SOCKET_IFNAME");
   if (name != settings.end() && !name->second.value.empty()) check_interface(probe, name->second, rows);
 }

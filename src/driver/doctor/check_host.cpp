@@ -32,9 +32,8 @@ void judge_memlock(const Probe& probe, const std::optional<std::uint64_t>& nbyte
 void judge_open_files(const Probe& probe, const std::optional<std::uint64_t>& count, DoctorRow& row) {
   // A job of 144 ranks with GIN needs more than 32768; a laptop's 1024 is enough for what it can run.
   const bool large = has_gpus(probe) || has_rdma(probe);
-  if (count && (*count < 1024 || (large && *count < 32768))) {
+  if (count && (*count < 1024 || (large && *count < 32768)))
     mark_bad(row, *count < 1024 && large ? Outcome::fail : Outcome::warn, "few-open-files");
-  }
 }
 
 /// NCCL's documentation, "Troubleshooting": threads then get stacks of a default that is too small.
@@ -65,9 +64,8 @@ void check_room(const Probe& probe, const CheckRows& check) {
   const Probe::Mount& mount = found->second;
   const std::string value = fmt::format("{} free of {}", format_bytes(mount.free_bytes), format_bytes(mount.nbytes));
   // NCCL's segments are 10 to 33 MB per connection; MPI needs 4 MiB and more per rank.
-  if (mount.free_bytes < (gpus ? 64 * kMiB : 16 * kMiB)) {
+  if (mount.free_bytes < (gpus ? 64 * kMiB : 16 * kMiB))
     return check.fail(value, mount.nbytes < 128 * kMiB ? "shm-small" : "shm-full");
-  }
   if (mount.nbytes <= 64 * kMiB) return check.bad(gpus ? Outcome::fail : Outcome::warn, value, "shm-default");
   if (gpus && mount.free_bytes < kGiB) return check.warn(value, "shm-scarce");
   check.ok(value);
@@ -175,9 +173,8 @@ void check_swap(std::string_view meminfo, const CheckRows& check) {
 
 void check_memory(const Probe& probe, Rows& rows) {
   const std::string meminfo = probe.read("/proc/meminfo").value_or("");
-  if (const auto total = kilobytes_of(meminfo, "MemTotal")) {
+  if (const auto total = kilobytes_of(meminfo, "MemTotal"))
     CheckRows(rows, "host.memory").agree("about " + format_bytes(installed(*total)), Outcome::warn, "same-memory");
-  }
   check_swap(meminfo, {rows, "host.swap"});
 }
 

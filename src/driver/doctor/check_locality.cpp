@@ -73,9 +73,8 @@ bool tree_is_hidden(const Probe& probe, const std::vector<PciFunction>& gpus) {
 /// The nearest network card of each GPU.
 void check_rails(const Probe& probe, const std::vector<PciFunction>& gpus, const std::vector<Nic>& nics,
                  const CheckRows& check) {
-  if (probe.environment.contains("NCCL_TOPO_FILE")) {
+  if (probe.environment.contains("NCCL_TOPO_FILE"))
     return check.skip("NCCL_TOPO_FILE gives NCCL another tree than sysfs");
-  }
   if (tree_is_hidden(probe, gpus)) {
     return check.skip(
         "the hypervisor shows no PCI tree: NCCL needs the cloud's topology file "

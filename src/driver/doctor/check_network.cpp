@@ -33,9 +33,8 @@ void check_link(const Probe& probe, const NetInterface& card, const std::string&
   const std::string state = text_of(probe, card, "operstate");
   const bool down = state == "down" || state == "lowerlayerdown";
   CheckRows(rows, "net.state", card.name).warn_unless(!down, state.empty() ? "unknown" : state, "interface-no-link");
-  if (const std::string mtu = text_of(probe, card, "mtu"); !mtu.empty()) {
+  if (const std::string mtu = text_of(probe, card, "mtu"); !mtu.empty())
     CheckRows(rows, "net.mtu", subject).agree(mtu, Outcome::fail, "same-mtu");
-  }
   // -1 and an error of reading: virtual cards have no speed.
   const auto speed = card.path.empty() ? std::nullopt : read_count(probe, card.path + "/speed");
   if (speed && *speed > 0 && !down) {

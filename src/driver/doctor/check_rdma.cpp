@@ -108,9 +108,8 @@ void check_link_layers(const Probe& probe, const std::vector<RdmaPort>& ports, R
   if (layers.empty()) return;
   DoctorRow& row = CheckRows(rows, "rdma.link_layer")
                        .agree(fmt::format("{}", fmt::join(layers, " and ")), Outcome::fail, "same-link-type");
-  if (layers.size() > 1 && !probe.environment.contains("NCCL_IB_HCA")) {
+  if (layers.size() > 1 && !probe.environment.contains("NCCL_IB_HCA"))
     mark_bad(row, Outcome::warn, "mixed-link-layers");
-  }
 }
 
 /// Verbs of a port need its character device.
@@ -183,9 +182,8 @@ void check_gids(const Probe& probe, const RdmaPort& port, Rows& rows) {
     const std::string index = std::to_string(ip4 ? gids.v2_ip4 : gids.v2_ip6);
     check.agree(fmt::format("RoCE v2 IPv{} at {}", ip4 ? 4 : 6, index), Outcome::warn, "free-gid-index");
     const auto chosen = probe.environment.find("NCCL_IB_GID_INDEX");
-    if (chosen != probe.environment.end() && chosen->second != index && chosen->second != "-1") {
+    if (chosen != probe.environment.end() && chosen->second != index && chosen->second != "-1")
       CheckRows(rows, "rdma.gid_index", port.name).warn(chosen->second, "gid-index-wrong", index);
-    }
   } else if (gids.local) {
     check.warn("link-local only", "gid-link-local");
   } else {

@@ -59,9 +59,8 @@ void judge_clocks(const GpuFacts& gpu, const CheckRows& check) {
   if (!gpu.clock_reasons) return;
   const std::vector<std::string> forced = slowdown_words(*gpu.clock_reasons);
   if (!forced.empty()) return check.fail(fmt::format("slowed by {}", fmt::join(forced, " and ")), "clocks-held-down");
-  if ((*gpu.clock_reasons & kPowerCap) != 0 && (*gpu.clock_reasons & kIdle) == 0) {
+  if ((*gpu.clock_reasons & kPowerCap) != 0 && (*gpu.clock_reasons & kIdle) == 0)
     return check.warn("slowed by the power cap", "power-capped");
-  }
   check.ok("free");
 }
 
@@ -113,9 +112,8 @@ void judge_modes(const GpuFacts& gpu, const std::string& subject, Rows& rows) {
 void judge_users(const HostGpus& host, const GpuFacts& gpu, const std::string& subject, Rows& rows) {
   constexpr std::uint64_t kMuch = 1ULL << 30;
   const CheckRows processes(rows, "gpu.processes", subject), memory(rows, "gpu.memory", subject);
-  if (const std::vector<std::string> found = strangers(gpu); !found.empty()) {
+  if (const std::vector<std::string> found = strangers(gpu); !found.empty())
     return processes.fail(joined_words(found, ", "), "strange-process");
-  }
   processes.ok("none of others");
   if (!gpu.memory_used) return;
   const bool ours = std::ranges::any_of(gpu.processes, [](const GpuProcess& p) { return p.ours; });
@@ -208,9 +206,8 @@ void judge_nvlinks(const HostGpus& host, const GpuFacts& gpu, const CheckRows& c
   const std::string value = fmt::format("{} of {} active", active, gpu.nvlinks.size());
   if (!expected) return check.ok("not used");
   if (!down.empty()) return check.fail(value, "nvlinks-down", fmt::join(down, ","));
-  if (active < others || (model.links > 0 && active < model.links)) {
+  if (active < others || (model.links > 0 && active < model.links))
     return check.fail(value, "nvlinks-missing", std::max(others, model.links));
-  }
   check.ok(value);
 }
 
@@ -317,9 +314,8 @@ void judge_gpu_links(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
 void judge_one(const HostGpus& host, const GpuFacts& gpu, Rows& rows) {
   const std::string subject = gpu_subject(gpu);
   if (gpu.lost || gpu.refused) return CheckRows(rows, "gpu.lost", subject).fail("lost", "gpu-lost");
-  if (gpu.needs_reset) {
+  if (gpu.needs_reset)
     return CheckRows(rows, "gpu.needs_reset", subject).fail("needs a reset", "gpu-needs-reset", gpu.index);
-  }
   judge_ecc(gpu, {rows, "gpu.ecc", subject});
   judge_remapping(gpu, subject, rows);
   judge_retirement(gpu, {rows, "gpu.retired_pages", subject});

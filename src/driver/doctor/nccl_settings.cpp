@@ -98,9 +98,8 @@ std::string meant(std::string_view word, const ValueWords& words) {
 /// "Ring,Tree", "^NVLS", and since NCCL 2.24 "ring;allreduce:tree,nvls".
 Remark judge_choices(std::string_view value, const ValueWords& words) {
   for (std::string_view per_function : split_list(value, ';')) {
-    if (const std::size_t colon = per_function.find(':'); colon != std::string_view::npos) {
+    if (const std::size_t colon = per_function.find(':'); colon != std::string_view::npos)
       per_function.remove_prefix(colon + 1);
-    }
     if (per_function.starts_with('^')) per_function.remove_prefix(1);
     for (const std::string_view word : split_list(per_function, ',')) {
       if (word.empty()) return remark(Outcome::warn, "empty-element");
@@ -115,9 +114,8 @@ Remark judge_slips(std::string_view value, const ValueWords& words) {
   if (value.starts_with('^')) value.remove_prefix(1);
   for (const std::string_view word : split_list(value, ',')) {
     if (is_one_of(word, words) || word.empty()) continue;
-    if (const std::string nearest = nearest_word(word, words); !nearest.empty()) {
+    if (const std::string nearest = nearest_word(word, words); !nearest.empty())
       return remark(Outcome::warn, "word-unknown", word, suggest(nearest));
-    }
   }
   return {};
 }
@@ -128,9 +126,8 @@ Remark judge_word(std::string_view value, const ValueWords& words) {
 }
 
 Remark judge_level(std::string_view value, const ValueWords& levels) {
-  if (!value.empty() && value.find_first_not_of("0123456789-") == std::string_view::npos) {
+  if (!value.empty() && value.find_first_not_of("0123456789-") == std::string_view::npos)
     return remark(Outcome::warn, "level-number");
-  }
   return judge_word(value, levels);
 }
 
@@ -164,9 +161,8 @@ Remark judge_ib_timeout(long long t) {
 
 Remark judge_debug_file(std::string_view value, const JobShape& job) {
   if (value.starts_with("/dev/") || lower_case(value) == "stdout" || lower_case(value) == "stderr") return {};
-  if (value.find("%d") != std::string_view::npos) {
+  if (value.find("%d") != std::string_view::npos)
     return remark(job.one_per_host() ? Outcome::warn : Outcome::fail, "debug-file-literal");
-  }
   if (value.find("%p") != std::string_view::npos || job.one_per_host()) return {};
   return remark(job.on_host ? Outcome::fail : Outcome::warn, "debug-file-shared");
 }
@@ -194,9 +190,8 @@ Remark judge_nccl_name(std::string_view name, int version) {
     if (known->last == 0) return remark(Outcome::warn, "setting-never-read");
     return remark(Outcome::warn, "setting-gone", nccl_version_text(known->last));
   }
-  if (version != 0 && known->first > version) {
+  if (version != 0 && known->first > version)
     return remark(Outcome::warn, "setting-too-new", nccl_version_text(version), nccl_version_text(known->first));
-  }
   if (known->documented) return {};
   return remark(Outcome::warn, "setting-internal");
 }
@@ -223,21 +218,18 @@ Remark judge_nccl_value(std::string_view name, std::string_view value, int versi
   const long long number = nccl_number_of(value, &odd).value_or(0);
   if (odd.outcome != Outcome::pass) return odd;
   if (name == "NCCL_IB_TIMEOUT") return judge_ib_timeout(number);
-  if (const auto wrong = wrong_setting(name, value)) {
+  if (const auto wrong = wrong_setting(name, value))
     return remark(name.starts_with("NCCL_IB_") ? Outcome::fail : Outcome::warn, "value-out-of-range", *wrong);
-  }
   if ((name == "NCCL_IB_TC" || name == "NCCL_IB_FIFO_TC") && number > 0 && number % 2 != 0) {
     return remark(Outcome::warn, "traffic-class-odd");
   }
   if (name == "NCCL_BUFFSIZE" && number >= 0) {
     if (number < 1024) return remark(Outcome::fail, "buffer-tiny");
-    if (!std::has_single_bit(static_cast<unsigned long long>(number))) {
+    if (!std::has_single_bit(static_cast<unsigned long long>(number)))
       return remark(Outcome::warn, "buffer-odd", std::bit_floor(static_cast<unsigned long long>(number)));
-    }
   }
-  if (name == "NCCL_IB_GID_INDEX" && number >= 0 && (version == 0 || version >= 22100)) {
+  if (name == "NCCL_IB_GID_INDEX" && number >= 0 && (version == 0 || version >= 22100))
     return remark(Outcome::warn, "gid-index-set");
-  }
   return {};
 }
 

@@ -119,9 +119,7 @@ void refuse_what_measures_time(const Arguments& a, const std::vector<Setting>& g
     throw_bad_config(
         fmt::format("--{} has no meaning in fingerprint, which measures no time", setting.option->long_name));
   }
-  if (a.segment_bytes > 0 && a.algorithm.empty()) {
-    throw_bad_config("--segmentsize goes with --algorithm NAME");
-  }
+  if (a.segment_bytes > 0 && a.algorithm.empty()) throw_bad_config("--segmentsize goes with --algorithm NAME");
   if (a.config.dtypes.size() != 1 || a.config.ops.size() != 1 || a.config.all_roots) {
     throw_bad_config("one type (-d), one operation (-o) and one root (-r) at a time");
   }
@@ -138,9 +136,7 @@ void read_line(const CommandLine& line, Arguments& a) {
   const bool first = configured.sets("minbytes"), last = configured.sets("maxbytes");
   if (!first && !last && !configured.sets("sizes")) a.config.sizes = {65536};
   if (first && !last) a.config.sizes = {a.config.minbytes};
-  if (!a.config.sizes.empty()) {
-    a.config.maxbytes = *std::ranges::max_element(a.config.sizes);
-  }
+  if (!a.config.sizes.empty()) a.config.maxbytes = *std::ranges::max_element(a.config.sizes);
   refuse_what_measures_time(a, configured.settings);
 }
 
@@ -153,9 +149,8 @@ FingerprintCase case_of(const Arguments& a, std::uint64_t nbytes) {
 std::optional<OmpiChoice> forced_choice(const Arguments& a) {
   if (a.algorithm.empty()) return std::nullopt;
   const MpiCollective* known = ompi_collective(a.collective->id);
-  if (known == nullptr) {
+  if (known == nullptr)
     throw Error(ExitCode::not_possible, why_no_algorithms(*a.collective) + ": there is no algorithm to force");
-  }
   return OmpiChoice{find_ompi_algorithm(*known, a.algorithm).id, a.segment_bytes};
 }
 
@@ -200,9 +195,8 @@ int look(const Arguments& a) {
   if (sizes.size() > kMaxSizes) {
     throw_bad_config(fmt::format("more than {} sizes: each takes several launches", kMaxSizes));
   }
-  if (!a.algorithm.empty() && !a.rules_file.empty()) {
+  if (!a.algorithm.empty() && !a.rules_file.empty())
     throw_bad_config("--algorithm and --rules: either one; Open MPI's versions differ in which goes first");
-  }
   ParsedOmpiRules rules;
   if (!a.rules_file.empty()) rules = parse_ompi_rules(read_file(a.rules_file, "the rules file"));
   forced_choice(a);

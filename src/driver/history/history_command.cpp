@@ -98,9 +98,8 @@ void read_wanted_cells(History& history, std::span<HistoryRun> runs, const Histo
 std::vector<HistoryRun> chosen_runs(History& history, const HistoryOptions& options) {
   std::vector<HistoryRun> runs = history.runs();
   std::erase_if(runs, [&](const HistoryRun& run) { return !options.kind.empty() && run.kind != options.kind; });
-  if (options.last > 0 && runs.size() > options.last) {
+  if (options.last > 0 && runs.size() > options.last)
     runs.erase(runs.begin(), runs.end() - static_cast<std::ptrdiff_t>(options.last));
-  }
   return runs;
 }
 
@@ -191,9 +190,8 @@ std::vector<HistoryRun> recent_runs(const std::vector<HistoryRun>& runs, const H
 
 int compare(History& history, const HistoryOptions& options) {
   const std::size_t named = options.words.size() - 1;
-  if (named < 1 || named > 2) {
+  if (named < 1 || named > 2)
     throw_bad_config("history compare needs two RUNs, or one to compare with the days before it");
-  }
   const std::vector<HistoryRun> runs = chosen_runs(history, options);
   HistoryRun after = find_run(runs, options.words.back());
   std::vector<HistoryRun> before =

@@ -233,9 +233,8 @@ std::string trend_text(std::span<const CellTrend> trends, std::span<const Histor
     text += fmt::format("# busbw from {} (least) to {} (largest); a span below {:g} % is shown smaller\n",
                         ascii ? "0" : "\u2581", ascii ? "7" : "\u2588", 100 * kLeastSpark);
   }
-  if (std::ranges::any_of(trends, [](const CellTrend& t) { return t.bursts < t.points.size(); })) {
+  if (std::ranges::any_of(trends, [](const CellTrend& t) { return t.bursts < t.points.size(); }))
     text += "# runs that began within an hour count as one: they saw one state of the machine\n";
-  }
   return text + (remarks.empty() ? "# nothing stands out\n" : remarks);
 }
 
@@ -253,9 +252,7 @@ std::string compare_text(const HistoryComparison& comparison, const HistoryRun& 
                                                 comparison.launches)
                                   : "";
   const bool assumed = std::ranges::any_of(comparison.cells, [](const auto& c) { return c.assumed; });
-  if (assumed) {
-    text += "# sd with *: assumed; fewer than 4 other runs of this setup show how launches differ\n";
-  }
+  if (assumed) text += "# sd with *: assumed; fewer than 4 other runs of this setup show how launches differ\n";
   text += fmt::format("{} {:>11} {:>11} {:>8} {:>8} {:>8} {:>7}   {}\n", cell_titles(), "before us", "after us",
                       "ratio", "from", "to", "sd %", "verdict");
   for (const CellAgainstHistory& c : comparison.cells) {

@@ -82,9 +82,8 @@ Culprit unit_culprit(const EndEvidence& end, const SearchRecord& record) {
     return culprit;
   }
   culprit.outcome = outcome_of(culprit.ratio, record.options);
-  if (!culprit.intermittent && recovers_alone(culprit.ratio, culprit.alone_ratio, record.threshold)) {
+  if (!culprit.intermittent && recovers_alone(culprit.ratio, culprit.alone_ratio, record.threshold))
     culprit.what = What::contention;
-  }
   return culprit;
 }
 
@@ -214,9 +213,8 @@ void conclude_two(const SearchRecord& record, LocateVerdict& verdict) {
   std::vector<double> there;
   std::vector<double> back;
   std::vector<double> both;
-  for (const PairResult& result : record.results) {
+  for (const PairResult& result : record.results)
     (result.one_way ? (result.a == 0 ? there : back) : both).push_back(static_cast<double>(result.bandwidth));
-  }
   if (!both.empty()) verdict.median_bandwidth = median(both);
   const auto blame = [&](double ratio, int slow, int from, int to, Side side) {
     Culprit culprit;
@@ -336,9 +334,8 @@ LocateVerdict conclude(const SearchRecord& record) {
   const int met = record.few() ? record.nunits - 1 : record.options.matchings;
   const int times = record.options.confirmations, majority = times / 2 + 1;
   verdict.expected_false = record.nunits * std::pow(both.slow_share, met);
-  if (times > 0) {
+  if (times > 0)
     verdict.expected_false *= binomial_cdf(static_cast<std::size_t>(times), 1 - both.slow_share, times - majority);
-  }
   verdict.reason = doubts(record, both, suspects, one_way);
   if (too_many(suspects, record.nunits) || too_many(one_way, 2 * record.nunits)) {
     const std::size_t most = std::max(suspects.units.size(), one_way.units.size());

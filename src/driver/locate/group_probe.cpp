@@ -166,9 +166,8 @@ std::vector<GroupMeasurement> GroupProbe::measure(const LocateRound& round, cons
   group.max(times_s);
   // Of each repetition that was made, the operation that took longest.
   std::vector<double> slowest_s;
-  for (std::size_t at = 0; at < times_s.size() && times_s[at] > 0; at += ops.size()) {
+  for (std::size_t at = 0; at < times_s.size() && times_s[at] > 0; at += ops.size())
     slowest_s.push_back(std::ranges::max(std::span(times_s).subspan(at, ops.size())));
-  }
 
   watchdog_.begin_step(Phase::agreeing, name + ": waiting for the other groups");
   std::vector<OfGroup> own;
@@ -223,9 +222,8 @@ GroupShape choose_shape(GroupProbe& probe, const LocateUnits& units, std::uint64
     const auto measured = probe.measure(neighbours, shape, fmt::format("choosing the message, {} B", shape.nbytes));
     // The fastest pair is a healthy one, and waited for its cores the least.
     double message_s = std::numeric_limits<double>::infinity();
-    for (std::size_t g = 0; g < measured.size(); ++g) {
+    for (std::size_t g = 0; g < measured.size(); ++g)
       message_s = std::min(message_s, static_cast<double>(shape.nbytes) * links[g] / measured[g].bandwidth);
-    }
     shape.repetition_s = (probe.in_turns() ? 2 : 1) * message_s;
     const bool large_enough = shape.nbytes >= kLeastBytes || message_s >= kLong * wanted_s;
     if (nbytes != 0 || (message_s >= wanted_s && large_enough) || shape.nbytes * 2 > most_bytes) break;

@@ -146,9 +146,7 @@ std::string histogram(const Shares& shares) {
   constexpr int kBins = 12;  // of a tenth; the last holds everything above
   constexpr double kWidth = 60;
   std::vector<std::size_t> counts(kBins);
-  for (const auto& [pair, share] : shares) {
-    ++counts[std::clamp(static_cast<int>(std::floor(10 * share)), 0, kBins - 1)];
-  }
+  for (const auto& [pair, share] : shares) ++counts[std::clamp(static_cast<int>(std::floor(10 * share)), 0, kBins - 1)];
   const auto most = static_cast<double>(*std::ranges::max_element(counts));
   std::string text;
   for (int bin = 0; bin < kBins; ++bin) {
@@ -174,9 +172,8 @@ std::string one_matrix(const AcceptResult::Located& located, bool one_way) {
   }
   std::string text = fmt::format("#\n# {}, in % of the median of {}",
                                  one_way ? "one way, the row sends" : "pairs, the slower way", bandwidth_text(of));
-  if (located.units.size() <= kNumbersUpTo) {
+  if (located.units.size() <= kNumbersUpTo)
     return text + " (# below 80, * below 90, . not measured)\n" + numbers(shares, located.units);
-  }
   if (located.units.size() <= kMapUpTo) {
     return text + " (. 90 and more, else the tens; space: not measured)\n" +
            rows_text(shares, located.units, "  ", [](std::optional<double> share, bool is_own) -> std::string {

@@ -139,9 +139,8 @@ Pairs round_robin(int n, int round) {
   if (n < 2) return pairs;
   pairs.reserve(static_cast<std::size_t>(n / 2));
   if (n % 2 == 0) pairs.push_back(in_order(round % circle, n - 1));
-  for (int k = 1; k <= (circle - 1) / 2; ++k) {
+  for (int k = 1; k <= (circle - 1) / 2; ++k)
     pairs.push_back(in_order((round + k) % circle, (round - k + circle) % circle));
-  }
   return pairs;
 }
 

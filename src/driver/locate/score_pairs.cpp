@@ -80,9 +80,8 @@ std::vector<double> round_factors(std::span<const PairResult> results, bool one_
     of_round[result.round].push_back(static_cast<double>(result.bandwidth));
   }
   std::vector<double> factors;
-  for (const std::vector<double>& values : of_round) {
+  for (const std::vector<double>& values : of_round)
     factors.push_back(values.size() < kEnough ? 1 : median(values) / screen.reference);
-  }
   return factors;
 }
 
@@ -361,9 +360,8 @@ Screen screen_pairs(std::span<const MeasuredPair> pairs, int nends, double thres
   }
   screen.state = states(screen.score, threshold * screen.reference);
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (both_good(pairs[i]) && pairs[i].bandwidth < threshold * screen.reference) {
+    if (both_good(pairs[i]) && pairs[i].bandwidth < threshold * screen.reference)
       screen.slow_pairs.push_back(static_cast<int>(i));
-    }
   }
   const auto faster = std::ranges::count_if(screen.score, [&](double x) { return x * threshold > screen.reference; });
   screen.faster_share = static_cast<double>(faster) / nends;

@@ -83,9 +83,8 @@ struct Search::Impl {
     for (int i = calibrated_rounds(); i < screen_matchings(); ++i) planned.push_back(of_matching(i, kind));
     for (std::size_t i = 0; i + 1 < levels.size(); ++i) planned.push_back(of_level(i, Kind::halving));
     for (int i = 0; i < directed_matchings(); ++i) {
-      for (const bool reverse : {false, true}) {
+      for (const bool reverse : {false, true})
         planned.push_back(of_matching(i % matchings.size(), Kind::direction, true, reverse));
-      }
     }
   }
 
@@ -237,9 +236,8 @@ struct Search::Impl {
   void calibrate(std::span<const GroupMeasurement> measured) {
     const std::size_t first = static_cast<std::size_t>(first_rounds % calibrated_rounds()) * current.groups.size();
     repeats.resize(std::max(repeats.size(), first + current.groups.size()));
-    for (std::size_t i = 0; i < measured.size(); ++i) {
+    for (std::size_t i = 0; i < measured.size(); ++i)
       repeats[first + i].push_back(was_measured(measured[i]) ? measured[i].bandwidth : 0);
-    }
     if (++first_rounds < to_calibrate()) return;
     record.noise = noise_of_repeats(repeats);
     record.threshold = slow_threshold(record.noise, record.options.warn);
@@ -350,9 +348,8 @@ std::vector<PairCell> Search::matrix() const {
   for (std::size_t first = 0; first < results.size();) {
     std::vector<double> values;
     std::size_t end = first;
-    for (; end < results.size() && key(results[end]) == key(results[first]); ++end) {
+    for (; end < results.size() && key(results[end]) == key(results[first]); ++end)
       values.push_back(static_cast<double>(results[end].bandwidth));
-    }
     cells.push_back(
         {results[first].a, results[first].b, median(values), static_cast<int>(values.size()), results[first].one_way});
     first = end;

@@ -196,9 +196,8 @@ int merge(const CommandLine& line, double launch_cost_s) {
   const auto read = [](const std::string& file) { return read_run(read_file(file, "the run file"), file); };
   const MergedRuns merged = merge_runs(mapped(line.words, read), launch_cost_s);
   if (!output_file.empty()) write_new_file(output_file, "-J", merged_json(merged));
-  if (!write_stdout(merged_text(merged))) {
+  if (!write_stdout(merged_text(merged)))
     throw Error(ExitCode::results_lost, "stdout takes no more output; the table is incomplete");
-  }
   const bool wrong = std::ranges::any_of(merged.cells, [](const MergedCell& c) { return c.wrong > 0; });
   return static_cast<int>(wrong ? ExitCode::wrong_data : ExitCode::good);
 }

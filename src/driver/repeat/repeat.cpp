@@ -55,9 +55,8 @@ std::vector<OwnOption> own_options(RepeatOptions& o) {
 void read_line(const CommandLine& line, RepeatOptions& options) {
   options.command = line.words;
   options.output_file = only_output_file(line, "repeat");
-  if (options.command.empty()) {
+  if (options.command.empty())
     throw_bad_config("give the command to repeat: busbar repeat -n 10 mpirun -n 16 all_reduce_perf -b 1M -e 8G");
-  }
   const auto own_file = [](const std::string& word) {
     return word.starts_with("-J") || word.starts_with("--output_file") || word.starts_with("--json");
   };

@@ -194,9 +194,7 @@ std::string repeated_text(const RepeatedRuns& repeated) {
                          : "one look"));
   text += fmt::format("#\n#{:>11} {:>9} {:>7} {:>5} {:>5} {:>11} {:>11} {:>11} {:>6} {:>8} {:>8} {:>8}\n", "size",
                       "type", "redop", "root", "place", "time us", "from", "to", "+-%", "busbw", "from", "to");
-  for (std::size_t i = 0; i < repeated.means.size(); ++i) {
-    text += row_text(repeated.merged.cells[i], repeated.means[i]);
-  }
+  for (std::size_t i = 0; i < repeated.means.size(); ++i) text += row_text(repeated.merged.cells[i], repeated.means[i]);
   text += "#\n";
   for (const OddLaunch& odd : repeated.odd) {
     const std::string& start = runs[odd.launch].start_time;

@@ -67,9 +67,8 @@ void add_file(ReportData& data, const ResultFile& file, const std::string& sourc
   constexpr std::array<std::string_view, 6> kTables{"communicators", "diagnosis",      "fingerprint",
                                                     "history-runs",  "history-trends", "history-comparison"};
   if (contains(kTables, what)) return add_document(data, json, file.name, source);
-  if (document.contains("results") && document.contains("busbar")) {
+  if (document.contains("results") && document.contains("busbar"))
     return add_run(data, run_of(document, file.name), source);
-  }
   if (document.contains("results")) fail_unknown(it("has results, but no `busbar` object, as nccl-tests' files"));
   fail_unknown(it("is JSON of another kind"));
 }
@@ -141,9 +140,8 @@ std::vector<std::string> short_names(const std::vector<ResultFile>& files) {
   std::set<std::string> different;
   for (const ResultFile& file : files) different.insert(last_part(file.name));
   std::vector<std::string> names;
-  for (const ResultFile& file : files) {
+  for (const ResultFile& file : files)
     names.push_back(files.size() == 1 ? "" : different.size() == files.size() ? last_part(file.name) : file.name);
-  }
   return names;
 }
 
@@ -189,9 +187,7 @@ int report(const CommandLine& line, const ReportOptions& options) {
 
 void add_changes(ReportData& data) {
   std::vector<std::string> sources;
-  for (const ReportSeries& s : data.series) {
-    add_once(sources, s.source);
-  }
+  for (const ReportSeries& s : data.series) add_once(sources, s.source);
   for (std::size_t i = 1; i < sources.size(); ++i) {
     ReportTable table;
     Count count{.disturbed = data.disturbed.contains(sources[0]) || data.disturbed.contains(sources[i])};

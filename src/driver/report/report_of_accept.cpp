@@ -72,9 +72,8 @@ ReportTable criteria_table(const AcceptResult& result, const std::string& source
                     .columns = {"criterion", "cell", "on", "size", "found", "wanted", "why"}};
   for (const CriterionResult& c : not_passed(result)) {
     std::string why = c.reason;
-    if (!c.hosts.empty() && (why + c.found).find(c.hosts.front()) == std::string::npos) {
+    if (!c.hosts.empty() && (why + c.found).find(c.hosts.front()) == std::string::npos)
       why += (why.empty() ? "" : "; ") + compress_hosts(c.hosts);
-    }
     table.rows.push_back(row_of(c));
     table.rows.back().cells.push_back(why);
   }
@@ -324,9 +323,8 @@ void add_accept(ReportData& data, const AcceptResult& result, const std::string&
     if (!result.plan.title.empty()) data.title += ": " + result.plan.title;
   }
   add_say(data, result, source);
-  if (!result.failures.empty()) {
+  if (!result.failures.empty())
     data.judged.push_back(table_of(titled(source, "What broke off"), fields_json(result.failures)));
-  }
   if (result.located) add_located(data, *result.located, source);
   data.judged.push_back(criteria_table(result, source));
   if (ReportTable bars = bars_table(result, source); !bars.rows.empty()) data.judged.push_back(std::move(bars));

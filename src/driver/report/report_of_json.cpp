@@ -400,9 +400,8 @@ void add_locate(ReportData& data, const JsonPlace& file, const std::string& name
       std::vector<double> n;
       cell.each([&](const JsonPlace& value) { n.push_back(value.is_null() ? 0 : value.number()); });
       const auto last = static_cast<double>(matrix.units.size()) - 1;
-      if (n.size() != 4 || std::min(n[0], n[1]) < 0 || std::max(n[0], n[1]) > last || n[3] < 0 || n[3] > 1e9) {
+      if (n.size() != 4 || std::min(n[0], n[1]) < 0 || std::max(n[0], n[1]) > last || n[3] < 0 || n[3] > 1e9)
         cell.fail("is not a [unit, unit, bandwidth, measurements]");
-      }
       matrix.cells.push_back({static_cast<int>(n[0]), static_cast<int>(n[1]), n[2], static_cast<int>(n[3]), one_way});
     });
   }

@@ -32,9 +32,8 @@ ActivityRule read_activity(const YamlValue& map) {
             key_of("machine", rule.machine),
             key_of("frames", rule.frames)});
   const auto is_empty = [](const std::string& part) { return part.empty() || part == "^"; };
-  if (rule.doing.empty() || rule.frames.empty() || std::ranges::any_of(rule.frames, is_empty)) {
+  if (rule.doing.empty() || rule.frames.empty() || std::ranges::any_of(rule.frames, is_empty))
     map.fail(rule.id + ": doing and frames, none of them empty, are needed");
-  }
   return rule;
 }
 

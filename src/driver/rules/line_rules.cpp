@@ -235,9 +235,8 @@ struct LineRules::Reader {
                 key_of("source", rule.source),
                 key_of("example", rule.examples),
                 key_of("not", rule.not_examples)});
-    if (rule.id.empty() || result.patterns_->of_rule.back().empty() || rule.examples.empty()) {
+    if (rule.id.empty() || result.patterns_->of_rule.back().empty() || rule.examples.empty())
       value.fail("a rule has an id, a match and an example");
-    }
     if (names_whom && rule.blame == RuleBlame::unset) rule.blame = RuleBlame::named;
     if (of_site) refuse_softening(value, rule);
     if (!ids.insert(rule.id).second) value.fail(fmt::format("two rules are called {}", rule.id));
@@ -374,9 +373,8 @@ std::vector<const LineRule*> LineRules::matches(std::string_view line, RuleWhere
 
 LineFacts LineRules::captures(const LineRule& rule, std::string_view line) const {
   LineFacts facts;
-  for (const int place : patterns_->of_rule[static_cast<std::size_t>(&rule - rules_.data())]) {
+  for (const int place : patterns_->of_rule[static_cast<std::size_t>(&rule - rules_.data())])
     add_groups(patterns_->all.GetRE2(place), line, facts);
-  }
   return facts;
 }
 

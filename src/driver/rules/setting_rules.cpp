@@ -66,9 +66,8 @@ SettingRule read_rule(const YamlValue& map) {
                     }});
   }
   map.read(keys);
-  if ((rule.first == 0) != (rule.last == 0) || rule.first > rule.last) {
+  if ((rule.first == 0) != (rule.last == 0) || rule.first > rule.last)
     map.fail(rule.name + ": from is above to, or one of them is missing");
-  }
   return rule;
 }
 
@@ -77,9 +76,8 @@ std::vector<SettingRule> read_rules(const YamlValue& map) {
   map.each([&](const YamlValue& value) {
     const SettingRule rule = read_rule(value);
     const bool of_nccl = rule.first > 0 || rule.documented;
-    if (of_nccl != (map.key == "nccl")) {
+    if (of_nccl != (map.key == "nccl"))
       value.fail(rule.name + ": from, to and documented are for nccl, and needed there");
-    }
     if (!rules.empty() && rule.name <= rules.back().name) value.fail(rule.name + ": not in the order of ASCII");
     rules.push_back(rule);
   });

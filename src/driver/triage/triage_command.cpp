@@ -140,9 +140,8 @@ JobLook look_once(const TriageOptions& options) {
     job = kube_targets(options.name_space, options.selector, options.container);
     how = fmt::format("kube {} {}", options.name_space, options.selector);
   } else if (!options.hosts.empty()) {
-    for (const std::string& host : listed_hosts(options.hosts)) {
+    for (const std::string& host : listed_hosts(options.hosts))
       job.targets.push_back(ssh_target(host, split_command(options.agent)));
-    }
     how = "hosts";
   } else {
     job.targets = {{"this host", {}, false}};

@@ -296,9 +296,8 @@ std::int64_t nanoseconds_of(const std::string& microseconds, double value) {
   std::int64_t whole = 0;
   const char* const end = microseconds.data() + microseconds.size();
   const auto [point, error] = std::from_chars(microseconds.data(), end, whole);
-  if (error != std::errc{} || microseconds.find_first_of("eE") != kNotFound || microseconds.starts_with('-')) {
+  if (error != std::errc{} || microseconds.find_first_of("eE") != kNotFound || microseconds.starts_with('-'))
     return std::llround(value * 1e3);
-  }
   double fraction = 0;
   std::from_chars(point, end, fraction);  // ".125", if there is any
   return whole * 1000 + std::llround(fraction * 1e3);

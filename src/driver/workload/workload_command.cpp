@@ -102,9 +102,8 @@ int workload(int argc, char** argv) {
   if (!options.output.empty()) write_new_file(options.output, "-o", workload_yaml(job));
   if (!json.empty()) write_new_file(json, "-J", workload_json(job));
   if (!options.report.empty()) write_new_file(options.report, "--report", workload_html(job, lanes, options.title));
-  if (!write_stdout(workload_text(job, static_cast<std::size_t>(options.rows)))) {
+  if (!write_stdout(workload_text(job, static_cast<std::size_t>(options.rows))))
     throw Error(ExitCode::results_lost, "stdout takes no more output; the summary is incomplete");
-  }
   return 0;
 }
 
