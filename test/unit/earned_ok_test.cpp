@@ -526,6 +526,12 @@ TEST_CASE("What ended by itself goes before what its launcher then killed", "[jo
   CHECK(of_lines({"Subprocess scheduler_0 (pid=403) crashed with exit code -3."}).verdict == Verdict::unknown);
 }
 
+TEST_CASE("A pod's label names where nothing else does", "[job_log][rules]") {
+  CHECK(said({"[pod/train-7/pytorch] ValueError: no arrow"}) == Said{Verdict::config, {"train-7"}});
+  CHECK(said({"[pod/train-7/pytorch] [rank3]: Segmentation fault", "[pod/train-8/pytorch] [rank4]: waits"}) ==
+        Said{Verdict::process_dead, {"3"}});
+}
+
 TEST_CASE("A connection that is closed after the work blames nobody", "[job_log][rules]") {
   const std::string closed = "RuntimeError: [pair.cc:534] gloo Connection closed by peer [10.1.0.7]:22676";
   CHECK(said({closed}) == Said{Verdict::unknown, {}});

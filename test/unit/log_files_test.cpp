@@ -86,6 +86,38 @@ TEST_CASE("a file is read line by line", "[diagnose][log_files]") {
   CHECK(told.file.trouble.empty());
 }
 
+TEST_CASE("what a tool put before every line of a file is taken off, a label if it differs", "[diagnose][log_files]") {
+  const TempDir dir;
+  const std::string path = dir.file("log"), third = "the end";
+  using Lines = std::vector<std::string>;
+  const auto texts = [&](const std::string& one, const std::string& two) {
+    write(path, one + "[rank3]: no\n" + two + "no more\n\n" + one + third + "\n");
+    Lines lines = read(path).texts;
+    std::erase(lines, "");
+    return lines;
+  };
+  const Lines plain{"[rank3]: no", "no more", third};
+  CHECK(texts("", "") == plain);
+  CHECK(texts("- ", "- ") == plain);
+  CHECK(texts(" 17  ", " 18  ") == plain);
+  CHECK(texts("trainer-1  | ", "trainer-1  | ") == plain);
+  CHECK(texts("train-0 pytorch ", "train-0 pytorch ") == plain);
+  CHECK(texts("Nov 20 10:11:12 n07 docker[33]: ", "Nov 20 10:11:13 n07 docker[33]: ") == plain);
+  CHECK(texts("1779264164792\t2026-11-20T08:02:44Z\t", "1779264164792\t2026-11-20T08:02:44Z\t").front() ==
+        "2026-11-20T08:02:44Z\t[rank3]: no");
+  CHECK(texts("[2026-11-20 10:11:12] ", "[2026-11-20 10:11:12] ").front() == "2026-11-20 10:11:12 [rank3]: no");
+  CHECK(texts("[pod/t-0/c] ", "[pod/t-1/c] ")[1] == "[pod/t-1/c] no more");
+  CHECK(texts("t-0  | ", "t-1  | ")[1] == "[pod/t-1/] no more");
+  // One line of three, or a word that many lines begin with, is no prefix.
+  CHECK(texts("- ", "")[1] == "no more");
+  CHECK(texts("loss | ", "gpu | ")[1] == "gpu | no more");
+  // Records: of docker, whose message may have several lines, and of others, whose fields have other names.
+  const std::string head = "{\"log\":\"say \\\"no\\\"\\n", tail = "\",\"time\":\"2026-11-20T10:11:12Z\"}\n";
+  write(path, head + tail + head + "line 2\\n" + tail + "{\"message\":\"x\",\"n\":1}\n{\"loss\": 0.5}\n");
+  const std::string said = "2026-11-20T10:11:12Z say \"no\"";
+  CHECK(read(path).texts == Lines{said, said, "2026-11-20T10:11:12Z line 2", " x", "{\"loss\": 0.5}"});
+}
+
 TEST_CASE("lines of NCCL 2.1 and 2.2 have no name, and are NCCL's", "[diagnose][log_files]") {
   const TempDir dir;
   const std::string path = dir.file("log");

@@ -375,9 +375,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     error_file_ = file;
     return;
   }
-  if (mentions(text, "[repeated ") && mentions(text, " across cluster]")) {
+  if (mentions(text, "[repeated ") && mentions(text, " across cluster]"))
     note("ray_dedup", "lines of other ranks left out");
-  }
   const bool in_error = error_line_ > 0 && number <= error_line_ + 3 && file == error_file_;
   const auto follows = [&](std::string_view id) {
     const auto head = heads_.find(id);
@@ -423,9 +422,6 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
           (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
            event.rule->program == "kubernetes" || event.rule->program == "batch" ||
            (event.what == ProgramEvent::What::ended && (described || mentions(event.text, "(code="))))));
-    const bool of_pod = event.what >= ProgramEvent::What::ended && event.what <= ProgramEvent::What::error;
-    if ((of_host || (of_pod && !blames_nobody)) && event.host.empty() && event.ranks.empty())
-      event.host = of_host ? prompted_[file] : shown_[file];
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (help_.lines > 0 && event.what >= ProgramEvent::What::exception && !event.is_explained()) {
       help_.held.push_back({std::move(event), file, number, 1});
@@ -440,6 +436,9 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       if (event.time.empty()) event.time = elastic_.time;
       if (event.pid < 0) event.pid = elastic_.pid;
     }
+    const bool of_pod = event.what >= ProgramEvent::What::ended && event.what <= ProgramEvent::What::error;
+    if ((of_host || (of_pod && !blames_nobody)) && event.host.empty() && event.ranks.empty())
+      event.host = !writer.pod.empty() ? writer.pod : of_host ? prompted_[file] : shown_[file];
     if (event.what == ProgramEvent::What::message) {
       WarningRecord record{.rule = event.rule, .example = event.text, .file = file, .line = number};
       record.timestamp = find_iso_timestamp(text.substr(0, 120)).substr(0, 64);

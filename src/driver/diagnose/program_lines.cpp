@@ -34,21 +34,9 @@ std::vector<int> number_list(std::string_view text) {
   return numbers;
 }
 
-/// Takes off the front the marks of people who quote, number or list what they paste.
-std::string_view without_marks(std::string_view text) {
-  for (;;) {
-    text = without_blanks(text);
-    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-    if (text.starts_with('>') || text.starts_with('`')) {
-      text.remove_prefix(1);
-    } else if (text.starts_with("- ") || text.starts_with("* ") || text.starts_with("| ")) {
-      text.remove_prefix(2);
-    } else if (digits > 0 && (text.substr(digits).starts_with("  ") || text.substr(digits).starts_with('\t'))) {
-      text.remove_prefix(digits);
-    } else {
-      return text;
-    }
-  }
+/// A line without the marks of people who quote, number or list what they paste.
+std::string_view without_marks(std::string_view line) {
+  return builtin_line_rules().shape_in("marks", line).text("rest");
 }
 
 /// "rank=9" or "rank9" in a decoration.
@@ -71,8 +59,9 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
   const std::size_t at = tag == kNotFound ? kNotFound : text.substr(0, tag).rfind('[');
   if (at != kNotFound && text[tag - 1] == ']') text.remove_prefix(at);
   const char open = text.empty() ? '\0' : text.front();
-  if (text.starts_with("stderr: ") || text.starts_with("stdout: ")) {  // accelerate
-    text = without_blanks(text.substr(8));
+  if (text.starts_with("[pod/") && text.find("] ") < 200) {  // kubectl logs --prefix
+    writer.pod = std::string(text.substr(5, text.find('/', 5) - 5));
+    text = without_blanks(text.substr(text.find("] ") + 2));
     return true;
   }
   if (open == '[' || open == '(') {

@@ -19,6 +19,7 @@ struct LineWriter {
   int label = -1;         ///< the number that srun or mpirun put in front
   int own = -1;           ///< what PyTorch says of itself, "[rank9]"
   std::string host;       ///< empty: unknown
+  std::string pod;        ///< or container, or host of the journal: where others name nobody
   std::string_view text;  ///< the line without quote marks, line numbers and all of the above
 };
 

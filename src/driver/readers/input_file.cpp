@@ -162,7 +162,8 @@ void add_lines(const Json& value, bool is_text, std::string& lines) {
   }
 }
 
-/// Empty if there are none. From a cut or damaged list the lines before the damage, which `trouble` reports.
+}  // namespace
+
 std::string lines_in(std::string_view text, std::string& trouble) {
   std::string lines;
   try {
@@ -174,8 +175,6 @@ std::string lines_in(std::string_view text, std::string& trouble) {
   }
   return lines;
 }
-
-}  // namespace
 
 InputFile input_in_memory(const fs::path& path, std::string_view text) {
   const int fd = ::memfd_create("busbar", MFD_CLOEXEC);

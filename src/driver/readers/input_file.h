@@ -49,6 +49,10 @@ NextBytes blocks_of(const InputFile& file, std::string& trouble);
 /// Whether the file is an archive of others (tar, zip, 7z), also a compressed one.
 bool is_archive(const InputFile& file);
 
+/// The messages in JSON, each with a line break; empty if there are none. From a cut or damaged list those before the
+/// damage, which `trouble` reports.
+std::string lines_in(std::string_view text, std::string& trouble);
+
 /// A file of that name with this text.
 InputFile input_in_memory(const std::filesystem::path& path, std::string_view text);
 

@@ -17,6 +17,7 @@
 #include <array>
 #include <cerrno>
 #include <limits>
+#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -27,7 +28,8 @@ namespace busbar {
 LineReader::LineReader(int fd, std::uint64_t limit) : fd_(fd), limit_(limit), buffer_(new char[kBlock + kMaxLine]) {}
 
 std::string_view LineReader::beginning() {
-  if (bytes_ == 0) fill();
+  while (bytes_ < kHead && fill()) {  // a pipe gives little at once
+  }
   return {buffer_.get() + begin_, end_ - begin_};
 }
 
@@ -75,9 +77,8 @@ bool is_new(const fs::path& path, Known& known) {
 void add_folder(const fs::path& folder, Known& known, std::vector<fs::path>& files) {
   std::error_code failed;
   std::vector<fs::directory_entry> entries;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed))
     entries.push_back(*it);
-  }
   if (failed) files.push_back(folder);  // read_log_file will say why
   std::ranges::sort(entries);
   for (const fs::directory_entry& entry : entries) {
@@ -142,6 +143,28 @@ struct PartJoiner {
   }
 };
 
+/// What nearly all lines of a file have in front.
+struct UsualPrefix {
+  std::string key;         ///< of `line-prefixes`; empty: nothing
+  bool one_label = false;  ///< the same pod or host in all of them says nothing
+};
+
+UsualPrefix usual_prefix(std::string_view beginning) {
+  std::map<std::string, std::vector<std::string>> labels;
+  std::size_t lines = 0;
+  for (const std::string_view line : split_text(beginning.substr(0, kHead), '\n')) {
+    if (!trimmed(line).empty()) ++lines;
+    const LineRules& rules = builtin_line_rules();
+    for (const auto& [key, rewritten] : rules.facts_in("line-prefixes", rules.without("colours", line)))
+      labels[key].push_back(rewritten.starts_with("[pod/") ? rewritten.substr(0, rewritten.find('/', 5)) : "");
+  }
+  for (const auto& [key, all] : labels) {
+    const bool same = std::ranges::count(all, all.front()) == std::ssize(all);
+    if (lines >= 3 && all.size() * 10 >= lines * 9) return {key, same && !all.front().empty()};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<fs::path> find_log_files(std::span<const fs::path> paths) {
@@ -174,6 +197,7 @@ LogFile read_log_file(const fs::path& path,
   if (!file.trouble.empty()) return file;
   LineReader reader(descriptor.fd(), limit);
   file.trouble = why_not_text(reader.beginning());
+  const UsualPrefix prefix = usual_prefix(reader.beginning());
   std::string plain;
   const auto emit = [&](std::string_view text) {
     if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
@@ -183,7 +207,13 @@ LogFile read_log_file(const fs::path& path,
       const std::string marked = builtin_line_rules().facts_in("old-marks", text)["line"];
       if (!marked.empty()) text = plain = marked;
     }
-    const LogLine line = parse_log_line(text);
+    LogLine line = parse_log_line(text);
+    const auto* unread = std::get_if<OtherLine>(&line.fact);
+    if (unread != nullptr && !unread->nccl && !prefix.key.empty()) {
+      std::string rewritten = builtin_line_rules().facts_in("line-prefixes", text)[prefix.key];
+      if (prefix.one_label) rewritten.erase(0, rewritten.find("] ") + 2);
+      if (!rewritten.empty()) line = parse_log_line(plain = std::move(rewritten));
+    }
     const bool foreign = std::holds_alternative<TorchWork>(line.fact) || std::holds_alternative<KernelEvent>(line.fact);
     const auto* other = std::get_if<OtherLine>(&line.fact);
     file.nccl_lines += foreign || (other != nullptr && !other->nccl) ? 0 : 1;
@@ -207,7 +237,17 @@ LogFile read_log_file(const fs::path& path,
   };
   PartJoiner parts;
   for (std::string_view text; file.trouble.empty() && reader.next(text);) {
-    if (parts.is_whole(text)) emit_each(text);
+    if (!parts.is_whole(text)) continue;
+    // A record to a line, with its time, as docker's files have them.
+    std::string records, damage;
+    if (prefix.key == "json" && text.starts_with('{')) {
+      records = lines_in(text, damage);
+    } else if (prefix.key == "json") {
+      records = lines_in(builtin_line_rules().facts_in("line-prefixes", text)["json"], damage);
+    }
+    if (records.empty()) emit_each(text);
+    for (const std::string_view line : split_text(records, '\n'))
+      if (!line.empty()) emit_each(fmt::format("{} {}", find_iso_timestamp(text), line));
   }
   for (const std::string& begun : parts.begun) {
     if (!begun.empty()) emit(begun);
