@@ -248,9 +248,8 @@ TEST_CASE("hosts, spreads, dips and late ranks over a sweep, word by word", "[ac
     for (const std::size_t n : {std::size_t{7}, std::size_t{20}}) {
       Cell m = measured_cell("a");
       m.epoch_medians_s.resize(n, 1e-3);
-      for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t i = 0; i < n; ++i)
         m.epoch_medians_s[i] *= i < static_cast<std::size_t>(nslow) ? 1.6 : 1 + 0.01 * static_cast<double>(i % 3);
-      }
       const AcceptResult r = with("{time-spread: 1%, dips: {warn: 5%, fail: 20%}}", m);
       add(r, Criterion::time_spread);
       add(r, Criterion::dips);

@@ -195,13 +195,11 @@ TEST_CASE("Every rule's counter is read, and every counter that is read has a ru
   const std::regex word(R"re((add\(")?\b([a-z_]+)\b)re");
   for (std::sregex_iterator one(code.begin(), code.end(), word), end; one != end; ++one) {
     if ((*one)[1].matched) read.insert("gpu/" + (*one)[2].str());
-    for (const char* place : {"infiniband/i/ports/1/counters/", "infiniband/e/hw_counters/", "net/n/statistics/"}) {
+    for (const char* place : {"infiniband/i/ports/1/counters/", "infiniband/e/hw_counters/", "net/n/statistics/"})
       recording += "file /sys/class/" + (place + (*one)[2].str()) + " 1\n";
-    }
   }
-  for (const CounterReading& one : read_counters(probe_recorded(recording, "test"))) {
+  for (const CounterReading& one : read_counters(probe_recorded(recording, "test")))
     read.insert(one.name.substr(0, one.name.find('/')) + one.name.substr(one.name.rfind('/')));
-  }
   for (const auto& [name, rule] : counter_rules()) ruled.insert(name);
   CHECK(read == ruled);
 }

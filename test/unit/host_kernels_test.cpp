@@ -34,9 +34,8 @@ std::uint64_t load(const unsigned char* p, std::size_t width) {
 template <unsigned W, Holds holds>
 void fill_by_lanes(const Pattern& pattern, int rank, std::uint64_t first, std::uint64_t count, unsigned char* dst) {
   Rows<W> rows;
-  for (std::uint32_t i = 0; holds != Holds::moved && i < (holds == Holds::reduced ? 16u : 17u) * kPicks; ++i) {
+  for (std::uint32_t i = 0; holds != Holds::moved && i < (holds == Holds::reduced ? 16u : 17u) * kPicks; ++i)
     rows.set(i / kPicks, i % kPicks, row_entry(pattern, holds == Holds::reduced, i / kPicks, i % kPicks));
-  }
   for (std::uint64_t done = 0, part = 0; done < count; done += part) {
     const std::uint64_t from = first + done;
     part = std::min(count - done, kSegmentElems - from % kSegmentElems);
@@ -102,9 +101,8 @@ TEST_CASE("both implementations give the defined element everywhere", "[kernels]
               const Source source = make_source(pattern, rank, isa);
               generate(source, first, 2, buffer.data() + 1, false);
               int wrong = 0;
-              for (std::size_t i = 0; i < 2 * kBatchElems; ++i) {
+              for (std::size_t i = 0; i < 2 * kBatchElems; ++i)
                 wrong += load(buffer.data() + 1 + i * width, width) != element_bits(pattern, rank, first + i);
-              }
               INFO(name(dtype) << (op ? name(*op) : "moved") << " rank " << rank << '/' << nranks << " from " << first);
               CHECK(wrong == 0);
             }
@@ -154,9 +152,8 @@ TEST_CASE("fill writes any range to any address and nothing beside it", "[kernel
             std::vector<unsigned char> buffer(64 + count * width, 0xEE);
             fill(pattern, 3, first, count, buffer.data() + 16 + offset);
             int wrong = 0;
-            for (std::size_t i = 0; i < count; ++i) {
+            for (std::size_t i = 0; i < count; ++i)
               wrong += load(buffer.data() + 16 + offset + i * width, width) != element_bits(pattern, 3, first + i);
-            }
             const auto untouched = [](unsigned char byte) { return byte == 0xEE; };
             const auto* const after = buffer.data() + 16 + offset + count * width;
             wrong += !std::all_of(buffer.data(), buffer.data() + 16 + offset, untouched);
@@ -251,9 +248,8 @@ TEST_CASE("neutral data are the neutral element, and zero where nothing is reduc
       std::vector<unsigned char> buffer(3001 * width + 1, 0xEE);
       fill_neutral(pattern, 3001, buffer.data() + 1);
       int wrong = buffer[0] != 0xEE;
-      for (std::size_t i = 0; i < 3001; ++i) {
+      for (std::size_t i = 0; i < 3001; ++i)
         wrong += load(buffer.data() + 1 + i * width, width) != (op ? pattern.neutral : 0);
-      }
       CHECK(wrong == 0);
     }
   }

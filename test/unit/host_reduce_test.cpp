@@ -114,9 +114,8 @@ void require_exact(const Format& format, Op op, const std::vector<Bits>& a, cons
     for (std::size_t i = 0; i < got.size(); ++i) {
       unsigned want = oracle.reduce(op, a[i], b[i]);
       const double product = oracle.value(a[i]) * oracle.value(b[i]);
-      if (format.dtype == DType::bfloat16 && op == Op::prod && std::fabs(product) < kBfloat16Tiny) {
+      if (format.dtype == DType::bfloat16 && op == Op::prod && std::fabs(product) < kBfloat16Tiny)
         want = oracle.nearest(static_cast<float>(product));
-      }
       if (std::isnan(oracle.value(want)) && (op == Op::max || op == Op::min)) {
         if (std::isnan(oracle.value(got[i]))) continue;
       }

@@ -109,9 +109,8 @@ std::string utf16(std::string_view text, bool high_first) {
 }
 
 std::string replaced(std::string text, std::string_view what, const std::string& by) {
-  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size()) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += by.size())
     text.replace(at, what.size(), by);
-  }
   return text;
 }
 
@@ -227,6 +226,20 @@ TEST_CASE("parts of long lines of containers are joined", "[diagnose][input_file
   // One whose end is missing is told too.
   CHECK(diagnosed_text(time + "stderr P node1:1:1 [0] NCCL WARN Cuda failure 'out of memory'").sentence ==
         diagnosed_text(time + "stderr F node1:1:1 [0] NCCL WARN Cuda failure 'out of memory'").sentence);
+}
+
+TEST_CASE("lines that a terminal broke at its width are whole again, rows of a table stay", "[diagnose][input_file]") {
+  for (const std::size_t width : {79U, 80U, 100U}) {
+    std::string broken = log_text();
+    for (std::size_t at = 0, column = 0; at < broken.size(); ++at, ++column) {
+      if (column == width && broken[at] != '\n') broken.insert(at, 1, '\n');
+      if (broken[at] == '\n') column = static_cast<std::size_t>(-1);
+    }
+    CHECK(broken.size() > log_text().size() + 5);
+    CHECK(diagnosed_text(broken).sentence == diagnosed_text(log_text()).sentence);
+  }
+  const std::string row(80, 'x');
+  CHECK(diagnosed_text("a 1\n" + row + "\nb 2\n" + row + "\nb 3\n" + row + "\nb 4\nb 5\n").lines == 8);
 }
 
 TEST_CASE("a JSON document is read as the lines in its messages", "[diagnose][input_file]") {

@@ -344,9 +344,8 @@ TEST_CASE("What RAS complains of is never OK, and goes behind what is known bett
 
 TEST_CASE("Warnings of one shape are one group", "[job_log]") {
   Job job;
-  for (int rank = 0; rank < 4; ++rank) {
+  for (int rank = 0; rank < 4; ++rank)
     job.warn(job.log, rank, "Connection closed by remote peer 10.0.0." + std::to_string(rank) + "<37877>");
-  }
   const Diagnosis told = job.told();
   REQUIRE(told.warnings.size() == 1);
   CHECK(told.warnings[0].times == 4);

@@ -1104,9 +1104,8 @@ TEST_CASE("whatever the evidence, the judge answers, and blames none but ranks o
       }
     }
     if (below(10) == 0) job.ras.push_back({"node0", below(2) == 0, "", {}, {4000 + below(20)}, {below(20)}});
-    for (int rank = 0; rank < std::max<int>(job.nprocs, static_cast<int>(job.host_of_rank.size())); ++rank) {
+    for (int rank = 0; rank < std::max<int>(job.nprocs, static_cast<int>(job.host_of_rank.size())); ++rank)
       known.insert(rank);
-    }
     const HangFinding finding = judge(job);
     REQUIRE_FALSE(finding.sentence.empty());
     for (int rank : finding.ranks) REQUIRE(known.contains(rank));

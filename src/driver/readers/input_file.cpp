@@ -2,6 +2,7 @@
 
 #include "common/base/error.h"
 #include "common/base/lists.h"
+#include "common/base/text.h"
 #include "common/base/units.h"
 #include "common/machine/resources.h"
 #include "common/record/json_values.h"
@@ -21,6 +22,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -162,6 +164,48 @@ void add_lines(const Json& value, bool is_text, std::string& lines) {
   }
 }
 
+/// A text whose lines a terminal or page broke at its width, with whole lines; empty if none was broken. What follows a
+/// full line belongs to it unless it begins like a line that follows a shorter one, or both are of a table.
+std::string unwrapped(std::string_view text) {
+  constexpr std::ptrdiff_t kNarrowest = 72, kLeast = 3;
+  constexpr std::string_view kOfTables = "|+=-";
+  const auto width_of = [](std::string_view line) {
+    return std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
+  };
+  const auto start_of = [](std::string_view line) {
+    std::string start(line.substr(0, 4));
+    std::ranges::replace_if(start, is_digit, '0');
+    return start;
+  };
+  // Two parts of a word, or two words with a blank between them.
+  const auto is_text = [](std::string_view before, std::string_view after) {
+    if (after.starts_with(' ')) {
+      after.remove_prefix(1);
+    } else if (before.ends_with(' ')) {
+      before.remove_suffix(1);
+    }
+    return !before.empty() && !after.empty() && is_name(before.back()) && is_name(after.front());
+  };
+  const std::vector<std::string_view> lines = split_text(text, '\n');
+  std::vector<std::ptrdiff_t> widths;
+  for (const std::string_view line : lines) widths.push_back(width_of(line));
+  const std::ptrdiff_t width = std::ranges::max(widths);
+  std::set<std::string> starts{start_of(lines.front())};
+  for (std::size_t i = 1; i < lines.size(); ++i)
+    if (widths[i - 1] < width) starts.insert(start_of(lines[i]));
+  std::string whole(lines.front());
+  std::ptrdiff_t joined = 0, in_text = 0;
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    bool goes_on = widths[i - 1] == width && width > 0 && widths[i] > 0 && !starts.contains(start_of(lines[i]));
+    goes_on = goes_on && kOfTables.find(whole.back()) == kNotFound && kOfTables.find(lines[i].front()) == kNotFound;
+    joined += goes_on ? 1 : 0;
+    in_text += goes_on && is_text(whole, lines[i]) ? 1 : 0;
+    whole.append(goes_on ? "" : "\n").append(lines[i]);
+  }
+  const bool wrapped = width >= kNarrowest && in_text >= kLeast && joined * 2 >= std::ranges::count(widths, width);
+  return wrapped ? whole : "";
+}
+
 }  // namespace
 
 std::string lines_in(std::string_view text, std::string& trouble) {
@@ -248,7 +292,10 @@ InputFile plain_text(const InputFile& file, bool is_log) {
   const bool high_first = rules.has("utf16-high-first", head.text);
   const bool wide = high_first || rules.has("utf16-low-first", head.text);
   const bool document = is_log && rules.has("json-documents", head.text) && !rules.has("json-lines", head.text);
-  if (!wide && (!document || looks_like_torch_dump(head.text))) return file;
+  if (!wide && (!document || looks_like_torch_dump(head.text))) {
+    const std::string whole = is_log && head.size > 0 && head.size == head.text.size() ? unwrapped(head.text) : "";
+    return whole.empty() ? file : input_in_memory(file.path, whole);
+  }
   if (head.size > kMostFileBytes) return {file.path, file.opens, "UTF-16 or JSON of too many bytes", file.memory};
   std::string text = read_piece(file.opens, kMostFileBytes).text, trouble = file.trouble;
   text = wide ? utf8_of(text, high_first) : lines_in(text, trouble);
