@@ -360,7 +360,7 @@ bool cause_is_told(const LogView& view) {
 /// The one peer that victims name and that writes nothing itself; empty if there is none, or several.
 std::string silent_peer(const LogView& view, const std::vector<std::string>& peers) {
   std::vector<std::string> silent;
-  if (view.book.processes.empty()) return "";  // who writes is not known
+  if (view.book.processes.empty()) return "";  // the writers are not known
   for (const std::string& peer : peers) {
     const std::string host = host_at(view, peer);
     const auto writes = [&](const Process& one) {

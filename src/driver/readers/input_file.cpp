@@ -177,7 +177,7 @@ std::string unwrapped(std::string_view text) {
     std::ranges::replace_if(start, is_digit, '0');
     return start;
   };
-  // Two parts of a word, or two words with a blank between them.
+  // Two parts of a word, or two words with a space between them.
   const auto is_text = [](std::string_view before, std::string_view after) {
     if (after.starts_with(' ')) {
       after.remove_prefix(1);
