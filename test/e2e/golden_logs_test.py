@@ -12,6 +12,7 @@ are in test/logs/real (made by test/real_nccl/real_logs_test.py, gpu_* by PyTorc
 
 import dataclasses
 import glob
+import json
 import os
 import re
 import sys
@@ -44,6 +45,19 @@ DECIDING = {
     "92": "Connect to 128::1d<40861> returned 113(No route to host)", "94": "with error 12, opcode 0, len 0, vendor err 129",
     "96": "with status=12 opcode=0", "97": "IBV_WC_RETRY_EXC_ERR(12)", "99": "0000:91:00): 79",
 }
+
+
+# What tools put before and around every line; of each sample one is tried, which must not change its verdict.
+TIME = "2026-11-20T10:11:12.131415Z"
+DRESSES = ["trainer-1  | {}", "[pod/train-0/pytorch] {}", "train-0 pytorch {}", "Nov 20 10:11:12 n07 docker[331]: {}",
+           "[2026-11-20 10:11:12] {}", "- {}", f"1779264164792\t{TIME}\t{{}}", TIME + " {}",
+           lambda line: json.dumps({"log": line + "\n", "stream": "stderr", "time": TIME}),
+           lambda line: f"{TIME} kube.train {json.dumps({'log': line})}"]
+
+
+def dressed(lines, number):
+    dress = DRESSES[number % len(DRESSES)]
+    return [dress.format(line) if isinstance(dress, str) else dress(line) for line in lines]
 
 
 @dataclasses.dataclass
@@ -120,6 +134,9 @@ class GoldenLogs(suite.Case):
                 wrong.append(f"{one.name}: {answer.verdict or answer}, not {one.head['verdict']}; "
                              f"said: {answer.claims()[:400]}")
                 continue
+            other = diagnose([self.write(f"dressed{number}.log", "\n".join(dressed(one.body, number)))])
+            if other.verdict not in one.verdicts:
+                wrong.append(f"{one.name}: {other.verdict} with {dressed(['text'], number)}; said: {other.claims()[:400]}")
             wrong += [f"{one.name}: {what}; said: {answer.claims()[:400]}" for what in wrong_blame(one, answer)]
             deciding = DECIDING.get(one.name.split("_")[0])
             if deciding and not answer.says(deciding):

@@ -31,7 +31,7 @@ class Started(Job):
     def is_ready(self):
         """Its ranks are at the fault, or some steps are done."""
         if self.live.program == "all_reduce_perf":
-            return "busbw" in self.log() if self.live.fault != "stop" else bool(self.stopped())
+            return "float" in self.log() if self.live.fault != "stop" else bool(self.stopped())  # of a row: the head scrolls away
         marks = glob.glob(os.path.join(self.folder, "fault.*"))
         if self.live.fault == "stop" and not self.stopped():
             return False

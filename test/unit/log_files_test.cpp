@@ -141,9 +141,7 @@ TEST_CASE("no line is lost where blocks meet", "[diagnose][log_files]") {
   // Five blocks of lines of every length, so that blocks end everywhere in them.
   std::string text;
   std::uint64_t calls = 0;
-  for (; text.size() < (std::size_t{5} << 20); ++calls) {
-    text += call(calls) + std::string(calls % 89, ' ') + "\n";
-  }
+  for (; text.size() < (std::size_t{5} << 20); ++calls) text += call(calls) + std::string(calls % 89, ' ') + "\n";
   write(dir.file("log"), text);
   const Told told = read(dir.file("log"));
   REQUIRE(told.op_counts.size() == calls);
@@ -269,9 +267,8 @@ TEST_CASE("what the caller throws ends the reading", "[diagnose][log_files]") {
 TEST_CASE("folders are searched however deep, in order of name", "[diagnose][log_files]") {
   const TempDir dir;
   fs::create_directories(dir.file("job/b/c"));
-  for (const char* name : {"job/z.log", "job/a.log", "job/b/2", "job/b/10", "job/b/c/x", "lone"}) {
+  for (const char* name : {"job/z.log", "job/a.log", "job/b/2", "job/b/10", "job/b/c/x", "lone"})
     write(dir.file(name), "x\n");
-  }
   REQUIRE(::mkfifo(dir.file("job/pipe").c_str(), 0600) == 0);
   fs::create_symlink("a.log", dir.file("job/latest"));
   fs::create_hard_link(dir.file("job/z.log"), dir.file("job/zz.log"));

@@ -107,6 +107,7 @@ TEST_CASE("what launchers put in front of a prefix is kept apart from it", "[dia
     CHECK(parsed.origin.dev == 3);
     CHECK(std::holds_alternative<CollCall>(parsed.fact));
   }
+  CHECK(parse_log_line("2026-11-20T10:11:12Z NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE").shape("devices") != nullptr);
 }
 
 TEST_CASE("times are found in NCCL's brackets, and in front of lines by containers", "[diagnose][log_line]") {

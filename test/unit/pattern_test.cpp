@@ -121,9 +121,8 @@ std::uint64_t reduce(Arithmetic& arithmetic, std::vector<Value> values, bool tre
 
 std::vector<Value> elements(const Pattern& pattern, const Arithmetic& arithmetic, std::size_t index) {
   std::vector<Value> values;
-  for (int rank = 0; rank < pattern.nranks; ++rank) {
+  for (int rank = 0; rank < pattern.nranks; ++rank)
     values.push_back(arithmetic.load(element_bits(pattern, rank, index)));
-  }
   return values;
 }
 
@@ -296,9 +295,8 @@ TEST_CASE("each rank is in the window of an element as often as any other", "[ke
   const Pattern pattern = make_pattern(DType::int8, Op::sum, 60, 9);  // window 15: a quarter of the ranks
   std::vector<int> contributes(60);
   for (std::size_t group = 0; group < 2000; ++group) {
-    for (int rank = 0; rank < 60; ++rank) {
+    for (int rank = 0; rank < 60; ++rank)
       contributes[static_cast<std::size_t>(rank)] += element_bits(pattern, rank, group * kGroupElems) != 0;
-    }
   }
   for (const int n : contributes) CHECK((n > 400 && n < 600));  // 500 +- 5 standard deviations
 }

@@ -483,9 +483,8 @@ TEST_CASE("silent strangers on all places give way after a second to those with 
   };
   std::vector<Rude> first, later;
   static_assert(PeerConnections::kMost == 4 * PeerConnections::kMostStrangers);
-  for (std::size_t i = 0; i < PeerConnections::kMost; ++i) {
+  for (std::size_t i = 0; i < PeerConnections::kMost; ++i)
     first.emplace_back(host.address(), "127.0.0." + std::to_string(2 + i / PeerConnections::kMostStrangers));
-  }
   serve();
   for (int i = 0; i < 16; ++i) later.emplace_back(host.address(), "127.0.0.6");
   Rude client(host.address());

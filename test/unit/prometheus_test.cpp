@@ -64,9 +64,8 @@ TEST_CASE("A shared file is replaced whole, readable by all, by several at once"
   std::vector<int> errors(4);
   for (std::size_t i = 0; i < errors.size(); ++i) {
     runs.emplace_back([&, i] {
-      for (int again = 0; again < 50; ++again) {
+      for (int again = 0; again < 50; ++again)
         errors[i] |= replace_file(path, std::string(50000, static_cast<char>('a' + i)), Replacing::shared);
-      }
     });
   }
   for (int again = 0; again < 50; ++again) {

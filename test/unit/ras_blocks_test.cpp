@@ -51,9 +51,8 @@ std::string decorated(std::string_view text, std::string_view mark) {
 /// Another line behind each.
 std::string between(std::string_view text, std::string_view other) {
   std::string lines;
-  for (const std::string_view line : split_text(text, '\n')) {
+  for (const std::string_view line : split_text(text, '\n'))
     lines.append(line).append(1, '\n').append(other).append(1, '\n');
-  }
   return lines;
 }
 
@@ -90,9 +89,8 @@ TEST_CASE("An answer is found whatever stands around and inside it", "[diagnose]
 TEST_CASE("What RAS's own table says is read behind quote marks and numbers of lines", "[diagnose][ras]") {
   std::string numbered;
   int number = 90;
-  for (const std::string_view line : split_text(kLost, '\n')) {
+  for (const std::string_view line : split_text(kLost, '\n'))
     numbered.append(std::to_string(++number)).append("  ").append(line).append(1, '\n');
-  }
   for (const std::string& text : {kLost, decorated(kLost, "> "), decorated(kLost, "[1,3]<stderr>:"), numbered}) {
     const std::vector<std::string> answers = found(text);
     REQUIRE(answers.size() == 1);

@@ -62,9 +62,8 @@ Names found(const std::string& text, const char* pattern) {
 
 std::string code_of(const char* room) {
   std::string code;
-  for (const auto& file : std::filesystem::directory_iterator(kRoot / "src/driver" / room)) {
+  for (const auto& file : std::filesystem::directory_iterator(kRoot / "src/driver" / room))
     code += read_text(file.path());
-  }
   return code;
 }
 
@@ -76,9 +75,8 @@ TEST_CASE("Every remedy and remark that the program names is written, and every 
   // Whatever is in quotes in remedy(...), and, of kEndings, after the name of a signal.
   Names named = found(code, R"re("SIG[A-Z]+", "([a-z-]+)")re");
   const std::regex inside(R"re(remedy(?:_of)?\(([^()]*)\))re");
-  for (std::sregex_iterator call(code.begin(), code.end(), inside), end; call != end; ++call) {
+  for (std::sregex_iterator call(code.begin(), code.end(), inside), end; call != end; ++call)
     named.merge(found((*call)[1], R"re("([a-z-]+)")re"));
-  }
   CHECK(named.size() > 40);
   for (const auto& file : std::filesystem::recursive_directory_iterator(kRoot / "configs/rules")) {
     if (file.path().filename() == "remedies.yaml" || !file.is_regular_file()) continue;

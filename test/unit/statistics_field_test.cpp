@@ -87,9 +87,8 @@ TEST_CASE("A machine that wanders is seldom said to drift, and one that slows do
   int wandering = 0;
   int slowing = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
-    for (const double correlation_time_s : {0.1, 1.0, 10.0}) {
+    for (const double correlation_time_s : {0.1, 1.0, 10.0})
       wandering += said_to_drift(correlation_time_s, DriftingMachine::kDrift, 0, 400, kEpochTime, trial) ? 1 : 0;
-    }
     slowing += said_to_drift(1, 0, 0.1, 400, kEpochTime, trial) ? 1 : 0;
   }
   CHECK(wandering <= 0.02 * 3 * kTrials);  // 1 % and twice its deviation

@@ -15,9 +15,8 @@ namespace {
 template <class Flag>
 double share_flagged(Law law, Flag flag) {
   int flagged = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed)
     flagged += flag(SyntheticTimes(law, 8000 + seed).epochs(30, 3000)) ? 1 : 0;
-  }
   return flagged / 300.0;
 }
 

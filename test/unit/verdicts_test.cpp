@@ -106,9 +106,8 @@ namespace {
 /// sqrt(7) / 0.752, of "within 2 %" 3.2.
 VariantCell uneven(const VariantCell& base) {
   VariantCell cell;
-  for (std::size_t r = 0; r < 8; ++r) {
+  for (std::size_t r = 0; r < 8; ++r)
     cell.rounds_s.push_back(base.rounds_s[r] * std::pow(0.8, r % 2 == 0 ? 1.752 : 0.248));
-  }
   return cell;
 }
 
@@ -145,9 +144,8 @@ Comparison noisy(int sizes, int variants, double ratio, std::uint64_t seed) {
   for (int i = 0; i < sizes; ++i) {
     std::vector<VariantCell> cells(static_cast<std::size_t>(variants) + 1);
     for (std::size_t v = 0; v < cells.size(); ++v) {
-      for (int r = 0; r < 8; ++r) {
+      for (int r = 0; r < 8; ++r)
         cells[v].rounds_s.push_back(100e-6 * (v == 0 ? 1 : ratio) * std::pow(noise.next(), 0.07));
-      }
     }
     cases.push_back(at_size(8u << i, std::move(cells)));
   }

@@ -373,9 +373,8 @@ TEST_CASE("who rests in the midst of the work leaves the last word to a lower ra
     std::vector<int> left;
     for (const FlightState& flight : read_flights(flight_folders(), job)) left.push_back(flight.rank);
     CHECK(left == (is_over ? std::vector<int>{} : std::vector{0, 1}));
-    for (const std::filesystem::path& file : files_named(flight_folders(), flight_file_prefix(job, "here"))) {
+    for (const std::filesystem::path& file : files_named(flight_folders(), flight_file_prefix(job, "here")))
       std::filesystem::remove(file);
-    }
   }
 }
 

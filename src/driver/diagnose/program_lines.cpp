@@ -60,7 +60,7 @@ bool take_decoration(std::string_view& text, LineWriter& writer) {
   if (at != kNotFound && text[tag - 1] == ']') text.remove_prefix(at);
   const char open = text.empty() ? '\0' : text.front();
   if (text.starts_with("[pod/") && text.find("] ") < 200) {  // kubectl logs --prefix
-    writer.pod = std::string(text.substr(5, text.find('/', 5) - 5));
+    writer.pod = std::string(text.substr(5, text.find_first_of("/]", 5) - 5));
     text = without_blanks(text.substr(text.find("] ") + 2));
     return true;
   }
