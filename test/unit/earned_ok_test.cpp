@@ -539,7 +539,7 @@ TEST_CASE("A connection that is closed after the work blames nobody", "[job_log]
       "[rank3]:[W1119 19:26:57.157255417 TCPStore.cpp:125] [c10d] recvValue failed on "
       "SocketImpl(fd=4, addr=[n7]:35308, remote=[n7]:12355): Failed to recv, got 0 bytes";
   CHECK(of_lines({store}).verdict != Verdict::ok);
-  CHECK(of_lines({"Test completed successfully!", store}).verdict == Verdict::ok);
+  CHECK(of_lines({"Training completed successfully!", store}).verdict == Verdict::ok);
   // "error: null" is no error, a null pointer is one.
   CHECK(of_lines({"Training completed successfully!", "{\"error\": null}"}).verdict == Verdict::ok);
   CHECK(said({"Training completed successfully!", "alloc.h:79:13: runtime error: null pointer"}) ==
