@@ -84,22 +84,21 @@ TEST_CASE("Ranks that keep a flight record are judged by it", "[triage]") {
     record.begin_step(Phase::timed_loop, "timed loop", &call, 20, 30);
     record.lanes()[0].count();
     record.beat();
-    LookDump& dump = looks.hosts.front().dumps.emplace_back();
-    dump.path = record.path().string();
-    dump.rank = rank;
-    dump.base64 = base64(read_text(record.path()));
+    looks.hosts.front().dumps.push_back({record.path().string(), 0, rank, 0, base64(read_text(record.path()))});
   }
   const JudgedHang judged = judge_looks(looks);
   INFO(looks_report(looks, judged));
   CHECK(judged.finding.verdict == Verdict::arg_mismatch);
   CHECK(judged.finding.ranks == std::vector<int>{2});
   // Half a minute after their last beats nothing moves.
-  looks.hosts.front().dumps.erase(looks.hosts.front().dumps.begin() + 2);
   looks.hosts.front().time_s = static_cast<double>(std::time(nullptr)) + 30;
   const JudgedHang later = judge_looks(looks);
   INFO(looks_report(looks, later));
   CHECK(later.evidence.hosts.front().ranks.front().flight.idle_s >= 29);
   CHECK(later.evidence.hosts.front().ranks.front().flight.idle_s < 40);
+  // A record that could not be read: its rank is where the others are.
+  looks.hosts.front().dumps.erase(looks.hosts.front().dumps.begin());
+  CHECK(judge_looks(looks).finding.ranks.empty());
 }
 
 TEST_CASE("4096 ranks are judged within 1 GB, and so is their document", "[triage]") {

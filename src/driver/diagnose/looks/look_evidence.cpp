@@ -274,18 +274,22 @@ void add_silent(const JobLook& looks, LookEvidence& all) {
   }
 }
 
-/// A rank with a record needs no activity: then the watchdog's judge knows all that the watchdog itself would.
+/// With records the watchdog's judge knows all that the watchdog itself would. One that could not be read would make
+/// its rank look as if it had not started: then all are seen as other programs' ranks are.
 void add_flights(const JobLook& looks, HangEvidence& evidence) {
   std::map<int, FlightState> flights = flights_in(looks);
+  for (const HostEvidence& host : evidence.hosts) {
+    const auto has_none = [&](const RankEvidence& rank) { return !flights.contains(rank.flight.rank); };
+    if (std::ranges::any_of(host.ranks, has_none)) return;
+  }
   for (HostEvidence& host : evidence.hosts) {
     for (RankEvidence& rank : host.ranks) {
-      const auto flight = flights.find(rank.flight.rank);
-      if (flight == flights.end()) continue;
+      FlightState& flight = flights.at(rank.flight.rank);
       const double idle_s = evidence.occasion == HangEvidence::Occasion::files ? evidence.idle_s : HUGE_VAL;
       evidence.occasion = HangEvidence::Occasion::files;
-      evidence.idle_s = std::min(idle_s, flight->second.idle_s);
-      evidence.limit_s = std::max(evidence.limit_s, flight->second.limit_s);
-      rank.flight = std::move(flight->second);
+      evidence.idle_s = std::min(idle_s, flight.idle_s);
+      evidence.limit_s = std::max(evidence.limit_s, flight.limit_s);
+      rank.flight = std::move(flight);
       rank.activity.reset();
     }
   }
