@@ -209,7 +209,8 @@ LogFile read_log_file(const fs::path& path,
     }
     LogLine line = parse_log_line(text);
     const auto* unread = std::get_if<OtherLine>(&line.fact);
-    if (unread != nullptr && !unread->nccl && !prefix.key.empty()) {
+    const bool plain_text = unread != nullptr && !unread->nccl;
+    if (!prefix.key.empty() && (plain_text || line.shape("version") != nullptr)) {
       std::string rewritten = builtin_line_rules().facts_in("line-prefixes", text)[prefix.key];
       if (prefix.one_label) rewritten.erase(0, rewritten.find("] ") + 2);
       if (!rewritten.empty()) line = parse_log_line(plain = std::move(rewritten));
