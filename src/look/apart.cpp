@@ -35,9 +35,8 @@ Clock::time_point time_in(double seconds) {
   const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, fd);
   constexpr int kMostFiles = 1024;
-  for (int fd = 3; fd < kMostFiles; ++fd) {
+  for (int fd = 3; fd < kMostFiles; ++fd)
     if (fd != out) close(fd);
-  }
   Apart<std::string> result;
   try {
     result.value = work(item);
@@ -106,9 +105,8 @@ std::vector<Apart<std::string>> run_apart(std::size_t items, const ApartLimits& 
   const Clock::time_point last = time_in(limits.all_s);
   for (std::size_t next = 0; next < items || !workers.empty();) {
     if (Clock::now() >= last) next = items;
-    while (next < items && workers.size() < limits.at_once) {
+    while (next < items && workers.size() < limits.at_once)
       workers.push_back(std::make_unique<Worker>(next++, limits.each_s, work));
-    }
     std::vector<pollfd> ready;
     for (const auto& worker : workers) ready.push_back({worker->fd(), POLLIN, 0});
     poll(ready.data(), ready.size(), 50);

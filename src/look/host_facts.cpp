@@ -111,9 +111,8 @@ HostLook this_host(const Probe& probe) {
   if (uname(&system) == 0) look.kernel = fmt::format("{} {}", system.release, system.machine);
   look.boot_id = probe.read("/proc/sys/kernel/random/boot_id").value_or("");
   look.net_namespace = namespace_of(probe, "/proc/self", "net");
-  for (const InterfaceAddress& one : interface_addresses()) {
+  for (const InterfaceAddress& one : interface_addresses())
     if (one.up && !one.loopback && !is_for_containers(one.name)) add_once(look.addresses, one.ip);
-  }
   timespec since_boot{};
   clock_gettime(CLOCK_BOOTTIME, &since_boot);
   look.time_s = now_s();
@@ -219,9 +218,8 @@ LookBlocked blocked_process(const Probe& probe, const LookProcess& process, cons
   LookBlocked blocked{process.pid, process.program, process.wchan, {}};
   const std::string folder = fmt::format("/proc/{}", process.pid);
   std::vector<std::string> paths{probe.link_text(folder + "/cwd").value_or("")};
-  for (const std::string& fd : probe.list(folder + "/fd")) {
+  for (const std::string& fd : probe.list(folder + "/fd"))
     paths.push_back(probe.link_text(folder + "/fd/" + fd).value_or(""));
-  }
   for (const std::vector<std::string>& mounts : {served, mounts_of(probe, false)}) {
     for (const std::string& path : paths) {
       const auto at = std::ranges::find_if(mounts, [&](const std::string& mount) { return is_below(mount, path); });

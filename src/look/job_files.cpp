@@ -29,9 +29,8 @@ std::string last_bytes(const std::string& path, std::size_t most, int flags = 0)
   std::string text(std::min(static_cast<std::size_t>(info.st_size), most), '\0');
   const off_t from = info.st_size - std::ssize(text);
   std::size_t done = 0;
-  for (ssize_t got = 1; got > 0 && done < text.size(); done += static_cast<std::size_t>(std::max<ssize_t>(got, 0))) {
+  for (ssize_t got = 1; got > 0 && done < text.size(); done += static_cast<std::size_t>(std::max<ssize_t>(got, 0)))
     got = pread(file.fd(), text.data() + done, text.size() - done, from + static_cast<off_t>(done));
-  }
   text.resize(done);
   return text;
 }
@@ -42,9 +41,8 @@ double modified_s(const struct stat& info) {
 
 bool is_log(const SeenFile& file) {
   if (!file.writes || !file.target.starts_with('/')) return false;
-  for (const std::string_view folder : {"/dev/", "/proc/", "/sys/", "/memfd:"}) {
+  for (const std::string_view folder : {"/dev/", "/proc/", "/sys/", "/memfd:"})
     if (file.target.starts_with(folder)) return false;
-  }
   if (file.fd == 1 || file.fd == 2) return true;
   const std::string name = lower_case(std::string_view(file.target).substr(file.target.rfind('/') + 1));
   return name.ends_with(".log") || name.ends_with(".out") || name.ends_with(".err") ||
@@ -55,9 +53,8 @@ bool is_log(const SeenFile& file) {
 std::vector<std::string> dump_paths(const SeenProcess& p) {
   std::vector<std::string> paths;
   if (p.look.role != LookProcess::Role::rank || p.look.rank < 0) return paths;
-  for (const std::string& prefix : p.dump_prefixes) {
+  for (const std::string& prefix : p.dump_prefixes)
     if (prefix.starts_with('/')) paths.push_back(fmt::format("{}{}", prefix, p.look.rank));
-  }
   return paths;
 }
 

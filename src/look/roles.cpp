@@ -66,9 +66,8 @@ class Roles {
     for (SeenProcess& p : all_) at_[p.look.pid] = &p;
     own_.insert(own);
     if (!at_.contains(own)) return;
-    for (const SeenProcess* up : above(*at_[own])) {
+    for (const SeenProcess* up : above(*at_[own]))
       if (!communicates(up->look)) own_.insert(up->look.pid);
-    }
   }
 
   std::vector<SeenProcess> result() {
@@ -138,13 +137,11 @@ class Roles {
 
   void find_ranks() {
     std::map<std::int64_t, const SeenProcess*> candidates;
-    for (const SeenProcess& p : all_) {
+    for (const SeenProcess& p : all_)
       if (may_be_rank(p)) candidates[p.look.pid] = &p;
-    }
     for (const auto& [pid, p] : candidates) {
-      for (const SeenProcess* up : above(*p)) {
+      for (const SeenProcess* up : above(*p))
         if (candidates.contains(up->look.pid) && only_launches(up->look, p->look)) launching_.insert(up->look.pid);
-      }
     }
     for (const std::int64_t pid : launching_) candidates.erase(pid);
     for (const auto& [pid, p] : candidates) {
@@ -163,9 +160,8 @@ class Roles {
     if (!rank.run_id.empty()) return "run " + rank.run_id;
     if (!rank.look.master.empty()) return "master " + rank.look.master;
     std::int64_t top = rank.look.pid;
-    for (const SeenProcess* up : above(rank)) {
+    for (const SeenProcess* up : above(rank))
       if (is_launcher(up->look) || launching_.contains(up->look.pid)) top = up->look.pid;
-    }
     return fmt::format("pid {}", top != rank.look.pid ? top : rank.look.rank >= 0 ? rank.look.parent : top);
   }
 

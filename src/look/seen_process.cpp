@@ -172,17 +172,15 @@ void read_mappings(const Probe& probe, const std::string& folder, SeenProcess& p
                                                                                         {"/libpython", "python"}});
   const std::string maps =
       probe.read(folder + "/maps", kLongFile).value_or("");  // pinned and shared memory has thousands of lines
-  for (const auto& [part, name] : kNames) {
+  for (const auto& [part, name] : kNames)
     if (maps.find(part) != std::string::npos) add_once(look.libraries, std::string(name));
-  }
   for (std::size_t at = maps.find("/busbar."); at != std::string::npos; at = maps.find("/busbar.", at + 1)) {
     const std::size_t begin = maps.rfind(' ', at) + 1;
     add_once(p.records, maps.substr(begin, maps.find('\n', at) - begin));
   }
   if (look.program.starts_with("python")) add_once(look.libraries, "python");
-  if (contains(look.libraries, std::string("nccl"))) {
+  if (contains(look.libraries, std::string("nccl")))
     look.nccl_version = probe.recorded ? 0 : mapped_nccl_version(look.pid).value_or(-1);
-  }
 }
 
 void read_files(const Probe& probe, const std::string& folder, SeenProcess& p) {
@@ -299,9 +297,8 @@ void keep_threads(LookProcess& look) {
 
 std::vector<std::int64_t> process_ids(const Probe& probe) {
   std::vector<std::int64_t> pids;
-  for (const std::string& name : probe.list("/proc")) {
+  for (const std::string& name : probe.list("/proc"))
     if (const auto pid = number_of<std::int64_t>(name)) pids.push_back(*pid);
-  }
   std::ranges::sort(pids);
   return pids;
 }
@@ -371,9 +368,8 @@ LookProcess process_growth(const LookProcess& earlier, LookProcess later) {
 std::vector<LookSocket> attention_sockets(const std::vector<SeenFile>& files, std::string_view earlier,
                                           std::string_view later) {
   std::set<std::uint64_t> inodes;
-  for (const SeenFile& file : files) {
+  for (const SeenFile& file : files)
     if (const auto inode = socket_inode(file.target)) inodes.insert(*inode);
-  }
   std::map<std::uint64_t, TcpSocket> before;
   for (TcpSocket& one : parse_tcp_table(earlier)) before.emplace(one.inode, std::move(one));
   std::vector<LookSocket> sockets;

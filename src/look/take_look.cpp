@@ -75,9 +75,8 @@ class Look {
     limits.all_s = std::min(limits.all_s, seconds_to(deadline_));
     limits.each_s = std::min(limits.each_s, std::max(kLeast, limits.all_s));
     auto results = records_apart(items, limits, work);
-    for (const auto& [value, why, timed_out] : results) {
+    for (const auto& [value, why, timed_out] : results)
       note(name, value ? Came::ok : timed_out ? Came::timed_out : Came::unreadable, why, allow);
-    }
     return results;
   }
 

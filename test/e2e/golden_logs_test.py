@@ -51,9 +51,8 @@ DECIDING = {
 TIME = "2026-11-20T10:11:12.131415Z"
 DRESSES = ["trainer-1  | {}", "[pod/train-0/pytorch] {}", "train-0 pytorch {}", "Nov 20 10:11:12 n07 docker[331]: {}",
            "[2026-11-20 10:11:12] {}", "- {}", f"1779264164792\t{TIME}\t{{}}", TIME + " {}", "out/slurm-44.out:117:{}",
-           "117:{}", "n07: {}", "[trainer3]: {}", TIME + " 01O {}", "Nov 20  10:11:12.345  {}", TIME + " n07 train[331]: {}",
-           "2026-11-20 10:11:12,345 - launcher - ERROR - {}", "[1,mpirank:3,algo-2]<stderr>:{}",
-           "2026-11-20 10:11:12.345 | INFO     | run.launch:stream:88 - {}",
+           "117:{}", "n07: {}", "[trainer3]: {}", TIME + " 01O {}", "Nov 20  10:11:12.345  {}", TIME + " n07 train[3]: {}",
+           "[1,mpirank:3,algo-2]<stderr>:{}", "2026-11-20 10:11:12,34 - run - ERROR - {}", TIME[:19] + " | INFO | run:f:8 - {}",
            lambda line: json.dumps({"log": line + "\n", "stream": "stderr", "time": TIME}),
            lambda line: f"{TIME} kube.train {json.dumps({'log': line})}"]
 

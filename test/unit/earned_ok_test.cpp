@@ -185,9 +185,9 @@ TEST_CASE("A help text of Open MPI counts as a whole, and no line beyond it", "[
   CHECK(judged({"The daemon crashed, which should never happen", dashes}) == Verdict::unknown);
   CHECK(judged({}) == Verdict::config);
   CHECK(after_healthy({head, "Another transport will be used instead"}).verdict == Verdict::config);
-  const std::string fails = "A system call failed during shared memory initialization",
-                    hello = "Hello from rank 3 of 4";
+  const std::string fails = "A system call failed during shared memory initialization", hello = "Hello, world";
   CHECK(of_lines({dashes, fails, "Error: Bad address", dashes, hello}).verdict == Verdict::ok);
+  CHECK(of_lines({dashes, "Two mutually-exclusive names.", dashes, hello}).verdict == Verdict::ok);
   CHECK(of_lines({dashes, "Remote daemon: [prte-n1-4@0,1] on node n7", dashes}).hosts == Lines{"n7"});
 }
 
@@ -196,13 +196,13 @@ TEST_CASE("Rows of a benchmark's table that are right are health, and others non
       "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw";
   const std::string row = "        8192          2048     float     sum      -1    35.15    0.23    0.23       ";
   CHECK(of_lines({head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
+  CHECK(of_lines({head.substr(1), row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
   CHECK(of_lines({head, row + "7    30.33    0.27    0.27       0"}).verdict == Verdict::unknown);
   CHECK(of_lines({row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::unknown);
   // Although all else is well: a head without a row, wrong results; nccl-tests up to 2.12 prints errors like 2e-07.
   CHECK(after_healthy({head}).verdict == Verdict::unknown);
   CHECK(after_healthy({head, row + "0    30.33    0.27    0.27       0"}).verdict == Verdict::ok);
-  CHECK(after_healthy({head, row + "0  30.3  0.27  0.27  0", row + "7  30.3  0.27  0.27  0"}).verdict ==
-        Verdict::unknown);
+  CHECK(after_healthy({head, row + "0  3  0.2  0.2  0", row + "7  3  0.2  0.2  0"}).verdict == Verdict::unknown);
   CHECK(after_healthy({head, row + "5e-07    30.33    0.27    0.27       2e-07"}).verdict == Verdict::ok);
   CHECK(after_healthy({head, "# Avg bus bandwidth    : 8.62"}).verdict == Verdict::ok);
   // Who has rows does without InfiniBand's library.
@@ -424,9 +424,7 @@ TEST_CASE("A transport that fails at the start is no cause where the work was do
   const std::string fails =
       "UCX  ERROR mlx5_0: ibv_create_cq() failed: Cannot allocate memory. Please set max locked memory";
   CHECK(of_lines({fails}).verdict == Verdict::resource);
-  CHECK(of_lines({fails, "# OSU MPI Broadcast Latency Test v5.8", "# Size       Avg Latency(us)",
-                  "1                       0.23"})
-            .verdict == Verdict::ok);
+  CHECK(of_lines({fails, "# OSU MPI Latency Test", "# Size   Avg Latency(us)", "1       0.23"}).verdict == Verdict::ok);
 }
 
 TEST_CASE("A row of pods names the node that is full", "[job_log][rules]") {

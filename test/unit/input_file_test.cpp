@@ -226,6 +226,9 @@ TEST_CASE("parts of long lines of containers are joined", "[diagnose][input_file
   // One whose end is missing is told too.
   CHECK(diagnosed_text(time + "stderr P node1:1:1 [0] NCCL WARN Cuda failure 'out of memory'").sentence ==
         diagnosed_text(time + "stderr F node1:1:1 [0] NCCL WARN Cuda failure 'out of memory'").sentence);
+  CHECK(
+      mentions(diagnosed_text("[rank6]:[E8 1: a.cpp:9]\n[PG 6]\nCUDA error: misaligned address").sentence, "rank 6:"));
+  CHECK(mentions(diagnosed_text("[0;36m(Worker_TP2 pid=4)[0;0m CUDA error: no").sentence, "on rank 2,"));
 }
 
 TEST_CASE("lines that a terminal broke at its width are whole again, rows of a table stay", "[diagnose][input_file]") {

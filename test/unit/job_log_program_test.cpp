@@ -461,10 +461,12 @@ TEST_CASE("Whom the lines of a failure name is found, whatever program wrote the
     std::vector<std::string> hosts;
     Verdict verdict;
   };
-  const std::string bad = "an illegal memory access was encountered",
-                    others =
-                        "n7:3:4 [0] NCCL INFO a\nn7:5:6 [1] NCCL INFO a\n[2026-11-20 TP9] Scheduler hit an exception: ";
+  const std::string bad = "an illegal memory access was encountered";
+  const std::string others =
+      "n7:3:4 [0] NCCL INFO a\nn7:5:6 [1] NCCL INFO a\n[2026-11-20 TP9] Scheduler hit an exception: ";
   const std::string dashes(74, '-'), end = "\nfailed (exitcode: 1) local_rank: 0 (pid: 31) of binary: /usr/bin/python";
+  const std::string late = "slurmstepd: *** STEP 4.0 ON n7 CANCELLED AT 7 DUE TO TIME LIMIT ***",
+                    stuck = "[Rank 5] ProcessGroupNCCL's watchdog got stuck for 9 seconds\n";
   for (const Case& one : std::vector<Case>{
            {"worker-2: torch.OutOfMemoryError: CUDA out of memory.", {}, {"worker-2"}, resource},
            {"-- Process 2 terminated with the following error:\nEOFError: no", {2}, {}, process_dead},
@@ -478,16 +480,12 @@ TEST_CASE("Whom the lines of a failure name is found, whatever program wrote the
            {"ModuleNotFoundError: No module named 'arrow'" + end, {}, {}, config},
            {"KeyError: 'arrow'" + end, {0}, {}, process_dead},
            {"ModuleNotFoundError: no\npython: Segmentation fault", {}, {}, process_dead},
-           {"slurmstepd: *** STEP 4.0 ON n7 CANCELLED AT 7 DUE TO TIME LIMIT ***\nsrun: error: n7: task 0: Killed",
-            {},
-            {},
-            unknown},
+           {late + "\nsrun: error: n7: task 0: Killed", {}, {}, unknown},
            {"RuntimeError: mat1 and mat2 must have the same dtype" + end, {0}, {}, process_dead},
            {"[rank1]: Connect to a peer failed: Connection refused", {}, {}, host_unreachable},
-           {"[Rank 5] ProcessGroupNCCL's watchdog got stuck for 9 seconds\nn7: rank 5 died from signal 6",
-            {},
-            {},
-            unknown},
+           {stuck + "n7: rank 5 died from signal 6", {}, {}, unknown},
+           {"ImportError: no arrow\n[11-20 14:27:08] Rank 3 scheduler is dead.", {3}, {}, config},
+           {"[n7:4] *** MPI_ERR_TRUNCATE: message truncated", {}, {"n7"}, arg_mismatch},
            {"[2] NCCL WARN Connection closed by remote peer n8<7>\n[rank2]: *** SIGABRT received at time=7",
             {},
             {"n8"},

@@ -96,8 +96,7 @@ TEST_CASE("Ranks that keep a flight record are judged by it", "[triage]") {
   INFO(looks_report(looks, later));
   CHECK(later.evidence.hosts.front().ranks.front().flight.idle_s >= 29);
   CHECK(later.evidence.hosts.front().ranks.front().flight.idle_s < 40);
-  // A record that could not be read: its rank is where the others are.
-  looks.hosts.front().dumps.erase(looks.hosts.front().dumps.begin());
+  looks.hosts.front().dumps.erase(looks.hosts.front().dumps.begin());  // a record that could not be read
   CHECK(judge_looks(looks).finding.ranks.empty());
 }
 

@@ -259,7 +259,11 @@ void name_who_ended(const LogView& view, const Findings& findings, Diagnosis& di
   const bool first_is_known = std::ranges::count(view.book.program, kRootCause, &ProgramNote::name) > 0;
   for (const LogFinding& finding : findings) {
     const bool other = !diagnosis.hosts.empty() && !finding.hosts.empty() && finding.hosts != diagnosis.hosts;
-    if (finding.verdict != Verdict::process_dead || by_words || other || (first_is_known && !ended.empty())) continue;
+    // A number within a host is of one of several.
+    const bool local =
+        diagnosis.verdict == Verdict::config && mentions(joined_words(finding.evidence, " "), "local_rank");
+    if (finding.verdict != Verdict::process_dead || by_words || other || local || (first_is_known && !ended.empty()))
+      continue;
     add_new(ended, finding.ranks, 2);
     add_new(hosts, finding.hosts, 2);
   }
@@ -397,16 +401,17 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
     add_new(diagnosis.devices, finding.devices);
     add_new(diagnosis.rules, finding.rules);
   }
-  bool nobody = false, by_words = false;
+  bool nobody = diagnosis.verdict == Verdict::ok, by_words = false;
   for (const LineRule& rule : builtin_line_rules().all()) {
     if (!contains(diagnosis.rules, rule.id)) continue;
     nobody = nobody || rule.blame == RuleBlame::nobody;
     by_words = by_words || (rule.where == RuleWhere::unexplained && rule.kind == RuleKind::config);
   }
-  // What the program did not accept may be of a host or device, hardly of one rank.
+  // What the program did not accept is rather of a host or device than of one rank.
   if (!nobody && !by_words) name_who_ended(view, findings, diagnosis);
   if (!nobody) name_whom_lines_name(findings, diagnosis, by_words || diagnosis.verdict == Verdict::host_unreachable);
   if (!nobody) name_writers(view, findings.front().said_by, diagnosis);
+  if (by_words && diagnosis.hosts.empty() && diagnosis.devices.empty()) name_who_ended(view, findings, diagnosis);
   std::erase_if(diagnosis.hosts, is_local);
   note_missing(view, diagnosis);
   fill_tables(view, diagnosis);

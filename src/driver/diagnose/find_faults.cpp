@@ -222,6 +222,7 @@ void find_size_mismatch(const LogView& view, const WarningRecord& record, Findin
     if (calls_agree(view)) finding.evidence.emplace_back("the calls that the logs hold agree over all ranks seen");
   } else {
     finding.sentence += ": the calls, or the environments, differ";
+    if (record.rule->blame == RuleBlame::writer) add_new(finding.hosts, record.hosts);
   }
   findings.push_back(std::move(finding));
 }
@@ -281,6 +282,10 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
   const bool works = facts.contains({"rows", "none of them wrong"}) || facts.contains({"works", "steps are done"});
   const bool begun = !record.sources.empty() && std::ranges::all_of(record.sources, has_begun);
   if (record.rule->where == RuleWhere::start && (works || begun)) return true;
+  // What Open MPI could not do, a job may do without.
+  const auto steps = view.book.steps.find(record.file);
+  const bool went_on = steps != view.book.steps.end() && steps->second.back() > record.line;
+  if (record.rule->where == RuleWhere::help && record.rule->kind == RuleKind::config && went_on) return true;
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());
   return !unless.empty() && !record.sources.empty() && std::ranges::all_of(record.sources, [&](std::uint32_t source) {

@@ -218,7 +218,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   for (const std::string_view line : {begin, text.substr(0, 200)}) {
     if (nameless_.line > 0) note_place(line, file, number);
   }
-  if (first == '#' || (table_file_ == file && is_digit(first))) {
+  if (first == '#' || begin.starts_with("size  ") || (table_file_ == file && is_digit(first))) {
     for (const auto& [key, value] : builtin_line_rules().facts_in("benchmarks", begin)) {
       if (key == "table") table_file_ = file;
       if (key == "rows") steps[file].push_back(number);

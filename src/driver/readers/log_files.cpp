@@ -44,7 +44,8 @@ bool LineReader::fill() {
     const ssize_t got = ::read(fd_, buffer_.get() + end_, static_cast<std::size_t>(room));
     if (got > 0) {
       const auto came = [&](char c) { return std::memchr(buffer_.get() + end_, c, static_cast<std::size_t>(got)); };
-      escapes_ = escapes_ || came('\x1b') || ::memmem(buffer_.get() + end_, static_cast<std::size_t>(got), "[0m", 3);
+      for (const char* mark : {"\x1b", "[0m", "[0;"})
+        escapes_ = escapes_ || mentions({buffer_.get() + end_, static_cast<std::size_t>(got)}, mark);
       carriages_ = carriages_ || came('\r') != nullptr;
       end_ += static_cast<std::size_t>(got);
       bytes_ += static_cast<std::uint64_t>(got);
@@ -122,11 +123,14 @@ std::string why_not_text(std::string_view beginning) {
 
 /// Joins the long lines that containers' logs have in parts: "2026-11-21T00:00:00.0Z stderr P text", the last with F.
 struct PartJoiner {
-  std::array<std::string, 2> begun;  ///< of stdout and stderr
+  std::array<std::string, 3> begun;  ///< of stdout and stderr; a record of PyTorch whose text is on the next line
   std::string joined;
 
   /// Whether `line`, which becomes the joined one, is whole.
   bool is_whole(std::string_view& line) {
+    if (!begun[2].empty()) line = joined = std::exchange(begun[2], {}) + ' ' + std::string(line);
+    if (line.size() < 200 && line.ends_with(']') && builtin_line_rules().has("record-heads", line)) begun[2] = line;
+    if (!begun[2].empty()) return false;
     if (line.size() < 11 || line[10] != 'T') return true;
     LogScan scan{line};
     scan.word();
@@ -201,7 +205,7 @@ LogFile read_log_file(const fs::path& path,
   std::string plain;
   const auto emit = [&](std::string_view text) {
     if (text.starts_with(kUtf8Mark)) text.remove_prefix(kUtf8Mark.size());
-    if (reader.may_have_colours() && (mentions(text, "\x1b") || mentions(text, "[0m")))
+    if (reader.may_have_colours() && (mentions(text, "\x1b") || mentions(text, "[0m") || mentions(text, "[0;")))
       text = plain = builtin_line_rules().without("colours", text);
     if (mentions(text, "] INFO ") || mentions(text, "WARN ")) {
       const std::string marked = builtin_line_rules().facts_in("old-marks", text)["line"];
