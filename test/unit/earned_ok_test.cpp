@@ -532,7 +532,7 @@ TEST_CASE("A pod's label names where nothing else does", "[job_log][rules]") {
 
 TEST_CASE("A connection that is closed after the work blames nobody", "[job_log][rules]") {
   const std::string closed = "RuntimeError: [pair.cc:534] gloo Connection closed by peer [10.1.0.7]:22676";
-  CHECK(said({closed}) == Said{Verdict::unknown, {}});
+  CHECK(said({closed}) == Said{Verdict::unknown, {"10.1.0.7"}});
   const std::string store =
       "[rank3]:[W1119 19:26:57.157255417 TCPStore.cpp:125] [c10d] recvValue failed on "
       "SocketImpl(fd=4, addr=[n7]:35308, remote=[n7]:12355): Failed to recv, got 0 bytes";

@@ -411,6 +411,7 @@ void find_nameless_victims(const LogView& view, Findings& findings) {
   Finding finding = only_victims(view, what, peers, std::move(evidence), remedy("lost-nameless-peer"));
   finding.ranks = named.ranks;
   for (const std::string& host : named.hosts) add_once(finding.hosts, host);
+  if (peers.size() == 1) add_once(finding.hosts, host_at(view, peers.front()));
   // Their words may say that a process failed, if nothing before them says how, or that it hung.
   const auto tells_end = [&](const WarningRecord& one) {
     const auto tells_more = [&](const ProgramNote& note) {
