@@ -120,9 +120,8 @@ NcclResult copy_predictions(void*, int function, std::size_t, int, TunerCosts ta
   if (!nccl_observation().observing()) return kNcclSuccess;
   try {
     PredictedTimes times{function, nprotocols, {}};
-    for (int a = 0; a < nalgorithms; ++a) {
+    for (int a = 0; a < nalgorithms; ++a)
       for (int p = 0; p < nprotocols; ++p) times.times_us.push_back(tuner_cost(table, nprotocols, a, p));
-    }
     nccl_observation().add(std::move(times));
   } catch (...) {
     return kNcclSuccess;  // no memory: the row has no prediction; any other answer fails the collective

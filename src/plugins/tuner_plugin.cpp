@@ -48,9 +48,8 @@ std::string read_table(const char* path) {
     if (got == 0) break;
     text.append(part.data(), got);
   }
-  if (file == nullptr || std::ferror(file.get()) != 0) {
+  if (file == nullptr || std::ferror(file.get()) != 0)
     throw std::runtime_error(std::string("cannot read ") + path + ": " + std::strerror(errno));
-  }
   if (text.size() > kMostBytes) throw std::runtime_error(std::string(path) + " is longer than 16 MiB: not a table");
   return text;
 }

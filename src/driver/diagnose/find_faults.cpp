@@ -285,7 +285,9 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
   // What Open MPI could not do, a job may do without.
   const auto steps = view.book.steps.find(record.file);
   const bool went_on = steps != view.book.steps.end() && steps->second.back() > record.line;
-  if (record.rule->where == RuleWhere::help && record.rule->kind == RuleKind::config && went_on) return true;
+  const bool waited = record.rule->where == RuleWhere::until_work && record.hosts.empty();
+  const bool asked = record.rule->where == RuleWhere::help && record.rule->kind == RuleKind::config;
+  if (went_on && (waited || asked)) return true;
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());
   return !unless.empty() && !record.sources.empty() && std::ranges::all_of(record.sources, [&](std::uint32_t source) {

@@ -205,7 +205,8 @@ bool read_end(const LineWriter& writer, Events& events, const LineRule& rule, Li
   if (!said && rule.program != "ray")
     code = is_out_of_memory(rule) ? -SIGKILL : -number_of<int>(facts["signal"]).value_or(0);
   if (code > 128 && code < 193) code = 128 - code;
-  ProgramEvent& event = add(events, writer, code == -SIGTERM || code == -SIGQUIT ? What::stopped : What::ended);
+  ProgramEvent& event =
+      add(events, writer, code == -SIGTERM || code == -SIGQUIT || code == -SIGINT ? What::stopped : What::ended);
   event.number = code;
   event.pid = number_of<std::int64_t>(facts["pid"]).value_or(event.pid);
   if (event.ranks.empty()) event.ranks = number_list(facts["ranks"]);

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 22> kKinds{
     "victim",   "harmless",    "other",     "traceback", "absent",  "late",          "stopped",       "host-lost",
     "stalled",  "ended",       "exception", "no-error",  "healthy", "error"};
 constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "writer", "nobody", "named"};
-constexpr std::array<std::string_view, 5> kWhere{"everywhere", "nccl", "start", "help", "unexplained"};
+constexpr std::array<std::string_view, 6> kWhere{"everywhere", "nccl", "until-work", "start", "help", "unexplained"};
 
 /// Groups of expressions that name whom a line blames.
 constexpr std::array kWhom{"rank", "ranks", "task", "host", "address", "pod", "device", "card", "disk", "server"};
@@ -282,7 +282,7 @@ struct LineRules::Reader {
   /// Whether it may be the only rule that says something of a program's line.
   bool counts_alone(int place) const {
     const LineRule& rule = result.rules_[static_cast<std::size_t>(place)];
-    return (rule.where == RuleWhere::everywhere || rule.where == RuleWhere::start) && rule.kind != RuleKind::harmless &&
+    return rule.where <= RuleWhere::start && rule.where != RuleWhere::nccl && rule.kind != RuleKind::harmless &&
            rule.kind != RuleKind::no_error;
   }
 
