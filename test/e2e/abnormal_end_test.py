@@ -298,7 +298,7 @@ class StalledDisk(Case):
         shutil.copy(os.path.join(suite.BUILD, "libbusbar_mpi.so"), folder)
         busbar = os.path.join(folder, os.path.basename(BUSBAR))
         with open(busbar, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\ntrap '' TERM\n: >{self.path('started')}\nwhile :; do sleep 1; done\n")
+            file.write(f"#!/bin/sh\ntrap '' TERM\n: >{self.path('started')}\nwhile [ -e \"$0\" ]; do sleep 1; done\n")
         os.chmod(busbar, 0o755)
         command = [suite.MPIRUN, "-n", "2", program, "--backend", "mpi", "-b", "8", "-e", "8", "--history", self.path("h.db")]
         with open(self.path("err"), "w", encoding="utf-8") as err, \
