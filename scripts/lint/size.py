@@ -10,7 +10,7 @@ from rooms import read_rooms, room_of
 
 BENCHMARK = "programs/perf"
 # What must not be exceeded. Make these smaller when something goes; an issue may make them larger.
-MOST = {"src lines": 84780, "src files": 497, "benchmark lines": 42490, "test lines": 80580}
+MOST = {"src lines": 84520, "src files": 497, "benchmark lines": 42230, "test lines": 80580}
 
 
 def lines_of(path):

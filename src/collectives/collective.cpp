@@ -19,9 +19,8 @@ const Collective& collective(CollectiveId id) {
 }
 
 const Collective* find_collective(std::string_view name) {
-  for (CollectiveId id : kAllCollectives) {
+  for (CollectiveId id : kAllCollectives)
     if (collective(id).name == name) return &collective(id);
-  }
   return nullptr;
 }
 

@@ -14,18 +14,16 @@ bool same_ignoring_case(std::string_view a, std::string_view b) {
 /// Whether `text` is one of the words of a list separated by spaces.
 bool is_among(std::string_view words, std::string_view text) {
   std::istringstream list{std::string(words)};
-  for (std::string word; list >> word;) {
+  for (std::string word; list >> word;)
     if (same_ignoring_case(word, text)) return true;
-  }
   return false;
 }
 
 }  // namespace
 
 std::optional<DType> parse_dtype(std::string_view text) {
-  for (const ElementType& type : kElementTypes) {
+  for (const ElementType& type : kElementTypes)
     if (same_ignoring_case(type.name, text) || is_among(type.aliases, text)) return type.dtype;
-  }
   return std::nullopt;
 }
 

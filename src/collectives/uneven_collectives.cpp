@@ -132,9 +132,8 @@ std::vector<Block> expected(const Problem& p, int rank) {
   std::size_t at = 0;
   // prefix[d]: elements sent over distances below d, so that each source's offset is O(1).
   std::vector<std::size_t> prefix(p.nranks + 1, 0);
-  if (!p.traffic->from_matrix()) {
+  if (!p.traffic->from_matrix())
     for (int d = 0; d < p.nranks; ++d) prefix[d + 1] = prefix[d] + generated_count(p, d);
-  }
   for (int src = 0; src < p.nranks; ++src) {
     const std::size_t count = alltoallv_count(p, src, rank);
     std::size_t from = 0;
@@ -172,9 +171,8 @@ std::size_t alltoallv_count(const Problem& p, int src, int dst) {
 
 bool alltoallv_is_symmetric(const Problem& p) {
   for (int src = 0; src < (p.traffic->from_matrix() ? p.nranks : 1); ++src) {
-    for (int dst = 0; dst < p.nranks; ++dst) {
+    for (int dst = 0; dst < p.nranks; ++dst)
       if (alltoallv_count(p, src, dst) != alltoallv_count(p, dst, src)) return false;
-    }
   }
   return true;
 }

@@ -46,9 +46,7 @@ void* HostMemoryBackend::allocate(int /*local*/, std::size_t nbytes) {
   constexpr std::size_t kPage = 4096;
   const std::size_t rounded = (nbytes + kPage - 1) / kPage * kPage;
   void* memory = std::aligned_alloc(kPage, rounded);
-  if (memory == nullptr) {
-    throw_not_possible(fmt::format("no memory for a buffer of {} bytes; lower -e", nbytes));
-  }
+  if (memory == nullptr) throw_not_possible(fmt::format("no memory for a buffer of {} bytes; lower -e", nbytes));
   std::memset(memory, 0, rounded);
   buffer_bytes_ += static_cast<std::int64_t>(rounded);
   return memory;

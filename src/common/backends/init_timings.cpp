@@ -19,9 +19,8 @@ bool read_init_timings(LogScan scan, InitTimings& timings) {
     // A value without ',' or ')' after it is cut off.
     more = scan.take(", ");
     if (!more && !scan.take(")")) break;
-    for (const auto& [known, part] : kInitPhases) {
+    for (const auto& [known, part] : kInitPhases)
       if (part_name == known) found.*part = value;
-    }
   }
   timings = found;
   return true;

@@ -45,9 +45,8 @@ std::string host_names(const std::vector<const HostFacts*>& hosts) {
 
 std::vector<const HostFacts*> hosts_where(std::span<const HostFacts> hosts, bool (*holds)(const HostFacts&)) {
   std::vector<const HostFacts*> found;
-  for (const HostFacts& h : hosts) {
+  for (const HostFacts& h : hosts)
     if (holds(h)) found.push_back(&h);
-  }
   return found;
 }
 

@@ -78,9 +78,8 @@ void plan_pingpong(const Problem& p, int rank, int step, std::vector<Transfer>& 
   const int peer = pingpong_peer(p, rank);
   const bool begins = rank < peer;
   const PingpongPattern pattern = p.traffic->pattern;
-  if (pattern == PingpongPattern::latency) {
+  if (pattern == PingpongPattern::latency)
     return add(out, begins == (step == 0) ? Transfer::Kind::send : Transfer::Kind::receive, peer, 0, p.count);
-  }
   const bool both = pattern == PingpongPattern::both;
   for (int i = 0; i < p.traffic->window; ++i) {
     if (both || begins) add(out, Transfer::Kind::send, peer, 0, p.count);

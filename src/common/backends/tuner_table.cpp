@@ -28,9 +28,8 @@ std::string plain(std::string_view text) {
 template <class Value, std::size_t n>
 std::optional<Value> find_name(const std::array<const char*, n>& names, std::string_view text) {
   const std::string wanted = plain(text);
-  for (std::size_t i = 0; i < n; ++i) {
+  for (std::size_t i = 0; i < n; ++i)
     if (wanted == plain(names[i])) return static_cast<Value>(i);
-  }
   return std::nullopt;
 }
 

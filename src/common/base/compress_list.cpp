@@ -16,9 +16,8 @@ namespace busbar {
 std::vector<int> RankList::each() const {
   std::vector<int> ranks;
   ranks.reserve(size_);
-  for (const Range& range : ranges_) {
+  for (const Range& range : ranges_)
     for (std::int64_t rank = range.first; rank <= range.last; ++rank) ranks.push_back(static_cast<int>(rank));
-  }
   return ranks;
 }
 
@@ -90,9 +89,8 @@ std::vector<std::string> numbers_between(std::string_view text, std::string_view
     const auto first = number_of<std::uint32_t>(low), last = number_of<std::uint32_t>(high);
     if (!first || !last || *last < *first) fail_hosts(list, fmt::format("{} is no range", in_quotes(part)));
     if (*last - *first >= kMostHosts - numbers.size()) fail_hosts(list, "too many hosts");
-    for (std::uint64_t number = *first; number <= *last; ++number) {
+    for (std::uint64_t number = *first; number <= *last; ++number)
       numbers.push_back(fmt::format("{:0{}}", number, low.size()));
-    }
   }
   return numbers;
 }
@@ -110,16 +108,14 @@ void expand_name(std::string_view name, std::string_view list, std::vector<std::
     const std::vector<std::string> numbers = numbers_between(name.substr(1, close - 1), list);
     if (made.size() * numbers.size() > kMostHosts) fail_hosts(list, "too many hosts");
     std::vector<std::string> longer;
-    for (const std::string& one : made) {
+    for (const std::string& one : made)
       for (const std::string& number : numbers) longer.push_back(one + number);
-    }
     made = std::move(longer);
     name.remove_prefix(close + 1);
   }
   if (hosts.size() + made.size() > kMostHosts) fail_hosts(list, "too many hosts");
-  for (std::string& one : made) {
+  for (std::string& one : made)
     if (!one.empty()) hosts.push_back(std::move(one));
-  }
 }
 
 }  // namespace

@@ -57,9 +57,8 @@ void set_kind(Injection& injection, std::string_view text) {
     throw_bad_config(fmt::format("{} is not a kind{}", in_quotes(word), advice(word, near ? words : choices)));
   }
   injection.kind = *kind;
-  if (kind != Kind::late && colon != std::string_view::npos) {
+  if (kind != Kind::late && colon != std::string_view::npos)
     throw_bad_config(fmt::format("{} is too much: only late takes a time (late:5s)", in_quotes(text)));
-  }
   if (kind != Kind::late) return;
   if (colon == std::string_view::npos) throw_bad_config("late needs a time: late:5s");
   injection.late_s = parse_duration(text.substr(colon + 1));
@@ -88,9 +87,8 @@ Injection parse_injection(std::string_view text) {
       throw_bad_config(fmt::format("{} is not a key{}", in_quotes(key), advice(key, keys)));
     }
   }
-  for (const std::string& key : keys) {
+  for (const std::string& key : keys)
     if (!given.contains(key)) throw_bad_config(fmt::format("{}= is missing: rank=3,op=42,kind=skip", key));
-  }
   return injection;
 }
 

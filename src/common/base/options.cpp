@@ -38,9 +38,8 @@ const Option* find_letter(int letter) {
 std::string one_dash_hint(std::string_view word) {
   if (word.size() < 3 || word[0] != '-' || word[1] == '-') return {};
   const std::string_view body = word.substr(1, word.find('=') - 1);
-  for (const Option& o : all_options()) {
+  for (const Option& o : all_options())
     if (o.long_name == body) return fmt::format("; did you mean --{} (two dashes)?", body);
-  }
   return {};
 }
 
@@ -217,12 +216,10 @@ void check_range(const Config& config) {
   const std::string first = typed_size(config.minbytes);
   const std::string last = typed_size(config.maxbytes);
   const Config defaults;
-  if (config.maxbytes == defaults.maxbytes) {
+  if (config.maxbytes == defaults.maxbytes)
     throw_bad_config(fmt::format("-b {} alone fails because -e defaults to {}: add -e {}", first, last, first));
-  }
-  if (config.minbytes == defaults.minbytes) {
+  if (config.minbytes == defaults.minbytes)
     throw_bad_config(fmt::format("-e {} alone fails because -b defaults to {}: add -b {}", last, first, last));
-  }
   throw_bad_config(fmt::format("the first size (-b {}) is above the last (-e {}): swap them or raise -e", first, last));
 }
 

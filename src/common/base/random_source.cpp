@@ -15,9 +15,8 @@ namespace busbar {
 std::string random_id() {
   std::array<unsigned char, 16> bytes{};
   // getrandom(2): once the kernel's pool is ready, up to 256 bytes come in one piece.
-  while (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
+  while (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
     if (errno != EINTR) throw_not_possible(fmt::format("no random bits: {}", std::strerror(errno)));
-  }
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 

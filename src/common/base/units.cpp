@@ -116,9 +116,8 @@ double parse_duration(std::string_view text) {
     break;
   }
   const std::optional<double> value = number_of<double>(digits);
-  if (!value || !(*value >= 0 && *value * scale <= kMost)) {
+  if (!value || !(*value >= 0 && *value * scale <= kMost))
     reject_text(text, "a duration of at most 30 days: seconds, or a number with ms, s, min or h");
-  }
   return *value * scale;
 }
 

@@ -15,18 +15,16 @@ namespace {
 
 /// The option that a file may set under this key.
 const Option* find_key(std::string_view key) {
-  for (const Option& option : all_options()) {
+  for (const Option& option : all_options())
     if (option.set != nullptr && canonical_key(option.long_name) == canonical_key(key)) return &option;
-  }
   return nullptr;
 }
 
 std::vector<std::string> valid_keys(std::span<const YamlKey> own) {
   std::vector<std::string> keys{"schema"};
   for (const YamlKey& key : own) keys.emplace_back(key.name);
-  for (const Option& option : all_options()) {
+  for (const Option& option : all_options())
     if (option.set != nullptr) keys.emplace_back(option.long_name);
-  }
   return keys;
 }
 
@@ -80,9 +78,8 @@ void YamlValue::each(const std::function<void(const YamlValue&)>& visit) const {
     const YamlTree& name = node.items[i];
     const YamlValue value{file, name.line, node.items[i + 1], name.scalar};
     if (name.kind != YamlTree::Kind::scalar) value.fail("a key is not a plain word");
-    if (!seen.insert(canonical_key(name.scalar)).second) {
+    if (!seen.insert(canonical_key(name.scalar)).second)
       value.fail(fmt::format("key {} is given twice", in_quotes(name.scalar)));
-    }
     visit(value);
   }
 }
@@ -145,9 +142,7 @@ Setting apply_yaml_option(Config& config, const YamlValue& value) {
 
 void check_yaml_schema(const YamlValue& value) {
   const std::string schema = value.text();
-  if (schema != "1") {
-    value.fail(fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
-  }
+  if (schema != "1") value.fail(fmt::format("schema {} is not known: this version reads schema 1", in_quotes(schema)));
 }
 
 std::vector<Setting> apply_yaml(Config& config, std::string_view text, const std::string& file_name,

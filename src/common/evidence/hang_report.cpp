@@ -59,17 +59,15 @@ Places places_of(const HangEvidence& evidence) {
   Places places;
   for (std::size_t r = 0; r < evidence.host_of_rank.size(); ++r)
     places[static_cast<int>(r)].host = evidence.host_of_rank[r];
-  for (const HostEvidence& host : evidence.hosts) {
+  for (const HostEvidence& host : evidence.hosts)
     for (const RankEvidence& rank : host.ranks) places[rank.flight.rank] = {host.host, rank.flight.pid};
-  }
   return places;
 }
 
 std::string place_words(const Places& places, int rank) {
   const auto found = places.find(rank);
-  if (!is_named(rank)) {
+  if (!is_named(rank))
     return found == places.end() ? "a process" : fmt::format("process {} on {}", found->second.pid, found->second.host);
-  }
   if (found == places.end() || found->second.host.empty()) return fmt::format("rank {}", rank);
   if (found->second.pid == 0) return fmt::format("rank {} on {}", rank, found->second.host);
   return fmt::format("rank {} on {} (pid {})", rank, found->second.host, found->second.pid);
@@ -100,9 +98,8 @@ std::vector<std::string> group_lines(const HangFinding& finding, const Places& p
       left_ranks += group.ranks.size();
     }
   }
-  if (left_groups > 0) {
+  if (left_groups > 0)
     others.push_back(fmt::format("{} ranks in {} more groups, in the JSON file", left_ranks, left_groups));
-  }
   others.insert(others.end(), guilty.begin(), guilty.end());
   return others;
 }
@@ -112,9 +109,8 @@ std::vector<std::string> blame_lines(const HangFinding& finding, const Places& p
   constexpr std::size_t kEach = 8;
   const bool known =
       std::ranges::all_of(finding.ranks, [&](int rank) { return places.contains(rank) && places.at(rank).pid != 0; });
-  if (finding.ranks.size() == 1 || (known && !finding.ranks.empty() && finding.ranks.size() <= kEach)) {
+  if (finding.ranks.size() == 1 || (known && !finding.ranks.empty() && finding.ranks.size() <= kEach))
     return mapped(finding.ranks, [&](int rank) { return place_words(places, rank); });
-  }
   std::string line;
   if (!finding.ranks.empty())
     line = fmt::format("{} ranks ({})", finding.ranks.size(), short_list(RankList(finding.ranks)));
@@ -152,9 +148,8 @@ std::string circumstances(const HangEvidence& evidence) {
 std::vector<std::string> error_lines(const HangEvidence& evidence) {
   std::map<std::string, std::vector<int>> by_text;
   for (const HostEvidence& host : evidence.hosts) {
-    for (const RankEvidence& rank : host.ranks) {
+    for (const RankEvidence& rank : host.ranks)
       if (!rank.flight.error.empty()) by_text[rank.flight.error].push_back(rank.flight.rank);
-    }
   }
   std::vector<std::pair<std::string, std::vector<int>>> errors(by_text.begin(), by_text.end());
   for (auto& [text, ranks] : errors) std::ranges::sort(ranks);
@@ -176,9 +171,8 @@ std::string hang_report(const HangEvidence& evidence, const HangFinding& finding
   lines.block("to blame", blame_lines(finding, places));
   lines.block("what the ranks were doing", group_lines(finding, places));
   lines.block("evidence", finding.evidence);
-  for (const RasEvidence& ras : evidence.ras) {
+  for (const RasEvidence& ras : evidence.ras)
     if (ras.answered) lines.block(fmt::format("NCCL's RAS on {}", ras.host), ras.lines);
-  }
   lines.block("errors of the library", error_lines(evidence));
   lines.block("missing", finding.missing);
   lines.block("try next", finding.next);

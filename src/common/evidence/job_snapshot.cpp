@@ -182,9 +182,8 @@ void find_absent(JobSnapshot& snapshot) {
   const RankList absent = missing_ranks(mapped(snapshot.ranks, &SeenRank::rank), snapshot.nprocs);
   for (const auto& [first, last] : absent.ranges()) {
     int rank = first;
-    for (; rank <= last && static_cast<std::size_t>(rank) < host_of.size(); ++rank) {
+    for (; rank <= last && static_cast<std::size_t>(rank) < host_of.size(); ++rank)
       (answered.contains(host_of[rank]) ? snapshot.recordless : snapshot.unheard).add(rank);
-    }
     if (rank <= last) snapshot.unheard.add({rank, last});
   }
 }
@@ -221,9 +220,8 @@ JobSnapshot make_snapshot(const HangEvidence& evidence) {
     if (unproven || is_walled(evidence, *host)) snapshot.walled.push_back(host);
   }
   snapshot.nprocs = std::max(evidence.nprocs, static_cast<int>(evidence.host_of_rank.size()));
-  if (snapshot.nprocs == 0) {
+  if (snapshot.nprocs == 0)
     for (const SeenRank& seen : snapshot.ranks) snapshot.nprocs = std::max(snapshot.nprocs, seen.flight->nprocs);
-  }
   find_absent(snapshot);
   return snapshot;
 }
@@ -279,9 +277,8 @@ std::string operation(const CalledOperation& call, std::uint64_t number) {
 
 std::string doing(const FlightState& f) {
   if (inside(f)) return fmt::format("inside {}, {}", operation(*f.call, f.entered), part_of_step(f));
-  if (f.call && (f.phase == Phase::timed_loop || f.phase == Phase::checking)) {
+  if (f.call && (f.phase == Phase::timed_loop || f.phase == Phase::checking))
     return fmt::format("before {}, {}", operation(*f.call, f.entered + 1), part_of_step(f));
-  }
   const std::string phase(name(f.phase));
   if (f.phase == Phase::output && !f.step.empty() && f.entered == 0) return f.step;  // "reading --config x.yaml"
   const bool by_name = f.phase == Phase::mpi_init || f.phase == Phase::mpi_finalize;
@@ -364,9 +361,8 @@ std::string_view are(std::size_t ranks) { return ranks == 1 ? "is" : "are"; }
 std::set<int> ranks_on(const JobSnapshot& snapshot, const std::set<std::string>& hosts) {
   std::set<int> ranks;
   const std::vector<std::string>& host_of = snapshot.evidence->host_of_rank;
-  for (std::size_t r = 0; r < host_of.size(); ++r) {
+  for (std::size_t r = 0; r < host_of.size(); ++r)
     if (hosts.contains(host_of[r])) ranks.insert(static_cast<int>(r));
-  }
   return ranks;
 }
 

@@ -61,9 +61,8 @@ void add_absent(const JobSnapshot& snapshot, const std::set<int>& blamed, std::v
   const auto add = [&](const RankList& ranks, const char* text) {
     RankGroup innocent{{}, text, false}, guilty{{}, text, true};
     for (const RankList::Range& range : ranks.ranges()) split(range, blamed, innocent.ranks, guilty.ranks);
-    for (const RankGroup& group : {innocent, guilty}) {
+    for (const RankGroup& group : {innocent, guilty})
       if (!group.ranks.empty()) groups.push_back(group);
-    }
   };
   add(snapshot.unheard, "not heard from");
   add(snapshot.recordless, "no record on its host");

@@ -37,9 +37,8 @@ std::vector<Run> history(const FlightState& f) {
   std::uint64_t before = 0;
   bool known = false;  // the record does not have the beginning of the oldest step
   for (const FinishedStep& step : f.finished) {
-    if (known && !step.collective.empty() && step.last_entered > before) {
+    if (known && !step.collective.empty() && step.last_entered > before)
       runs.push_back({before + 1, step.last_entered, step.collective, step.nbytes});
-    }
     before = step.last_entered;
     known = true;
   }

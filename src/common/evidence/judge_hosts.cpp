@@ -22,9 +22,8 @@ using HostsByMtu = std::map<int, std::vector<std::string>>;
 
 HostsByMtu hosts_by_mtu(const JobSnapshot& snapshot) {
   HostsByMtu hosts;
-  for (const HostEvidence* host : snapshot.reached) {
+  for (const HostEvidence* host : snapshot.reached)
     if (host->mtu > 0) hosts[host->mtu].push_back(host->host);
-  }
   return hosts;
 }
 
@@ -36,9 +35,8 @@ std::set<std::string> hosts_of_unlike_mtu(const JobSnapshot& snapshot) {
   const auto is_usual = [&](const auto& one) { return 2 * one.second.size() > total; };
   std::set<std::string> unlike;
   if (std::ranges::none_of(hosts, is_usual)) return unlike;
-  for (const auto& one : hosts) {
+  for (const auto& one : hosts)
     if (!is_usual(one)) unlike.insert(one.second.begin(), one.second.end());
-  }
   return unlike;
 }
 
@@ -63,9 +61,8 @@ bool may_be_unresponsive(const JobSnapshot& snapshot, const std::string& host) {
 
 std::map<Pair, PeerProbe> probes(const JobSnapshot& snapshot) {
   std::map<Pair, PeerProbe> all;
-  for (const HostEvidence* host : snapshot.reached) {
+  for (const HostEvidence* host : snapshot.reached)
     for (const PeerProbe& probe : host->probes) all[{host->host, probe.host}] = probe;
-  }
   return all;
 }
 
@@ -140,9 +137,8 @@ Symptom about_mtu(const JobSnapshot& snapshot, const std::vector<Pair>& lost) {
   symptom.about_mtu = true;
   const std::set<std::string> unlike = hosts_of_unlike_mtu(snapshot);
   for (const auto& [from, to] : lost) {
-    for (const std::string& host : {from, to}) {
+    for (const std::string& host : {from, to})
       if (unlike.contains(host)) symptom.hosts.insert(host);
-    }
   }
   if (const auto common = common_host(lost); symptom.hosts.empty() && common) symptom.hosts.insert(*common);
   const std::string between = symptom.hosts.empty()
@@ -228,9 +224,8 @@ std::optional<Symptom> find_cut_pairs(const JobSnapshot& snapshot) {
     }
   }
   symptom.verdict = Verdict::host_unreachable;
-  for (const auto& pair : failing) {
+  for (const auto& pair : failing)
     symptom.evidence.push_back(fmt::format("{} -> {}: {}", pair.first, pair.second, words(all.at(pair).result)));
-  }
   return symptom;
 }
 
@@ -310,9 +305,8 @@ Symptom about_refused_by_all(const JobSnapshot& snapshot) {
   symptom.sentence =
       fmt::format("{} is refused by all {} other hosts, and the job's connections to them are closed: it is cut off",
                   host_and_ranks(snapshot, reporter), snapshot.unreached.size());
-  for (const HostEvidence* host : snapshot.unreached) {
+  for (const HostEvidence* host : snapshot.unreached)
     symptom.evidence.push_back(fmt::format("{}: {}", host->host, host->why_not));
-  }
   return symptom;
 }
 
@@ -337,9 +331,8 @@ std::optional<JobLink::State> links_to(const HangEvidence& evidence, const std::
   constexpr int kWeight[] = {1, 2, 0};  // of standing, stalled, closed
   const auto weight = [&](JobLink::State state) { return kWeight[static_cast<int>(state)]; };
   for (const HostEvidence& from : evidence.hosts) {
-    for (const JobLink& link : from.links) {
+    for (const JobLink& link : from.links)
       if (link.host == host && (!all || weight(link.state) > weight(*all))) all = link.state;
-    }
   }
   return all;
 }

@@ -35,9 +35,8 @@ Target target_of(const JobSnapshot& snapshot, const Symptom& symptom) {
     const bool gone = seen.process.life == ProcessState::Life::gone || (files && seen.flight->ending != Ending::none);
     return Target{seen.host->host, seen.flight->pid, gone};
   };
-  for (int rank : symptom.ranks) {
+  for (int rank : symptom.ranks)
     if (const SeenRank* seen = snapshot.find(rank)) return of(*seen);
-  }
   if (!symptom.hosts.empty()) return {*symptom.hosts.begin()};
   if (!snapshot.ranks.empty()) return of(snapshot.ranks.front());
   return {};
@@ -132,9 +131,8 @@ std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Sympto
   const bool foreign = snapshot.evidence->occasion == HangEvidence::Occasion::looks;
   if (mismatch && !foreign)
     next.emplace_back("run it again with --paranoid: it compares the arguments before each call");
-  if (is(Verdict::unknown) && !snapshot.walled.empty()) {
+  if (is(Verdict::unknown) && !snapshot.walled.empty())
     next.push_back(on(snapshot, snapshot.walled.front()->host, "nft list ruleset; iptables -S; ss -tnp | head -50"));
-  }
   const bool terminated = snapshot.evidence->occasion == HangEvidence::Occasion::terminated;
   if (is(Verdict::unknown) && (terminated || (known && target.gone))) {
     next.emplace_back("read the output of the launcher and the scheduler: it says who ended the job");
@@ -146,9 +144,8 @@ std::vector<std::string> next_commands(const JobSnapshot& snapshot, const Sympto
       next.push_back(on(snapshot, target.host, fmt::format(fmt::runtime(command), target.pid)));
     }
   }
-  if (!snapshot.unheard.empty() && !is(Verdict::ok) && !foreign) {
+  if (!snapshot.unheard.empty() && !is(Verdict::ok) && !foreign)
     next.emplace_back("run on each host that did not answer: busbar diagnose --flight /dev/shm");
-  }
   return next;
 }
 

@@ -31,9 +31,8 @@ std::string process_words(const SeenRank& seen) {
 /// What slows the hosts of those ranks down; empty if nothing is known to.
 std::string slowness(const Seen& ranks) {
   for (const SeenRank* seen : ranks) {
-    for (const Trouble& trouble : seen->host->troubles) {
+    for (const Trouble& trouble : seen->host->troubles)
       if (trouble.slows) return fmt::format("{}: {}", seen->host->host, trouble.text);
-    }
   }
   constexpr double kLate = 3;
   const SeenRank& first = *ranks.front();
@@ -170,9 +169,8 @@ std::optional<Symptom> find_init_stuck(const JobSnapshot& snapshot) {
   }
   symptom.sentence += unheard_words(snapshot);
   for (const HostEvidence* host : snapshot.reached) {
-    for (const Trouble& trouble : host->troubles) {
+    for (const Trouble& trouble : host->troubles)
       if (trouble.kind == Trouble::Kind::resource) symptom.evidence.push_back(host->host + ": " + trouble.text);
-    }
   }
   return symptom;
 }
@@ -241,9 +239,8 @@ std::optional<Symptom> find_lagging(const JobSnapshot& snapshot) {
     if (progress != levels.begin()->first) above.insert(above.end(), ranks.begin(), ranks.end());
   }
   const Seen& lowest = levels.begin()->second;
-  if (2 * lowest.size() <= all.size()) {
+  if (2 * lowest.size() <= all.size())
     return rule_behind(snapshot, lowest, &lowest == largest ? std::prev(levels.end())->second : *largest);
-  }
   return rule_ahead(snapshot, lowest, above);
 }
 

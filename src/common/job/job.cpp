@@ -119,9 +119,8 @@ std::vector<std::string> Job::remarks(const Config& config) const {
     lines.push_back(
         fmt::format("-z {}: ranks meet over TCP after each iteration, and leave at different times", config.blocking));
   }
-  if (world_.carrier() == Carrier::mpi) {
+  if (world_.carrier() == Carrier::mpi)
     if (std::string repaired = repair_reduce(mpi_library_version()); !repaired.empty()) lines.push_back(repaired);
-  }
   if (config.paranoid) lines.emplace_back(kParanoidRemark);
   for (std::string& line : connectivity_remarks(watchdog_.view())) lines.push_back(std::move(line));
   return lines;
@@ -181,9 +180,8 @@ void Job::guarded(const std::string& step, std::span<Backend* const> backends, c
     work();
   } catch (...) {
     set_step(step);
-    for (Backend* backend : backends) {
+    for (Backend* backend : backends)
       if (backend != nullptr) backend->abort();
-    }
     throw;
   }
   under_way_ = &step_;
@@ -251,9 +249,8 @@ Plan agree_on_plan(const Comm& world, const Comm& group, const Config& config, c
 std::vector<RankInfo> describe_local_ranks(const Backend& backend, const Comm& world, int color) {
   std::vector<RankInfo> ranks;
   const int nlocal = static_cast<int>(backend.local_ranks().size());
-  for (int i = 0; i < nlocal; ++i) {
+  for (int i = 0; i < nlocal; ++i)
     ranks.push_back({world.rank() * nlocal + i, color, static_cast<int>(getpid()), hostname(), backend.device(i)});
-  }
   return ranks;
 }
 

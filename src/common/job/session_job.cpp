@@ -69,9 +69,8 @@ JobView launched_job(const Launch& launch) {
 
 std::string command_of(int argc, char** argv) {
   std::string command;
-  for (int i = 0; i < argc; ++i) {
+  for (int i = 0; i < argc; ++i)
     command += i == 0 ? std::filesystem::path(argv[i]).filename().string() : fmt::format(" {}", argv[i]);
-  }
   return command;
 }
 
@@ -117,9 +116,8 @@ void connect_watchers(const Comm& world, Watchdog& watchdog) {
   const bool one_host = on_one_host(world);
   const PeerAddress own = watchdog.listen(world.rank(), one_host, token, world.address());
   std::size_t failed = introduce(world, watchdog, jobid, own);
-  if (const std::string& warning = watchdog.warning(); is_first(world, !warning.empty())) {
+  if (const std::string& warning = watchdog.warning(); is_first(world, !warning.empty()))
     say("warning: {}: {}", hostname(), warning);
-  }
   if (failed == 0) return;
   // A rail without a connection, or a firewall on one network: the next network may work.
   std::string best;
@@ -226,9 +224,8 @@ void relaunch_if_alone(const Launch& launch, const CommandLine& line, int argc, 
 std::optional<int> help_or_version(const Launch& launch, CommandLine::Action action,
                                    const std::function<std::string()>& help) {
   if (action == CommandLine::Action::run) return std::nullopt;
-  if (launch.rank <= 0) {
+  if (launch.rank <= 0)
     fmt::print("{}", action == CommandLine::Action::help ? help() : fmt::format("busbar {}\n", BUSBAR_VERSION));
-  }
   return code_of(ExitCode::good);
 }
 
@@ -261,9 +258,8 @@ int run_session(int argc, char** argv, const Launch& launch, const MpiStart& sta
     connect_watchers(world, watchdog);
     warn_of_other_local_ranks(launch, world);
     if (world.rank() == 0) {
-      for (const std::string& warning : {launch.warning, separate_worlds_warning(launch, world.size())}) {
+      for (const std::string& warning : {launch.warning, separate_worlds_warning(launch, world.size())})
         if (!warning.empty()) say("warning: {}", warning);
-      }
     }
     return finish(work(job));
   } catch (const AgreedError& e) {

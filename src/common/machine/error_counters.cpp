@@ -137,16 +137,14 @@ std::map<std::string, std::uint64_t> error_counters(const Probe& probe) {
     const std::string name = fmt::format("{}/{}", port.device, port.port);
     read_family(readings, probe, "ib", name, {port.path + "/counters", port.path + "/hw_counters"}, Use::in_hangs);
     // "4: ACTIVE", "1: DOWN"
-    if (const auto state = read_count(probe, port.path + "/state")) {
+    if (const auto state = read_count(probe, port.path + "/state"))
       counters[fmt::format("{}/{}", name, kDown)] = *state == 1 ? 1 : 0;
-    }
   }
   // The family's name is of no use next to the device's.
   for (const CounterReading& one : readings) counters[one.name.substr(one.name.find('/') + 1)] = one.value;
   count_tcp(counters, probe);
-  if (const auto kills = read_value(probe, "/proc/vmstat", "oom_kill"); kills && *kills >= 0) {
+  if (const auto kills = read_value(probe, "/proc/vmstat", "oom_kill"); kills && *kills >= 0)
     counters[std::string(kOomKills)] = static_cast<std::uint64_t>(*kills);
-  }
   counters[std::string(kThrottledMs)] = static_cast<std::uint64_t>(throttling(probe).container_s * 1e3);
   const std::vector<KernelLine> log = kernel_lines(0, probe.root);
   if (!log.empty()) counters[std::string(kKernelSequence)] = log.back().sequence + 1;

@@ -129,9 +129,8 @@ void ask_links(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
     const auto own = ask_field(calls, device, nvml::kFieldLinkSpeed, link);
     if (own || common) one.speed_mbps = static_cast<unsigned>(own ? *own : *common);
     (void)add_errors(calls, device, link, nvml::kReplays, gpu.nvlink_replays);
-    if (!add_errors(calls, device, link, nvml::kRecoveries, gpu.nvlink_recoveries)) {
+    if (!add_errors(calls, device, link, nvml::kRecoveries, gpu.nvlink_recoveries))
       add_field(calls, device, link, nvml::kFieldLinkRecoveries, gpu.nvlink_recoveries);
-    }
     const bool flit = add_errors(calls, device, link, nvml::kCrcFlit, gpu.nvlink_crc_errors);
     const bool data = add_errors(calls, device, link, nvml::kCrcData, gpu.nvlink_crc_errors);
     if (!flit && !data) add_field(calls, device, link, nvml::kFieldLinkReceiveErrors, gpu.nvlink_crc_errors);
@@ -149,9 +148,8 @@ void ask_links(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
 void ask_state(const Calls& calls, NvmlDevice device, GpuFacts& gpu) {
   ask(gpu.slowdown_c, calls.temperature_threshold, 0U, device, nvml::kSlowdown);
   ask(gpu.memory_max_c, calls.temperature_threshold, 0U, device, nvml::kMemoryMax);
-  if (const auto celsius = ask_field(calls, device, nvml::kFieldMemoryTemperature); celsius && *celsius > 0) {
+  if (const auto celsius = ask_field(calls, device, nvml::kFieldMemoryTemperature); celsius && *celsius > 0)
     gpu.memory_temperature_c = static_cast<int>(*celsius);
-  }
   ask_watts(gpu.power_default_w, calls.power_default, device);
   ask(gpu.pcie_generation, calls.pcie_generation, 0U, device);
   ask(gpu.pcie_generation_max, calls.pcie_generation_max, 0U, device);
@@ -238,9 +236,8 @@ std::vector<std::string> slowdown_words(std::uint64_t reasons) {
   constexpr std::array<std::pair<std::uint64_t, const char*>, 3> kReasons{
       {{0x20, "heat (driver)"}, {0x40, "heat (hardware)"}, {0x80, "power brake"}}};
   std::vector<std::string> words;
-  for (const auto& [bit, reason] : kReasons) {
+  for (const auto& [bit, reason] : kReasons)
     if ((reasons & bit) != 0) words.emplace_back(reason);
-  }
   if (words.empty() && (reasons & 0x08) != 0) words.emplace_back("hardware (heat or power)");
   return words;
 }
@@ -264,9 +261,8 @@ HostGpus read_gpus(const std::string& library_name) {
   if (!session.open) return host;
   host.driver = text_of(session.calls.driver_version);
   const std::vector<NvmlDevice> devices = session.devices(host.problem);
-  for (std::size_t index = 0; index < devices.size(); ++index) {
+  for (std::size_t index = 0; index < devices.size(); ++index)
     host.gpus.push_back(ask_one(session.calls, index, devices));
-  }
   return host;
 }
 
@@ -282,9 +278,8 @@ HostGpus read_gpus_within(double seconds) {
 
 std::string nvml_problem(const std::string& library_name) {
   const nvml::Driver session(library_name);
-  if (session.library == nullptr) {
+  if (session.library == nullptr)
     return library_name + " is not there: no NVIDIA driver is installed (or the container was not given it)";
-  }
   if (!session.complete) return library_name + " lacks functions that every NVML since 2011 has";
   return session.open ? "" : "NVML: " + session.refusal;
 }

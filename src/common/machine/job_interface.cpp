@@ -177,9 +177,8 @@ std::vector<std::string> launcher_addresses(const Get& get) {
     if (uri == nullptr) continue;
     for (std::string& ip : uri_addresses(uri)) all.push_back(std::move(ip));
   }
-  for (const char* variable : {"SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST"}) {
+  for (const char* variable : {"SLURM_LAUNCH_NODE_IPADDR", "SLURM_SRUN_COMM_HOST"})
     if (const char* ip = get(variable); ip != nullptr) all.emplace_back(ip);
-  }
   std::erase_if(all, [](const std::string& ip) { return address_bytes(ip).empty() || is_loopback(ip); });
   return all;
 }
@@ -218,9 +217,8 @@ std::vector<InterfaceAddress> interface_addresses() {
 }
 
 std::string interface_of(const std::string& ip) {
-  for (const InterfaceAddress& address : interface_addresses()) {
+  for (const InterfaceAddress& address : interface_addresses())
     if (address.ip == ip) return address.name;
-  }
   return {};
 }
 
@@ -257,18 +255,16 @@ std::string choose_address(const Addresses& addresses, const Get& get,
   const InterfaceAddress* chosen = towards_launcher(addresses, get, route);
   if (chosen == nullptr) chosen = first_of(addresses, usual);
   if (chosen == nullptr) chosen = first_of(addresses, [](const InterfaceAddress& a) { return !is_loopback(a.ip); });
-  if (chosen == nullptr) {
+  if (chosen == nullptr)
     throw_not_possible(fmt::format("other hosts cannot reach this one: its interfaces are {}", choices(addresses)));
-  }
   return chosen->ip;
 }
 
 std::vector<InterfaceAddress> usual_addresses(const Addresses& addresses) {
   std::vector<InterfaceAddress> fit;
   for (const bool six : {false, true}) {
-    for (const InterfaceAddress& a : addresses) {
+    for (const InterfaceAddress& a : addresses)
       if (reachable(a) && usual(a) && is_ipv6(a) == six) fit.push_back(a);
-    }
   }
   return fit;
 }

@@ -66,9 +66,8 @@ std::optional<Mount> find_mount(const Probe& probe, int version, std::string_vie
     const auto words = words_of(line);
     const auto dash = std::ranges::find(words, std::string_view("-"));
     if (dash - words.begin() < 5 || words.end() - dash < 4) continue;
-    if (version == 2 ? dash[1] == "cgroup2" : dash[1] == "cgroup" && contains(split_list(dash[3]), controller)) {
+    if (version == 2 ? dash[1] == "cgroup2" : dash[1] == "cgroup" && contains(split_list(dash[3]), controller))
       return Mount{std::string(words[3]), std::string(words[4])};
-    }
   }
   return std::nullopt;
 }

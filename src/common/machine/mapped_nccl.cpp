@@ -42,9 +42,8 @@ int nccl_version_number(std::string_view text) {
 int nccl_version_of_file(std::string_view path) {
   constexpr std::string_view kName = "libnccl.so.";
   const std::size_t name = path.rfind('/') + 1;
-  if (path.substr(name).starts_with(kName)) {
+  if (path.substr(name).starts_with(kName))
     if (const int version = nccl_version_number(path.substr(name + kName.size())); version > 0) return version;
-  }
   std::ifstream file{std::string(path), std::ios::binary};
   constexpr std::size_t kPiece = 1 << 20, kOverlap = 64;  // to find a string across two pieces
   std::string bytes(kOverlap + kPiece, '\0');

@@ -49,9 +49,8 @@ void read_port(const Probe& probe, RdmaPort& port, std::size_t nports) {
   port.phys_state = probe.read(port.path + "/phys_state").value_or("");
   port.rate = probe.read(port.path + "/rate").value_or("");
   port.link_layer = probe.read(port.path + "/link_layer").value_or("");
-  if (const auto function = pci_function_of(probe, folder)) {
+  if (const auto function = pci_function_of(probe, folder))
     port.slot = function->address.substr(0, function->address.rfind('.'));
-  }
   port.interfaces = interfaces_of(probe, port.device, port.port, nports);
 }
 

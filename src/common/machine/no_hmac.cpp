@@ -35,9 +35,8 @@ struct Constants {
 
 void add_block(std::array<Word, 8>& state, const unsigned char* block, const Constants& constants) {
   std::array<Word, kBlock> w{};
-  for (std::size_t i = 0; i < 16; ++i) {
+  for (std::size_t i = 0; i < 16; ++i)
     for (std::size_t byte = 0; byte < 4; ++byte) w[i] = w[i] << 8U | block[4 * i + byte];
-  }
   for (std::size_t i = 16; i < kBlock; ++i) {
     const Word a = w[i - 15], b = w[i - 2];
     w[i] = w[i - 16] + (std::rotr(a, 7) ^ std::rotr(a, 18) ^ a >> 3U) + w[i - 7] +
@@ -63,13 +62,11 @@ Digest sha256(std::string text) {
   text.resize((text.size() + 8 + kBlock - 1) / kBlock * kBlock - 8, '\0');
   for (unsigned shift = 64; shift > 0; shift -= 8) text += static_cast<char>(bits >> (shift - 8));
   std::array<Word, 8> state = constants.start;
-  for (std::size_t at = 0; at < text.size(); at += kBlock) {
+  for (std::size_t at = 0; at < text.size(); at += kBlock)
     add_block(state, reinterpret_cast<const unsigned char*>(text.data()) + at, constants);
-  }
   Digest digest{};
-  for (std::size_t i = 0; i < digest.size(); ++i) {
+  for (std::size_t i = 0; i < digest.size(); ++i)
     digest[i] = static_cast<unsigned char>(state[i / 4] >> (24 - 8 * (i % 4)));
-  }
   return digest;
 }
 

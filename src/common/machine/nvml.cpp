@@ -21,9 +21,8 @@ std::vector<NvmlDevice> Driver::devices(std::string& problem) const {
   unsigned count = 0;
   if (const NvmlResult result = calls.count(&count); result != kSuccess) problem = calls.error_string(result);
   std::vector<NvmlDevice> found(count, nullptr);
-  for (unsigned index = 0; index < count; ++index) {
+  for (unsigned index = 0; index < count; ++index)
     if (calls.handle(index, &found[index]) != kSuccess) found[index] = nullptr;
-  }
   return found;
 }
 

@@ -58,9 +58,8 @@ std::optional<std::string> read_real(const std::string& path, std::size_t most_b
     text.emplace();
     char buffer[1 << 14];
     ssize_t got = 0;
-    while (text->size() < most_bytes && (got = ::read(fd, buffer, sizeof buffer)) > 0) {
+    while (text->size() < most_bytes && (got = ::read(fd, buffer, sizeof buffer)) > 0)
       text->append(buffer, std::min(static_cast<std::size_t>(got), most_bytes - text->size()));
-    }
     // sysfs does this for attributes that a device does not have
     if (got < 0 && text->empty()) text.reset();
   }
@@ -71,9 +70,8 @@ std::optional<std::string> read_real(const std::string& path, std::size_t most_b
 std::vector<std::string> list_real(const std::string& path) {
   std::vector<std::string> names;
   std::error_code error;
-  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
+  for (std::filesystem::directory_iterator it(path, error), end; !error && it != end; it.increment(error))
     names.push_back(it->path().filename().string());
-  }
   std::ranges::sort(names);
   return names;
 }
@@ -202,9 +200,8 @@ Probe probe_this_machine() {
   Probe probe;
   probe.environment = own_environment();
   probe.limits = own_limits();
-  for (const char* path : {"/dev/shm", "/tmp"}) {
+  for (const char* path : {"/dev/shm", "/tmp"})
     if (const auto mount = mount_of(path)) probe.mounts[path] = *mount;
-  }
   add_home(probe);
   add_active_mtus(probe);
   const std::string status = probe.read("/proc/self/status").value_or("");
@@ -218,9 +215,8 @@ Probe probe_this_machine() {
   if (::uname(&system) == 0) probe.kernel = system.release;
   probe.kernel_log = read_kernel_log();
   timespec since_boot{};
-  if (::clock_gettime(CLOCK_MONOTONIC, &since_boot) == 0) {
+  if (::clock_gettime(CLOCK_MONOTONIC, &since_boot) == 0)
     probe.notes["kernel.now"] = fmt::format("{}.{:09}", since_boot.tv_sec, since_boot.tv_nsec);
-  }
   probe.now_s = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   return probe;
 }

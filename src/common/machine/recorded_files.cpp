@@ -142,9 +142,8 @@ const RecordedFile& RecordedFiles::at(const std::string& path) const {
 std::vector<std::string> RecordedFiles::list(const std::string& path) const {
   std::set<std::string> names;
   const std::size_t begin = path == "/" ? 1 : path.size() + 1;
-  for (auto it = files.lower_bound(path); it != files.end() && it->first.starts_with(path); ++it) {
+  for (auto it = files.lower_bound(path); it != files.end() && it->first.starts_with(path); ++it)
     if (is_below(it->first, path)) names.insert(it->first.substr(begin, it->first.find('/', begin) - begin));
-  }
   return {names.begin(), names.end()};
 }
 

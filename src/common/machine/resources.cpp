@@ -150,9 +150,8 @@ std::set<int> parse_cpu_list(std::string_view text) {
   std::ranges::sort(ranges);
   std::set<int> cores;
   int next = 0;
-  for (const auto& [first, last] : ranges) {
+  for (const auto& [first, last] : ranges)
     for (next = std::max(next, first); next <= last; ++next) cores.insert(cores.end(), next);
-  }
   return cores;
 }
 
@@ -161,9 +160,8 @@ int job_cores(const Probe& probe) {
   std::set<int> cores = self ? launcher_cores(probe, self->parent) : std::set<int>{};
   if (cores.empty()) cores = parse_cpu_list(probe.read("/sys/devices/system/cpu/online").value_or(""));
   if (self) cores.insert(self->cores.begin(), self->cores.end());
-  if (const std::set<int> admitted = cpuset_cores(probe); !admitted.empty()) {
+  if (const std::set<int> admitted = cpuset_cores(probe); !admitted.empty())
     std::erase_if(cores, [&](int core) { return !admitted.contains(core); });
-  }
   return std::max(1, std::min(static_cast<int>(cores.size()), quota_cores(probe)));
 }
 

@@ -89,9 +89,8 @@ Arena::Arena(Backend& backend, std::size_t capacity, std::size_t unalign_bytes)
 }
 
 Arena::~Arena() {
-  for (Backend* borrower : borrowers_) {
+  for (Backend* borrower : borrowers_)
     for_buffers([&](int local, void* memory) { borrower->give_back(local, memory); });
-  }
   for_buffers([&](int local, void* memory) { backend_.release(local, memory); });
 }
 

@@ -108,15 +108,13 @@ Disturbance judge(std::span<const HostWindow> hosts) {
   const HostWindow& foreign = worst(foreign_cores);
   d.foreign_cpu = foreign_cores(foreign);
   d.foreign_host = foreign.host;
-  if (d.foreign_cpu > kForeignCores + doubt(foreign)) {
+  if (d.foreign_cpu > kForeignCores + doubt(foreign))
     d.flags.push_back(fmt::format("foreign_cpu: {:.2f} cores on {}", d.foreign_cpu, foreign.host));
-  }
 
   const HostWindow& stolen = worst(stolen_cores);
   d.steal = stolen_cores(stolen);
-  if (d.steal > kStolenCores + doubt(stolen)) {
+  if (d.steal > kStolenCores + doubt(stolen))
     d.flags.push_back(fmt::format("steal: {:.2f} cores on {}", d.steal, stolen.host));
-  }
 
   const HostWindow& quota = worst(&HostWindow::container_s);
   const HostWindow& heat = worst(&HostWindow::heat_s);

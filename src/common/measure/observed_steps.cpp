@@ -81,9 +81,8 @@ std::vector<std::size_t> differences(const std::vector<Party>& parties) {
 
 std::string with(const Party& party, const std::vector<std::size_t>& at) {
   std::vector<std::string> words;
-  for (const std::size_t i : at) {
+  for (const std::size_t i : at)
     if (i < party.arguments.size()) words.push_back(party.arguments[i]);
-  }
   return fmt::format("{}", fmt::join(words, ", "));
 }
 

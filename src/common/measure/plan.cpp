@@ -81,9 +81,8 @@ std::string why_skipped(const Config& config, const Operation& op, const Backend
     std::string reason = collective.why_not(op.problem);
     if (!reason.empty()) return reason;
   }
-  if (config.placement == Placements::in && collective.in_place == nullptr) {
+  if (config.placement == Placements::in && collective.in_place == nullptr)
     return fmt::format("{} has no in-place form", collective.name);
-  }
   return backend.why_unsupported(op).value_or("");
 }
 
@@ -238,9 +237,8 @@ SizeRange asked_sizes(const Config& config) {
 std::vector<std::uint64_t> sweep_sizes(const Config& config, std::uint64_t maxbytes) {
   std::vector<std::uint64_t> sizes;
   if (!config.sizes.empty()) {
-    for (std::uint64_t size : config.sizes) {
+    for (std::uint64_t size : config.sizes)
       if (size <= maxbytes) sizes.push_back(size);
-    }
     std::ranges::sort(sizes);
     if (sizes.size() > kMaxRows) fail_too_many("sizes");
     return sizes;
@@ -286,9 +284,8 @@ Plan make_plan(const Config& config, const Collective& collective, const Backend
         }
         if (plan.cases.size() + sizes.size() > kMaxRows) fail_too_many("rows");
         // Only the collective and the library decide, so the first row that runs decides for all.
-        if (plan.cases.empty() && collective.in_place != nullptr) {
+        if (plan.cases.empty() && collective.in_place != nullptr)
           plan.why_out_alone = backend.why_unsupported({&collective, largest, dtype, op, true}).value_or("");
-        }
         for (std::uint64_t size : sizes) {
           const Problem problem = make_problem(collective, traffic, nranks, size, dtype, root);
           plan.cases.push_back({dtype, op, root, size, problem, message_bytes(collective, problem)});
@@ -311,9 +308,7 @@ std::uint64_t digest(const Plan& plan, const Config& config) {
   all.add(plan.collective->id, plan.maxbytes);
   add_config(all, config);
   all.add(plan.cases.size());
-  for (const Case& c : plan.cases) {
-    all.add(c.dtype, c.op, c.root, c.problem.count, c.problem.nranks, c.nbytes);
-  }
+  for (const Case& c : plan.cases) all.add(c.dtype, c.op, c.root, c.problem.count, c.problem.nranks, c.nbytes);
   // Once: it is the same for all cases, and a matrix has nranks^2 entries.
   const bool has_traffic = uses_traffic(*plan.collective) || plan.collective->id == CollectiveId::pingpong;
   if (!plan.cases.empty() && has_traffic) add_traffic(all, *plan.cases.front().problem.traffic);

@@ -21,9 +21,8 @@ ShownAlgorithm observe_operation(Backend& backend, const Comm& world, std::span<
   launch_once(backend, buffer_plan, fail);
   ShownAlgorithm shown = backend.observe_end(buffer_plan.operation());
   const std::span<const int> ranks = backend.local_ranks();
-  for (KernelPhases& phases : shown.phases) {
+  for (KernelPhases& phases : shown.phases)
     phases.rank = local_ranks[static_cast<std::size_t>(std::ranges::find(ranks, phases.rank) - ranks.begin())].rank;
-  }
   shown.phases = gather_records(world, std::move(shown.phases));
   return shown;
 }
@@ -183,9 +182,8 @@ void Runner::gather_iterations(const LoopTimes& times, HalfResult& half) const {
   result.times_s = times.iteration_s;
   world_.max(result.times_s);
   const std::size_t n = times.iteration_s.size();
-  for (std::size_t from = 0; world_.size() > 1 && from < all.size(); from += n) {
+  for (std::size_t from = 0; world_.size() > 1 && from < all.size(); from += n)
     result.per_process_max_times_s.emplace_back(all.begin() + from, all.begin() + from + n);
-  }
   half.iterations = std::move(result);
 }
 

@@ -166,18 +166,16 @@ Batch Sampler::measure(Backend& backend, const BufferPlan& buffer_plan, const Ba
   append(agreed, clock_.one_host() && !mine.exit_s.empty() ? mine.exit_s : mine.own_s, 1);
   append(agreed, mine.entry_s, 1);
   append(agreed, mine.entry_s, -1);
-  for (double& value : agreed) {
+  for (double& value : agreed)
     if (std::isnan(value)) value = std::numeric_limits<double>::infinity();
-  }
   world_.max(agreed);
 
   Batch batch;
   batch.elapsed_s = agreed[0];
   batch.now_s = agreed[1];
   batch.own_s = mine.own_s;
-  for (const LaneTimes& lane : lanes) {
+  for (const LaneTimes& lane : lanes)
     batch.own_start_s = std::max(batch.own_start_s, lane.start_s / (messages * shape.samples));
-  }
   const auto n = static_cast<std::size_t>(shape.samples);
   const double* const ends = agreed.data() + 2;
   const double* const last_entries = ends + n;
@@ -233,9 +231,8 @@ WarmUp warm_up(Sampler& sampler, Backend& backend, const BufferPlan& buffer_plan
   for (BatchShape shape{.cadence = cadence, .settle = 0, .samples = 1};;
        shape.samples = std::min(std::max(5, 2 * shape.samples), kMostPerGroup)) {
     // A group must not exceed the remaining time.
-    if (result.call_s > 0) {
+    if (result.call_s > 0)
       shape.samples = std::clamp(static_cast<int>((limit_s - spent) / result.call_s), 1, shape.samples);
-    }
     const Batch batch = sampler.measure(backend, buffer_plan, shape);
     result.calls += shape.samples;
     spent += batch.elapsed_s;
@@ -313,9 +310,8 @@ CellStats StatCell::stats(StopReason why) const {
   std::vector<std::size_t> ends;
   for (const std::uint64_t end : epoch_ends_) ends.push_back(samples_.kept_of(end));
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());  // some epochs have no kept samples
-  for (double q : kQuantiles) {
+  for (double q : kQuantiles)
     s.quantiles.push_back({q, quantile(sorted, q), quantile_interval(samples_.kept(), ends, sorted, q)});
-  }
   s.quantiles.push_back({1, samples_.largest(), std::nullopt});
   s.epoch_medians_s = epoch_medians_s_;
   s.samples = samples_.count();

@@ -49,9 +49,8 @@ class LaneLoop : LaneWalk {
   std::vector<double> iteration_times() {
     std::vector<double> times(config_.iters);
     const int stride = config_.blocking == 3 ? 2 : 1;
-    for (int i = 0; i < config_.iters; ++i) {
+    for (int i = 0; i < config_.iters; ++i)
       times[i] = backend_.between(lane_, i * stride, i * stride + 1) / messages_per_iteration(config_, buffer_plan_);
-    }
     return times;
   }
 
@@ -151,9 +150,8 @@ LoopTimes time_operations(Backend& backend, const Comm& world, const Config& con
   LoopTimes result{combine(config.average, elapsed) / operations, combine(config.average, enqueue) / operations, {}};
   if (config.per_iter_timing) {
     result.iteration_s = iterations[0];
-    for (const std::vector<double>& lane : iterations) {
+    for (const std::vector<double>& lane : iterations)
       for (std::size_t i = 0; i < lane.size(); ++i) result.iteration_s[i] = std::max(result.iteration_s[i], lane[i]);
-    }
   }
   return result;
 }

@@ -24,9 +24,8 @@ std::uint64_t slot_seed(std::uint64_t round, std::size_t slot) { return (round <
 constexpr std::size_t kExaminedBytes = std::size_t{16} << 20;
 
 std::uint64_t wanted_bits(const Pattern& pattern, const std::vector<Block>& blocks, std::size_t index) {
-  for (const Block& b : blocks) {
+  for (const Block& b : blocks)
     if (index >= b.at && index < b.at + b.count) return element_bits(pattern, b.source, b.from + (index - b.at));
-  }
   return 0;
 }
 
@@ -125,9 +124,8 @@ void Verifier::prepare_timed(const BufferPlan& buffer_plan) {
 std::vector<WrongRank> Verifier::check_timed(const BufferPlan& buffer_plan) {
   std::vector<WrongRank> found;
   for (int local = 0; local < nlocal(); ++local) {
-    for (std::size_t slot = 0; slot < buffer_plan.slots(); ++slot) {
+    for (std::size_t slot = 0; slot < buffer_plan.slots(); ++slot)
       check_slot(buffer_plan, slot, slot_seed(timed_seed_, slot), local, WrongPart::timed_data, found);
-    }
   }
   remember(slot_seed(timed_seed_, buffer_plan.slots() - 1));
   return found;
@@ -160,9 +158,8 @@ std::vector<WrongRank> Verifier::verify_once(const BufferPlan& buffer_plan, bool
 }
 
 void Verifier::set_guards(const BufferPlan& buffer_plan, int local) {
-  for (const Guard& guard : guards_of(backend_, buffer_plan, local)) {
+  for (const Guard& guard : guards_of(backend_, buffer_plan, local))
     backend_.set_bytes(local, guard.at, kGuardByte, kGuardBytes);
-  }
 }
 
 void Verifier::check_guards(const BufferPlan& buffer_plan, int local, std::vector<WrongRank>& found) {

@@ -56,9 +56,8 @@ std::string_view redop_text(std::optional<Op> op) { return op ? name(*op) : "non
 
 std::optional<double> sure_p99_s(const CellStats& cell) {
   constexpr std::uint64_t kLeast = 368;  // 0.99^368 = 2.5 %: of fewer, the largest may be below it
-  for (const Quantile& quantile : cell.quantiles) {
+  for (const Quantile& quantile : cell.quantiles)
     if (quantile.q == 0.99 && cell.samples >= kLeast) return quantile.value_s;
-  }
   return std::nullopt;
 }
 

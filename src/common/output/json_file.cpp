@@ -49,18 +49,16 @@ class JsonFile::Copies {
   /// Makes `head` + `list` + `tail` the file's text. `head` must be the same each time, and `list` must begin with the
   /// last one. Returns 0 or errno; on errors the old text stays.
   int write(std::string_view head, std::string_view list, std::string_view tail) {
-    if (hidden_.fd < 0) {
+    if (hidden_.fd < 0)
       if (const int error = open_copies(); error != 0) return error;
-    }
     Copy& copy = hidden_;
     if (!copy.begun) {
       if (const int error = write_at(copy.fd, head, 0); error != 0) return error;
       copy.begun = true;
     }
     const std::size_t end = head.size() + list.size();
-    if (const int error = write_at(copy.fd, list.substr(copy.listed), head.size() + copy.listed); error != 0) {
+    if (const int error = write_at(copy.fd, list.substr(copy.listed), head.size() + copy.listed); error != 0)
       return error;
-    }
     copy.listed = list.size();
     if (const int error = write_at(copy.fd, tail, end); error != 0) return error;
     if (::ftruncate(copy.fd, static_cast<off_t>(end + tail.size())) != 0) return errno;

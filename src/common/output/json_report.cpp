@@ -35,9 +35,8 @@ Json cell_json(const Collective& collective, const Case& c, bool in_place) {
 Json cells_json(const RunInfo& info, const Plan& plan) {
   Json cells = Json::array();
   for (const Case& c : plan.cases) {
-    for (bool in_place : {false, true}) {
+    for (bool in_place : {false, true})
       if (has_half(info.config, plan, in_place)) cells.push_back(cell_json(*plan.collective, c, in_place));
-    }
   }
   return cells;
 }
@@ -188,9 +187,8 @@ Json busbar_json(const RunInfo& info, const Plan& plan) {
       {"skipped", json_list(plan.skipped, skip_json)},
       {"remarks", info.remarks}};
   if (c.nonblocking) json["nonblocking"] = true;
-  if (plan.collective->id == CollectiveId::pingpong) {
+  if (plan.collective->id == CollectiveId::pingpong)
     json["pingpong"] = {{"pattern", name(c.pattern)}, {"window", c.window}, {"pairs", name(c.pairs)}};
-  }
   return json;
 }
 
@@ -240,9 +238,8 @@ Json half_busbar_json(const Config& config, const HalfResult* half) {
 std::uint64_t timed_calls(const Config& config, const Row& row) {
   for (bool in_place : {false, true}) {
     const HalfResult* half = measured_half(config, row, in_place);
-    if (half != nullptr && half->stats) {
+    if (half != nullptr && half->stats)
       return half->stats->samples * static_cast<std::uint64_t>(half->stats->calls_per_sample);
-    }
   }
   return static_cast<std::uint64_t>(config.iters);
 }

@@ -72,9 +72,8 @@ std::string_view name_of_result(std::string_view path) { return is_stdout(path) 
 NewFile take_stdout(std::string_view option) {
   std::fflush(stdout);
   const int fd = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  if (fd < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) {
+  if (fd < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
     throw_bad_config(fmt::format("{} -: stdout or stderr is closed: {}", option, std::strerror(errno)));
-  }
   return {fmt::format("{}{}", kStdout, fd), nullptr};
 }
 
@@ -100,9 +99,8 @@ bool is_stdout(std::string_view path) { return path.starts_with(kStdout); }
 NewFile create_new_file(const std::string& path, std::string_view option) {
   if (path == "-" && (option == "-J" || option == "--output")) return take_stdout(option);
   std::error_code unknown;  // then open() below has the reason
-  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown)) {
+  if (std::filesystem::exists(path, unknown) && !std::filesystem::is_regular_file(path, unknown))
     throw_bad_config(fmt::format("{} {}: exists and is not a regular file; name a file", option, path));
-  }
   std::string name = path;
   for (int next = 0; next < kMaxTries; ++next) {
     const int fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode);

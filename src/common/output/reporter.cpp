@@ -65,9 +65,8 @@ std::string busbar_program() {
 /// The child's message, without our usual prefix.
 std::string message_of(const ChildResult& child, double timeout_s) {
   std::string text = child.err;
-  for (const std::string_view prefix : {"busbar: ", "error: "}) {
+  for (const std::string_view prefix : {"busbar: ", "error: "})
     if (text.starts_with(prefix)) text.erase(0, prefix.size());
-  }
   text.erase(text.find_last_not_of('\n') + 1);
   return text.empty() ? describe_end(child, timeout_s) : text;
 }
@@ -119,9 +118,7 @@ void Reporter::start() {
   if (samples_) say_other_name(config.samples_file, samples_->path());
   progress_ = std::make_unique<Progress>(plan_, config.run_cycles, is_on_terminal(STDERR_FILENO));
   write_stderr(skip_text(plan_));
-  if (const auto warning = plan_warning(plan_, config, traits_of(info_.backend).assumed_busbw)) {
-    say("{}", *warning);
-  }
+  if (const auto warning = plan_warning(plan_, config, traits_of(info_.backend).assumed_busbw)) say("{}", *warning);
   report_kept();
   to_table(table_header(info_));
 }
@@ -261,9 +258,8 @@ bool add_to_history_by_busbar(const std::string& path, const HistoryRun& run) {
     if (descriptor < 0)
       throw Error(ExitCode::internal, fmt::format("--history: no temporary file in {}", folder.string()));
     close(descriptor);
-    if (const int error = replace_file(file, history_run_json(run)); error != 0) {
+    if (const int error = replace_file(file, history_run_json(run)); error != 0)
       throw Error(ExitCode::internal, fmt::format("--history: cannot write {}: error {}", file, error));
-    }
     run_history_command({"add", file}, path);
     added = true;
   } catch (const std::exception& e) {

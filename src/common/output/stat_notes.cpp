@@ -84,9 +84,8 @@ std::optional<Straggler> find_straggler(const CellStats& cell) {
   const auto suspect = std::max_element(cell.ranks.begin(), cell.ranks.end(),
                                         [](const auto& a, const auto& b) { return a.last_share < b.last_share; });
   double next_late_s = 0;
-  for (auto rank = cell.ranks.begin(); rank != cell.ranks.end(); ++rank) {
+  for (auto rank = cell.ranks.begin(); rank != cell.ranks.end(); ++rank)
     if (rank != suspect) next_late_s = std::max(next_late_s, rank->late_median_s.value_or(0));
-  }
 
   const double chance = 1 / static_cast<double>(cell.ranks.size());
   const double by_chance = 4 * std::sqrt(chance * (1 - chance) / static_cast<double>(cell.samples));
@@ -157,9 +156,8 @@ void StatNotes::add_cell(const CellName& cell, const CellStats& stats) {
   if (!config_.per_rank || stats.ranks.empty()) return;
   ranks_ += rank_table(fmt::format("{} B{} {}", cell.nbytes, cell.group, placement_name(cell.in_place)), stats);
   if (stats.skew_median_s && !stats.shared_cores) ++judged_;
-  if (const auto straggler = find_straggler(stats)) {
+  if (const auto straggler = find_straggler(stats))
     ++stragglers_[fmt::format("rank {} on {}", straggler->rank, straggler->host)];
-  }
 }
 
 std::string StatNotes::note(const Cells& cells, const std::string& what, const std::string& advice) const {
@@ -201,9 +199,8 @@ std::string StatNotes::straggler_line() const {
   std::vector<std::pair<std::string, std::size_t>> ranks(stragglers_.begin(), stragglers_.end());
   std::stable_sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text = "# Stragglers:";
-  for (std::size_t i = 0; i < std::min(ranks.size(), kMaxTableRanks); ++i) {
+  for (std::size_t i = 0; i < std::min(ranks.size(), kMaxTableRanks); ++i)
     text += fmt::format("{} {} in {} of {} cells", i > 0 ? "," : "", ranks[i].first, ranks[i].second, judged_);
-  }
   return text + "\n";
 }
 

@@ -88,9 +88,8 @@ std::string microseconds(std::optional<double> time_s) { return time_s ? fit_num
 
 // Libraries choose these words; a space in one would shift every column after it.
 std::string token(std::string word) {
-  for (char& c : word) {
+  for (char& c : word)
     if (static_cast<unsigned char>(c) <= ' ') c = '_';
-  }
   return word.empty() ? "-" : word;
 }
 
@@ -144,9 +143,8 @@ std::string stat_header(const RunInfo& info) {
         "# time, algbw, busbw: of the median, whose interval is for this launch over the next minute\n"
         "# mean: over all samples, over ranks as -a says\n";
   }
-  if (c.show_algo) {
+  if (c.show_algo)
     text += "# algo, proto, nch: reported by the library for one untimed call per row; unknown if it reports none\n";
-  }
   return without_footer_words(text);
 }
 
@@ -208,9 +206,8 @@ std::string mode_lines(const RunInfo& info) {
   std::string text;
   if (c.blocking == 1) text += "# Blocking Enabled: wait and barrier after each inner iteration (-m)\n";
   if (c.blocking == 2) text += "# Blocking Enabled: wait after each inner iteration (-m), no barrier\n";
-  if (c.blocking == 3) {
+  if (c.blocking == 3)
     text += "# Blocking Enabled: wait and barrier after each outer iteration (-n); time excludes barrier\n";
-  }
   if (c.per_iter_timing) {
     text += fmt::format("# Per-Iteration Report: {} timing; i_* uses max over process rows",
                         traits_of(info.backend).iteration_clock);

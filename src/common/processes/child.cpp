@@ -34,9 +34,8 @@ struct Pipe {
 
 Pipe make_pipe() {
   std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) {
+  if (pipe2(ends.data(), O_CLOEXEC) != 0)
     throw_not_possible(fmt::format("no pipe to a child: {}", std::strerror(errno)));
-  }
   return {Fd(ends[0]), Fd(ends[1])};
 }
 
@@ -144,9 +143,8 @@ bool drain(int fd, std::string& kept, const ChildOptions& options, bool forward,
     const std::size_t take = std::min(room, static_cast<std::size_t>(n));
     kept.append(chunk.data(), take);
     cut = cut || take < static_cast<std::size_t>(n);
-    if (forward) {
-      [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, chunk.data(), static_cast<std::size_t>(n));
-    }
+    if (forward) [[maybe_unused]]
+      const ssize_t written = write(STDERR_FILENO, chunk.data(), static_cast<std::size_t>(n));
   }
 }
 

@@ -127,18 +127,16 @@ std::string problem_of(const Get& get, const Names& names, const Launch& launch)
         names.rank, kOrAlone);
   }
   for (const auto& [here, other] : {std::pair(names.rank, names.nprocs), std::pair(names.nprocs, names.rank)}) {
-    if (is_set(get, other) && !is_set(get, here)) {
+    if (is_set(get, other) && !is_set(get, here))
       return fmt::format("{} is set and {} is not: {}, {}", other, here, kAllFour, kOrAlone);
-    }
   }
   const auto bad = [&](const char* variable, std::string_view wanted) {
     return fmt::format("{}={} is not {}: {}, {}", variable, printable(get(variable)), wanted, kAllFour, kOrAlone);
   };
   const std::optional<long long> nprocs = number(get, names.nprocs), rank = number(get, names.rank);
   if (nprocs.value_or(0) < 1) return bad(names.nprocs, "a number of processes");
-  if (*nprocs > kMostProcesses) {
+  if (*nprocs > kMostProcesses)
     return bad(names.nprocs, fmt::format("a number of processes that can meet, at most {}", kMostProcesses));
-  }
   if (!rank) return bad(names.rank, "a rank");
   if (*rank >= *nprocs) return bad(names.rank, fmt::format("a rank below {}={}", names.nprocs, *nprocs));
   if (*nprocs == 1) return {};

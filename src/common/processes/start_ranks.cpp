@@ -73,9 +73,8 @@ fs::path find_mpirun() {
   const bool is_mpich = library.filename().string().starts_with("libmpich.so");
   fs::path dir = fs::canonical(library.parent_path(), unknown);
   for (int i = 0; i < 4 && dir.has_relative_path(); ++i, dir = dir.parent_path()) {
-    for (const char* file : {is_mpich ? "bin/mpirun.mpich" : "bin/mpirun.openmpi", "bin/mpirun"}) {
+    for (const char* file : {is_mpich ? "bin/mpirun.mpich" : "bin/mpirun.openmpi", "bin/mpirun"})
       if (is_executable(dir / file)) return dir / file;
-    }
   }
   const char* path = std::getenv("PATH");
   for (const std::string_view folder : split_text(path != nullptr ? path : "", ':')) {

@@ -25,9 +25,8 @@ Topology load(const std::string& xml_file, bool with_devices) {
   hwloc_topology_t raw = nullptr;
   if (hwloc_topology_init(&raw) != 0) throw Error(ExitCode::internal, "hwloc cannot start");
   Topology topology(raw);
-  if (!xml_file.empty() && hwloc_topology_set_xml(raw, xml_file.c_str()) != 0) {
+  if (!xml_file.empty() && hwloc_topology_set_xml(raw, xml_file.c_str()) != 0)
     throw Error(ExitCode::internal, fmt::format("hwloc cannot read the topology '{}'", xml_file));
-  }
   // Without devices the load is several times shorter, and every rank does it for its device line.
   hwloc_topology_set_io_types_filter(raw,
                                      with_devices ? HWLOC_TYPE_FILTER_KEEP_IMPORTANT : HWLOC_TYPE_FILTER_KEEP_NONE);
@@ -51,9 +50,8 @@ std::string describe_cpus(hwloc_topology_t topology, hwloc_const_bitmap_t cpus) 
   const bool has_cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE) > 0;
   const hwloc_obj_type_t type = has_cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
   const Bitmap found(hwloc_bitmap_alloc());
-  for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology, type, core)) != nullptr;) {
+  for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology, type, core)) != nullptr;)
     if (hwloc_bitmap_intersects(core->cpuset, cpus)) hwloc_bitmap_set(found.get(), core->logical_index);
-  }
   return counted(has_cores ? "core" : "cpu", found.get());
 }
 
@@ -62,9 +60,8 @@ Bitmap bound_cpus(hwloc_topology_t topology) {
   Bitmap cpus(hwloc_bitmap_dup(hwloc_topology_get_allowed_cpuset(topology)));
   if (hwloc_topology_is_thissystem(topology)) {
     const Bitmap bound(hwloc_bitmap_alloc());
-    if (hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_PROCESS) == 0) {
+    if (hwloc_get_cpubind(topology, bound.get(), HWLOC_CPUBIND_PROCESS) == 0)
       hwloc_bitmap_and(cpus.get(), cpus.get(), bound.get());
-    }
   }
   return cpus;
 }

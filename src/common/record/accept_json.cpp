@@ -17,13 +17,11 @@ namespace {
 /// Code that draws the matrix or names culprits uses these as indices.
 void check_units(const JsonPlace& place, const AcceptResult::Located& located) {
   const auto check = [&](int unit) {
-    if (unit < 0 || static_cast<std::size_t>(unit) >= located.units.size()) {
+    if (unit < 0 || static_cast<std::size_t>(unit) >= located.units.size())
       place.fail(fmt::format("names unit {} of {}", unit, located.units.size()));
-    }
   };
-  for (const Culprit& culprit : located.finding.culprits) {
+  for (const Culprit& culprit : located.finding.culprits)
     for (int unit : culprit.units) check(unit);
-  }
   for (const PairCell& cell : located.matrix) {
     check(cell.a);
     check(cell.b);
@@ -67,9 +65,8 @@ AcceptResult read_accept_json(std::string_view text, const std::string& name) {
   result.plan = read_plan(document.at("plan"));
   document.at("doctor").each([&](const JsonPlace& node) { result.doctor.push_back(read_node_report(node.json())); });
   // A benchmark's cells have no stage; accept needs theirs.
-  for (const Cell& cell : result.cells) {
+  for (const Cell& cell : result.cells)
     if (!cell.stage) document.fail("has a cell without a stage");
-  }
   if (result.located) check_units(document.at("located"), *result.located);
   return result;
 }

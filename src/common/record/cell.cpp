@@ -47,9 +47,8 @@ std::string slowest_scope(std::span<const Cell* const> cells) {
 
 void set_stats(Cell& cell, const CellStats& stats) {
   static_cast<CellTimes&>(cell) = static_cast<const CellTimes&>(stats);
-  for (const Quantile& quantile : stats.quantiles) {
+  for (const Quantile& quantile : stats.quantiles)
     if (quantile.q == 0.99) cell.p99_s = quantile.value_s;
-  }
   cell.calls_per_epoch = static_cast<double>(stats.samples_per_epoch) * stats.calls_per_sample;
 }
 

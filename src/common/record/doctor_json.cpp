@@ -50,9 +50,8 @@ constexpr const char* kNodeName = "the report of a node";
 
 Outcome state(const JsonPlace& place) {
   const std::string word = place.text();
-  for (const Outcome outcome : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::fail}) {
+  for (const Outcome outcome : {Outcome::skip, Outcome::pass, Outcome::warn, Outcome::fail})
     if (word == doctor_word(outcome)) return outcome;
-  }
   place.fail(fmt::format("is {}, none of OK, WARN, FAIL, SKIP", in_quotes(word)));
 }
 

@@ -45,9 +45,8 @@ std::vector<std::string> steady_environment(const std::vector<std::string>& envi
   std::vector<std::string> steady;
   for (std::string& variable : reported_environment(environment)) {
     const auto starts = [&](std::string_view prefix) { return variable.starts_with(prefix); };
-    if (std::ranges::any_of(kSettings, starts) && std::ranges::none_of(kLaunchers, starts)) {
+    if (std::ranges::any_of(kSettings, starts) && std::ranges::none_of(kLaunchers, starts))
       steady.push_back(std::move(variable));
-    }
   }
   std::ranges::sort(steady);
   return steady;

@@ -101,9 +101,8 @@ class WithinLimits : public nlohmann::json_sax<Json> {
     /// The index of the member of that name, or the one it will get.
     std::size_t place_of(const std::string& name) {
       constexpr std::size_t kFew = 32;
-      if (members.size() < kFew) {
+      if (members.size() < kFew)
         return static_cast<std::size_t>(std::ranges::find(members, name, &Member::first) - members.begin());
-      }
       for (std::size_t i = places.size(); i < members.size(); ++i) places.emplace(members[i].first, i);
       const auto found = places.find(name);
       return found == places.end() ? members.size() : found->second;
@@ -243,17 +242,15 @@ bool JsonPlace::holds(const char* key) const { return has(key) && !json_->at(key
 JsonPlace JsonPlace::at(const char* key) const {
   const std::string place = place_.empty() ? key : fmt::format("{}.{}", place_, key);
   if (!json_->is_object()) fail(place_.empty() ? "is not a JSON object" : "is not an object");
-  if (!json_->contains(key)) {
+  if (!json_->contains(key))
     throw_bad_config(fmt::format("{}: {} is missing; is it a file that {} wrote?", *file_, place, writer_));
-  }
   return {json_->at(key), place, *file_, writer_};
 }
 
 void JsonPlace::each_member(const std::function<void(const std::string&, const JsonPlace&)>& visit) const {
   if (!json_->is_object()) fail("is not an object");
-  for (const auto& [key, value] : json_->items()) {
+  for (const auto& [key, value] : json_->items())
     visit(key, JsonPlace(value, fmt::format("{}.{}", place_, printable(key)), *file_, writer_));
-  }
 }
 
 void JsonPlace::each(const std::function<void(const JsonPlace&)>& visit) const {

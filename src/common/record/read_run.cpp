@@ -131,9 +131,8 @@ void read_suite(const JsonPlace& busbar, RunFile& run) {
   if (busbar.holds("stat")) read_sampling(busbar.at("stat"), run);
   if (busbar.holds("version")) run.version = busbar.at("version").text();
   if (busbar.holds("remarks")) run.remarks = busbar.at("remarks").texts();
-  if (busbar.holds("wrong")) {
+  if (busbar.holds("wrong"))
     busbar.at("wrong").each([&](const JsonPlace& wrong) { run.wrong_texts.push_back(wrong_words(wrong)); });
-  }
   busbar.at("skipped").each([&](const JsonPlace& skip) {
     SkippedCell& skipped = run.skipped.emplace_back();
     skipped.dtype = skip.at("dtype").text();

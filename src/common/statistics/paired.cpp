@@ -22,9 +22,8 @@ double hodges_lehmann(std::span<const double> values) {
   require_finite(values, "middle");
   std::vector<double> walsh;
   walsh.reserve(values.size() * (values.size() + 1) / 2);
-  for (std::size_t i = 0; i < values.size(); ++i) {
+  for (std::size_t i = 0; i < values.size(); ++i)
     for (std::size_t j = i; j < values.size(); ++j) walsh.push_back(std::midpoint(values[i], values[j]));
-  }
   return median(walsh);
 }
 
@@ -204,9 +203,8 @@ std::vector<Crossover> crossovers(std::span<const SizedVerdict> sizes) {
 }
 
 std::optional<HockneyFit> fit_hockney(std::span<const SizedTime> times) {
-  for (const SizedTime& at : times) {
+  for (const SizedTime& at : times)
     if (!std::isfinite(at.time_s) || at.time_s <= 0) throw Error(ExitCode::internal, "fit of a time not above 0");
-  }
   std::vector<SizedTime> rising(times.begin(), times.end());
   std::sort(rising.begin(), rising.end(), [](const auto& x, const auto& y) { return x.nbytes < y.nbytes; });
   if (rising.empty() || rising.front().nbytes == rising.back().nbytes) return std::nullopt;
@@ -214,9 +212,8 @@ std::optional<HockneyFit> fit_hockney(std::span<const SizedTime> times) {
   HockneyFit fit;
   fit.latency_s = line.latency_s;
   fit.bandwidth = line.per_byte_s > 0 ? 1 / line.per_byte_s : std::numeric_limits<double>::infinity();
-  for (const SizedTime& at : rising) {
+  for (const SizedTime& at : rising)
     fit.worst_relative_error = std::max(fit.worst_relative_error, std::fabs(relative_error(line, at)));
-  }
   return fit;
 }
 

@@ -74,9 +74,8 @@ Blocks blocks_of(std::span<const double> medians_s, std::span<const double> time
   for (double value : blocks.log_time) {
     const auto [first, last] = std::equal_range(blocks.sorted.begin(), blocks.sorted.end(), value);
     double sum = 0;  // ties share the mean of their scores
-    for (auto at = first; at != last; ++at) {
+    for (auto at = first; at != last; ++at)
       sum += blocks.sorted_score[static_cast<std::size_t>(at - blocks.sorted.begin())];
-    }
     blocks.score.push_back(sum / static_cast<double>(last - first));
   }
   return blocks;
@@ -157,9 +156,8 @@ Component component_of(const Blocks& blocks, double span_s, double correlation_t
 std::vector<Component> components_of(const Blocks& blocks, double span_s, double correlation_time_s, double ratio,
                                      int count) {
   std::vector<Component> all;
-  for (int i = 0; i < count; ++i, correlation_time_s *= ratio) {
+  for (int i = 0; i < count; ++i, correlation_time_s *= ratio)
     for (double noise : kNoises) all.push_back(component_of(blocks, span_s, correlation_time_s, noise));
-  }
   return all;
 }
 

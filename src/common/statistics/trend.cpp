@@ -40,9 +40,8 @@ double tail_p(std::span<const Tail> tail, std::size_t n, double statistic) {
     return tail[i - 1].quantiles[k] + share * (tail[i].quantiles[k] - tail[i - 1].quantiles[k]);
   };
   double decades = statistic / quantile(0);
-  for (std::size_t k = 1; k < 3 && decades > static_cast<double>(k); ++k) {
+  for (std::size_t k = 1; k < 3 && decades > static_cast<double>(k); ++k)
     decades = static_cast<double>(k) + (statistic - quantile(k - 1)) / (quantile(k) - quantile(k - 1));
-  }
   return std::pow(10, -std::max(decades, 0.0));
 }
 
@@ -58,9 +57,8 @@ std::vector<double> without_spikes(std::span<const double> series) {
   for (const double value : rest) deviations.push_back(std::fabs(value - level));
   const double reach = 4 * 1.4826 * median(deviations);
   if (reach <= 0) return {series.begin(), series.end()};
-  for (std::size_t i = 0; i < rest.size(); ++i) {
+  for (std::size_t i = 0; i < rest.size(); ++i)
     rest[i] = level + slope * at[i] + std::clamp(rest[i] - level, -reach, reach);
-  }
   return rest;
 }
 
@@ -166,9 +164,8 @@ double theil_sen_slope(std::span<const double> x, std::span<const double> y) {
   require_finite(y, "slope");
   std::vector<double> slopes;
   for (std::size_t i = 0; i < x.size(); ++i) {
-    for (std::size_t j = i + 1; j < x.size(); ++j) {
+    for (std::size_t j = i + 1; j < x.size(); ++j)
       if (x[i] != x[j]) slopes.push_back((y[j] - y[i]) / (x[j] - x[i]));
-    }
   }
   return median(slopes);
 }

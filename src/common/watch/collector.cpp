@@ -78,9 +78,8 @@ void ask_hosts(const JobView& view, Collected& all, milliseconds limit) {
     if (h == all.own || all.passed_over[h]) continue;
     first.push_back({h, all.contact[h]});
     const bool was_silent = all.hosts[h].silence != Silence::none;
-    for (std::size_t i = 0; i < std::min(view.hosts[h].size(), kMostPerHost); ++i) {
+    for (std::size_t i = 0; i < std::min(view.hosts[h].size(), kMostPerHost); ++i)
       if (view.hosts[h][i] != all.contact[h]) (was_silent ? first : others).push_back({h, view.hosts[h][i]});
-    }
   }
   ask(view, first, limit, all);
   std::erase_if(others, [&](const Asked& a) { return all.hosts[a.host].reached; });
@@ -144,9 +143,8 @@ std::vector<PeerAddress> those_before(const JobView& view) {
 
 std::optional<std::string> alarm_others(const JobView& view, int reporter) {
   const std::vector<PeerAddress> peers = reporter != view.rank ? std::vector{view.peers[reporter]} : those_before(view);
-  for (const PeerReply& reply : ask_peers(peers, view.token, kAlarm, milliseconds(1500))) {
+  for (const PeerReply& reply : ask_peers(peers, view.token, kAlarm, milliseconds(1500)))
     if (reply.result == PeerProbe::Result::ok) return reply.text;
-  }
   return std::nullopt;
 }
 
@@ -180,9 +178,8 @@ void notify_others(const JobView& view, std::string_view what) {
   const std::vector<bool> met = hosts_reached_at_start(view);
   std::vector<PeerAddress> others;
   for (std::size_t h = 0; h < view.hosts.size(); ++h) {
-    for (const int rank : view.hosts[h]) {
+    for (const int rank : view.hosts[h])
       if (met[h] && rank != view.rank) others.push_back(view.peers[rank]);
-    }
   }
   if (!others.empty()) (void)ask_peers(others, view.token, what, milliseconds(500));
 }

@@ -27,9 +27,8 @@ namespace {
 template <std::size_t N>
 std::string text(const char (&from)[N]) {
   std::string text(from, strnlen(from, N));
-  for (char& c : text) {
+  for (char& c : text)
     if (c < 0x20 || c > 0x7e) c = '?';
-  }
   return text;
 }
 
@@ -58,9 +57,8 @@ std::optional<FlightHead> valid_head(std::span<const std::byte> bytes) {
 
 FlightCounters read_counters(std::span<const std::byte> bytes, int declared) {
   std::array<std::uint64_t, kMaxLanes> lanes;
-  for (std::size_t i = 0; i < lanes.size(); ++i) {
+  for (std::size_t i = 0; i < lanes.size(); ++i)
     lanes[i] = part<std::uint64_t>(bytes, offsetof(FlightLayout, lanes) + i * sizeof(LaneCounter));
-  }
   return sum_up(lanes, declared);
 }
 
@@ -141,9 +139,8 @@ std::string value(GetVariable get, const char* variable) {
 }
 
 std::string first_of(GetVariable get, std::initializer_list<const char*> variables) {
-  for (const char* variable : variables) {
+  for (const char* variable : variables)
     if (std::string text = value(get, variable); !text.empty()) return text;
-  }
   return {};
 }
 
@@ -234,9 +231,8 @@ std::vector<std::filesystem::path> files_named(std::span<const std::filesystem::
   for (const std::filesystem::path& folder : folders) {
     std::error_code error;
     std::filesystem::directory_iterator at(folder, error);
-    for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
+    for (; !error && at != std::filesystem::directory_iterator(); at.increment(error))
       if (at->path().filename().string().starts_with(prefix)) files.push_back(at->path());
-    }
   }
   return files;
 }
@@ -262,9 +258,8 @@ std::vector<std::filesystem::path> flight_folders() {
 int remove_old_flights(std::span<const std::filesystem::path> folders) {
   const std::string host = full_host_name();
   int removed = 0;
-  for (const std::filesystem::path& file : files_named(folders, "busbar." + std::to_string(getuid()) + ".")) {
+  for (const std::filesystem::path& file : files_named(folders, "busbar." + std::to_string(getuid()) + "."))
     if (is_mine(file) && is_abandoned(file, host) && unlink(file.c_str()) == 0) ++removed;
-  }
   return removed;
 }
 

@@ -25,9 +25,8 @@ namespace {
 /// one that succeeded may use smaller packets than the job's connections.
 void note_stalled(const JobView& view, const std::vector<TcpConnection>& connections, std::vector<PeerProbe>& probes) {
   std::set<std::string> stalled;
-  for (const TcpConnection& one : connections) {
+  for (const TcpConnection& one : connections)
     if (one.stalled && one.uid == getuid()) stalled.insert(one.remote);
-  }
   for (PeerProbe& probe : probes) {
     probe.stalled = std::ranges::any_of(
         view.peers, [&](const PeerAddress& peer) { return peer.host == probe.host && stalled.contains(peer.ip); });
@@ -38,9 +37,8 @@ void note_stalled(const JobView& view, const std::vector<TcpConnection>& connect
 /// Containers of one machine may share an address.
 std::map<std::string, std::set<std::string>> hosts_by_address(const JobView& view) {
   std::map<std::string, std::set<std::string>> hosts;
-  for (const PeerAddress& peer : view.peers) {
+  for (const PeerAddress& peer : view.peers)
     if (peer.host != view.host) hosts[peer.ip].insert(peer.host);
-  }
   return hosts;
 }
 
@@ -62,9 +60,8 @@ std::vector<JobLink> job_links(const JobView& view, const std::vector<TcpConnect
                                const std::vector<RankEvidence>& local, const std::map<std::string, bool>& before) {
   using State = JobLink::State;
   std::set<std::uint64_t> sockets = socket_inodes(getpid());
-  for (const RankEvidence& rank : local) {
+  for (const RankEvidence& rank : local)
     if (rank.process.life == ProcessState::Life::alive) sockets.merge(socket_inodes(rank.flight.pid));
-  }
   const std::map<std::string, bool> linked = linked_hosts(view, connections, sockets);
   std::vector<JobLink> links;
   for (const int h : hosts_to_try(view, view.host_index())) {

@@ -27,9 +27,8 @@ constexpr double kMoving = 256.0 * 1024;  // [B/s] keep-alives, heartbeats and n
 
 template <class Visit>
 void for_each_rank(const HangEvidence& evidence, const Visit& visit) {
-  for (const HostEvidence& host : evidence.hosts) {
+  for (const HostEvidence& host : evidence.hosts)
     for (const RankEvidence& rank : host.ranks) visit(rank);
-  }
 }
 
 /// Neither gone nor stopped, as far as other processes can see.
@@ -55,9 +54,8 @@ bool all_can_move(const HangEvidence& evidence) {
 
 std::optional<int> host_reader(std::span<const RankEvidence> ranks) {
   std::optional<int> lowest;
-  for (const RankEvidence& rank : ranks) {
+  for (const RankEvidence& rank : ranks)
     if (is_lively(rank) && (!lowest || rank.flight.rank < *lowest)) lowest = rank.flight.rank;
-  }
   return lowest;
 }
 

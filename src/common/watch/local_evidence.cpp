@@ -234,18 +234,16 @@ std::vector<TcpConnection> parse_established(std::string_view text) {
 
 std::vector<TcpConnection> established_connections(const Probe& probe) {
   std::vector<TcpConnection> all;
-  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+  for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"})
     std::ranges::move(parse_established(probe.read(table, kLongFile).value_or("")), std::back_inserter(all));
-  }
   return all;
 }
 
 std::set<std::uint64_t> socket_inodes(std::int64_t pid, const Probe& probe) {
   const std::string folder = fmt::format("/proc/{}/fd", pid);
   std::set<std::uint64_t> inodes;
-  for (const std::string& fd : probe.list(folder)) {
+  for (const std::string& fd : probe.list(folder))
     if (const auto inode = socket_inode(probe.link_text(folder + "/" + fd).value_or(""))) inodes.insert(*inode);
-  }
   return inodes;
 }
 
@@ -271,9 +269,8 @@ std::vector<Trouble> gpu_troubles(const HostGpus& health) {
           true);
     }
     const auto down = std::ranges::count_if(gpu.nvlinks, [](const NvLink& link) { return !link.active; });
-    if (down > 0 && down < std::ssize(gpu.nvlinks)) {
+    if (down > 0 && down < std::ssize(gpu.nvlinks))
       add(Kind::notice, fmt::format("{}: {} of {} NVLinks are down", name, down, gpu.nvlinks.size()));
-    }
   }
   if (const std::string text = activity(health.gpus); !text.empty()) troubles.push_back({Kind::notice, text});
   return troubles;

@@ -12,9 +12,8 @@
 namespace busbar {
 
 int JobView::host_index() const {
-  for (std::size_t h = 0; h < hosts.size(); ++h) {
+  for (std::size_t h = 0; h < hosts.size(); ++h)
     if (contains(hosts[h], rank)) return static_cast<int>(h);
-  }
   return rank == 0 ? 0 : 1;
 }
 
@@ -66,9 +65,8 @@ void count_watcher_bytes(ssize_t n) noexcept {
 
 std::set<int> hosts_at_distances(int hosts, int from) {
   std::set<int> found;
-  for (int distance = 1; distance < hosts; distance *= 2) {
+  for (int distance = 1; distance < hosts; distance *= 2)
     found.insert({(from + distance) % hosts, (from - distance + hosts) % hosts});
-  }
   return found;
 }
 

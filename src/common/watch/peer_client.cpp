@@ -151,9 +151,8 @@ class Asking {
       if (exchange.cut && ++attempts_[exchange.peer] < kMostAttempts) again.push_back(exchange.peer);
     }
     std::erase_if(under_way_, [](const Exchange& exchange) { return !exchange.socket.open(); });
-    for (const std::size_t peer : again) {
+    for (const std::size_t peer : again)
       if (!start(peer)) replies_[peer] = {Result::timed_out, "no socket left to ask again"};
-    }
     return true;
   }
 

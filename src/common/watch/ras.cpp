@@ -185,9 +185,8 @@ std::string exchange(const HostPort& at, Clock::time_point end, RasFormat format
   (void)answered(ras.line());
   if (format == RasFormat::json) {
     ras.send("SET FORMAT json\n");
-    if (!answered(ras.line()).starts_with("OK")) {
+    if (!answered(ras.line()).starts_with("OK"))
       Connection::fail("not asked: an NCCL before 2.28.7 answers there; it has no JSON, and its text can crash a job");
-    }
   }
   ras.send("VERBOSE STATUS\n");
   std::string answer = ras.rest();
@@ -269,9 +268,8 @@ class Evidence {
     report_doubts();
     if (answer_.timeouts > 0) say("{} inside RAS while it gathered data", counted(answer_.timeouts, "timeout"));
     report_movement();
-    if (evidence_.lines.empty() && evidence_.doubts.empty()) {
+    if (evidence_.lines.empty() && evidence_.doubts.empty())
       say("NCCL {}: {}, no rank missing, none behind", answer_.version, counted(communicators(), "communicator"));
-    }
     // Do not repeat what is reported in detail above.
     for (const std::string& doubt : evidence_.lines.empty() ? evidence_.doubts : std::vector<std::string>{})
       say("{}", doubt);
@@ -286,9 +284,8 @@ class Evidence {
 
   template <typename... T>
   void say(fmt::format_string<T...> text, T&&... values) {
-    if (evidence_.lines.size() < kMostRasLines) {
+    if (evidence_.lines.size() < kMostRasLines)
       evidence_.lines.push_back(plain(fmt::format(text, std::forward<T>(values)...)));
-    }
   }
 
   static std::string described(const RasAnswer::Process& p) {
@@ -372,9 +369,8 @@ class Evidence {
       text += fmt::format(" {} launched {} {},", who(group), op, group.launched);
       if (seen == Seen::twice && group.launched < groups.back().launched) {
         evidence_.lagging_ranks.insert(evidence_.lagging_ranks.end(), group.ranks.begin(), group.ranks.end());
-        for (const int rank : group.ranks) {
+        for (const int rank : group.ranks)
           if (const auto pid = c.pids.find(rank); pid != c.pids.end()) evidence_.lagging_pids.push_back(pid->second);
-        }
       }
     }
     text.pop_back();

@@ -91,9 +91,8 @@ void leave_out_garbage(RasAnswer::Communicator& c) {
   c.garbage = c.garbage || std::ranges::any_of(c.missing, beyond) ||
               std::ranges::any_of(c.pids, [&](const auto& one) { return beyond(one.first); });
   for (const RasAnswer::Counts& counts : c.counts) {
-    for (const RasAnswer::Group& group : counts.groups) {
+    for (const RasAnswer::Group& group : counts.groups)
       c.garbage = c.garbage || std::ranges::any_of(group.ranks, beyond);
-    }
   }
   if (!c.garbage) return;
   c.missing.clear();
@@ -162,9 +161,8 @@ class TextReader {
     at_ = static_cast<std::size_t>(found - answer_.communicators.begin());
     if (found == answer_.communicators.end()) answer_.communicators.emplace_back().id = heading.id;
     RasAnswer::Communicator& c = answer_.communicators[at_];
-    if (!has(c.complaint, heading.complaint)) {
+    if (!has(c.complaint, heading.complaint))
       c.complaint.append(c.complaint.empty() ? "" : ",").append(heading.complaint.substr(0, 100));
-    }
     if (const auto kind = answer_.kinds.find(heading.group); kind != answer_.kinds.end()) {
       c.size = kind->second.size;
       c.garbage = kind->second.nodes == 0;
@@ -217,18 +215,16 @@ class TextReader {
       std::string list(line.substr(std::min(line.size(), line.find(':'))));
       std::ranges::replace_if(
           list, [](char letter) { return kDigits.find(letter) == kNotFound; }, ' ');
-      for (const std::string_view digits : words_of(list)) {
+      for (const std::string_view digits : words_of(list))
         if (const auto rank = rank_number(digits)) c.missing.push_back(*rank);
-      }
     } else if (line.starts_with("Communicator ranks have different ") && has(line, "operation counts")) {
       part_ = Part::counts;
       c.counts.push_back({std::string(words[4] == "collective" ? "" : words[4]), {}});
     } else if (line.starts_with("Communicator ranks have different ")) {
       part_ = Part::notes;
     } else if (part_ == Part::missing) {
-      if (words.size() > 2 && words[0] == "Rank" && words[2] == "--") {
+      if (words.size() > 2 && words[0] == "Rank" && words[2] == "--")
         if (const auto rank = rank_number(words[1])) c.missing.push_back(*rank);
-      }
     } else if (part_ == Part::counts) {
       read_count(line, words, c.counts.back(), c.pids);
     } else if (words.size() > 2 && (words[0] == "Rank" || words[1] == "ranks" || has(line, " error"))) {

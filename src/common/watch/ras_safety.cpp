@@ -43,17 +43,14 @@ RasHazards ras_hazards(const HangEvidence& evidence) {
 
 RasQuestion safe_ras_question(int nccl_version, const RasHazards& hazards) {
   const auto not_asked = [&](std::string why) { return RasQuestion{RasFormat::none, "not asked: " + std::move(why)}; };
-  if (nccl_version <= 0) {
+  if (nccl_version <= 0)
     return not_asked("NCCL's version is not known, and before 2.28.7 the question can crash the job");
-  }
   if (nccl_version < kFirstWithRas) return not_asked(nccl(nccl_version) + " has no RAS service");
   if (nccl_version >= kFirstWithJson) return {RasFormat::json, {}};
-  if (hazards.initializing) {
+  if (hazards.initializing)
     return not_asked(fmt::format("RAS of {} can crash a job that creates a communicator", nccl(nccl_version)));
-  }
-  if (nccl_version >= kFirstThatSendsMissingRanks && hazards.missing) {
+  if (nccl_version >= kFirstThatSendsMissingRanks && hazards.missing)
     return not_asked(fmt::format("RAS of {} can crash a job in which a rank is dead or stopped", nccl(nccl_version)));
-  }
   return {RasFormat::text, {}};
 }
 

@@ -123,9 +123,8 @@ std::vector<std::string> Watchdog::interfaces() const {
 }
 
 std::string Watchdog::interface() const {
-  for (const InterfaceAddress& a : interface_addresses()) {
+  for (const InterfaceAddress& a : interface_addresses())
     if (a.ip == listens_at_) return common_name(a);
-  }
   return {};
 }
 
@@ -172,9 +171,8 @@ void Watchdog::connect(const std::string& jobid, std::vector<PeerAddress> peers)
   job_.hosts = group_by_host(peers);
   job_.peers = std::move(peers);
   job_.local_size = static_cast<int>(job_.hosts[job_.host_index()].size());
-  if (before != jobid || short_name != job_.host || record_->state().rank != job_.rank) {
+  if (before != jobid || short_name != job_.host || record_->state().rank != job_.rank)
     record_ = make_record(jobid, job_, command_);
-  }
   record_->set_nprocs(job_.nprocs);
 }
 
@@ -304,9 +302,8 @@ void Watchdog::observe_early() {
   std::string errors;
   {
     const std::lock_guard lock(mutex_);
-    for (const Backend* backend : backends_) {
+    for (const Backend* backend : backends_)
       if (const auto error = backend->asynchronous_error()) errors += (errors.empty() ? "" : "; ") + *error;
-    }
   }
   current_record()->set_error(errors);
   const bool first_of_job = !now.hosts.empty() && now.hosts.front().front() == now.rank;

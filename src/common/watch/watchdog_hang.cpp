@@ -30,9 +30,8 @@ std::filesystem::path json_folder(const JobView& view, const HangEvidence& evide
   for (const HostEvidence& host : evidence.hosts) {
     if (host.host != view.host) continue;
     for (const RankEvidence& rank : host.ranks) {
-      if (rank.flight.rank == 0 && rank.process.life == ProcessState::Life::alive) {
+      if (rank.flight.rank == 0 && rank.process.life == ProcessState::Life::alive)
         return fmt::format("/proc/{}/cwd", rank.flight.pid);
-      }
     }
   }
   return temporary_folder();
@@ -80,9 +79,8 @@ void remove_records(const JobView& view, bool of_lively) {
 
 /// As a launcher does: a stopped process notices no end.
 void kill_stopped(const JobView& view) {
-  for (const RankEvidence& rank : read_local_ranks(view)) {
+  for (const RankEvidence& rank : read_local_ranks(view))
     if (rank.flight.rank != view.rank && rank.process.state == 'T') kill(static_cast<pid_t>(rank.flight.pid), SIGKILL);
-  }
 }
 
 /// Whether no lower rank of this host reports or, with `or_did`, has reported and gone.
@@ -135,9 +133,8 @@ bool waits_for_first_host(const JobView& view, const FlightState& me, const Hang
 /// A launcher may signal other hosts a second later, when the first has ended. A host that cannot ask the others must
 /// not take processes for dead that only left before it.
 void forgive_ended_before(HangEvidence& evidence) {
-  for (HostEvidence& host : evidence.hosts) {
+  for (HostEvidence& host : evidence.hosts)
     if (host.silence == Silence::refused) host.ever_reached = false;
-  }
 }
 
 /// A rank that keeps the others waiting for a reason that may last: it is in a debugger, or it writes results.
@@ -149,9 +146,8 @@ const RankEvidence* held_up_by(const HangEvidence& evidence) {
 std::string held_up_line(const RankEvidence& rank) {
   const FlightState& f = rank.flight;
   const std::string who = fmt::format("busbar: slow: rank {} on {} (pid {})", f.rank, f.host, f.pid);
-  if (rank.process.tracer != 0) {
+  if (rank.process.tracer != 0)
     return fmt::format("{} is held by a debugger (pid {}); the job waits until that ends\n", who, rank.process.tracer);
-  }
   return fmt::format("{} has been {} for {:.0f} s, and the others wait for it, for {:.0f} s at most\n", who,
                      f.phase == Phase::output ? f.step : "writing results", f.idle_s, f.limit_s);
 }
@@ -250,9 +246,8 @@ void Watchdog::ask_ras_again(const JobView& now) {
 void Watchdog::note_standing(const JobView& view) {
   const std::vector<JobLink> links = observer_.evidence(view).links;
   const std::lock_guard lock(mutex_);
-  for (const JobLink& link : links) {
+  for (const JobLink& link : links)
     if (link.state == JobLink::State::standing) stood_.insert(link.host);
-  }
 }
 
 /// Hosts that cannot alarm each other end by themselves when their limits are over. A connection that was open until

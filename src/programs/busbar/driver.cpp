@@ -48,9 +48,8 @@ int run_driver(int argc, char** argv) {
     return code_of(ExitCode::good);
   }
   if (word == "--licenses") {
-    for (const EmbeddedFile& file : embedded_licenses()) {
+    for (const EmbeddedFile& file : embedded_licenses())
       if (is_root) fmt::print("{}\n", file.text);
-    }
     return code_of(ExitCode::good);
   }
   const auto subcommands = all_subcommands();

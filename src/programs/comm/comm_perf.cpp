@@ -51,15 +51,11 @@ void check_options(const Configured& configured) {
                                  setting.option->long_name, kProgram));
   }
   const Config& config = configured.config;
-  if (!config.split.empty()) {
+  if (!config.split.empty())
     throw_bad_config(fmt::format("NCCL_TESTS_SPLIT has no meaning for {}: unset it", kProgram));
-  }
-  if (config.sizes.size() > 1) {
-    throw_bad_config("--sizes: give one size, the operation's");
-  }
-  if (!config.sizes.empty() && config.sizes.front() % sizeof(float) != 0) {
+  if (config.sizes.size() > 1) throw_bad_config("--sizes: give one size, the operation's");
+  if (!config.sizes.empty() && config.sizes.front() % sizeof(float) != 0)
     throw_bad_config("--sizes: the operation reduces floats: give a multiple of 4 bytes");
-  }
 }
 
 /// Table, JSON and CSV, by process 0. The files hold the results so far, whenever the run ends.
@@ -89,9 +85,8 @@ class LifecycleFiles {
 
   std::string kept(const LifecycleResult& result) const {
     std::vector<std::string> files;
-    for (const RewrittenFile* file : {&json_, &csv_}) {
+    for (const RewrittenFile* file : {&json_, &csv_})
       if (file->is_there() && file->complete()) files.push_back(file->path());
-    }
     return kept_text(counted(result.cycles, "cycle"), files, lost());
   }
 
@@ -174,17 +169,15 @@ std::string step_line(const Config& config, const StepResult& r) {
 /// "kernels 1.22, alloc 0.24, ...": the parts that this version of NCCL reports.
 std::string parts_text(const InitTimings& t) {
   std::string text;
-  for (const auto& [name, part] : kInitPhases) {
+  for (const auto& [name, part] : kInitPhases)
     if (t.*part >= 0) text += fmt::format("{}{} {:.2f}", text.empty() ? "" : ", ", name, t.*part);
-  }
   return text;
 }
 
 double median_of(const std::vector<InitTimings>& all, double InitTimings::*part) {
   std::vector<double> values;
-  for (const InitTimings& t : all) {
+  for (const InitTimings& t : all)
     if (t.*part >= 0) values.push_back(t.*part);
-  }
   return values.empty() ? -1 : median(values);
 }
 
@@ -211,9 +204,8 @@ std::string phases_lines(const StepResult& r) {
 
 Json phases_json(const InitTimings& t) {
   Json json{{"rank", t.rank}, {"nranks", t.nranks}, {"total_s", json_number(t.total)}};
-  for (const auto& [name, part] : kInitPhases) {
+  for (const auto& [name, part] : kInitPhases)
     json[std::string(name) + "_s"] = t.*part >= 0 ? json_number(t.*part) : Json(nullptr);
-  }
   return json;
 }
 
@@ -272,9 +264,8 @@ std::string lifecycle_table(const Config& config, const LifecycleResult& result)
     text += step_line(config, r);
     text += phases_lines(r);
   }
-  for (const StepResult& r : result.steps) {
+  for (const StepResult& r : result.steps)
     if (!r.skipped.empty()) text += fmt::format("# {}: {}\n", name(r.step), without_footer_words(r.skipped));
-  }
   return text;
 }
 
@@ -312,9 +303,8 @@ std::string lifecycle_csv(const RunInfo& info, const LifecycleResult& result) {
     if (r.stats) {
       const CellStats& stats = *r.stats;
       const Interval ci = stats.interval_s.value_or(Interval{std::nan(""), std::nan("")});
-      for (const double time_s : {r.first_s, stats.median_s, ci.low, ci.high, r.least_s, r.most_s}) {
+      for (const double time_s : {r.first_s, stats.median_s, ci.low, ci.high, r.least_s, r.most_s})
         text += csv_microseconds(time_s) + ",";
-      }
       text += fmt::format("{},{},", r.samples, info.config.stat ? name(stats.stop) : "");
     } else {
       text += ",,,,,,0,,";

@@ -65,9 +65,8 @@ void Lifecycles::check(const std::vector<WrongRank>& mine) {
   const auto found = static_cast<std::int64_t>(job_.world().sum(static_cast<std::int64_t>(count_wrong(mine))));
   if (found == 0) return;
   result_.wrong += found;
-  for (WrongRank& wrong : gather_records(job_.world(), mine)) {
+  for (WrongRank& wrong : gather_records(job_.world(), mine))
     if (result_.wrongs.size() < kKept) result_.wrongs.push_back(std::move(wrong));
-  }
 }
 
 std::optional<InitTimings> Lifecycles::slowest_phases() {

@@ -42,9 +42,8 @@ StatEvents stat_events(const Config& config, bool shared_cores, Reporter& report
   return {
       .row =
           [&, shared_cores](Row row) {
-            for (HalfResult* half : {&row.out_of_place, &row.in_place}) {
+            for (HalfResult* half : {&row.out_of_place, &row.in_place})
               if (half->stats) half->stats->shared_cores = shared_cores;
-            }
             totals.add(config, row);
             reporter.row(row);
           },

@@ -98,9 +98,8 @@ class GlooBackend final : public HostMemoryBackend {
   std::string library_version() const override { return fmt::format("Gloo {}", opener_.gloo.version); }
 
   std::optional<std::string> why_unsupported(const Operation& op) const override {
-    if (op.op && gloo_reduction(op.dtype, *op.op).reduce == nullptr) {
+    if (op.op && gloo_reduction(op.dtype, *op.op).reduce == nullptr)
       return fmt::format("Gloo has no {} operation", *op.op == Op::avg ? "average" : "pre-multiplied sum");
-    }
     if (auto why = why_lacking(*op.collective)) return why;
     // Gloo reads the buffer while it writes to it.
     if (op.in_place && op.collective->replaces_input)
@@ -112,9 +111,8 @@ class GlooBackend final : public HostMemoryBackend {
       return fmt::format("Gloo's reduce_scatter mixes up successive calls on {} ranks: it needs a power of 2",
                          op.problem.nranks);
     }
-    if (message_bytes(*op.collective, op.problem) > kMostToReduceScatter) {
+    if (message_bytes(*op.collective, op.problem) > kMostToReduceScatter)
       return fmt::format("Gloo's reduce_scatter counts bytes in an int: at most {}", kMostToReduceScatter);
-    }
     return std::nullopt;
   }
 
@@ -129,9 +127,8 @@ class GlooBackend final : public HostMemoryBackend {
 
   MemoryLimit memory_limit(const Collective& c) const override {
     MemoryLimit limit = limit_with(copies_of(c.id), "Gloo");
-    if (c.id == CollectiveId::reduce_scatter && limit.bytes_per_rank > 2 * kMostToReduceScatter) {
+    if (c.id == CollectiveId::reduce_scatter && limit.bytes_per_rank > 2 * kMostToReduceScatter)
       return {2 * kMostToReduceScatter, "Gloo's reduce_scatter counts bytes in an int"};
-    }
     return limit;
   }
 

@@ -47,9 +47,8 @@ const GlooModule& load_gloo() {
   std::error_code unknown;
   const fs::path folder = fs::read_symlink("/proc/self/exe", unknown).parent_path();
   const fs::path installed = folder.parent_path() / BUSBAR_INSTALL_LIBDIR;
-  for (const fs::path& path : {folder / kFile, installed / kFile}) {
+  for (const fs::path& path : {folder / kFile, installed / kFile})
     if (fs::exists(path, unknown)) return load_gloo(path.string());
-  }
   throw_not_possible(
       fmt::format("--backend gloo: there is no {} in {} or {}: install Gloo's headers (Debian: libgloo-dev) and "
                   "build busbar again{}",
@@ -86,9 +85,8 @@ GlooAlgorithm find_gloo_algorithm(std::string_view name) {
 }
 
 std::vector<std::string> gloo_algorithms(const Collective& collective, std::string_view value) {
-  if (collective.id != CollectiveId::all_reduce) {
+  if (collective.id != CollectiveId::all_reduce)
     throw_bad_config(fmt::format("Gloo has one algorithm for {}; all_reduce has ring and bcube", collective.name));
-  }
   if (value == "all") return {"ring", "bcube"};
   find_gloo_algorithm(value);
   return {std::string(value)};

@@ -204,9 +204,8 @@ std::vector<std::string_view> listed_names(const MpiCollective& collective, std:
   for (std::size_t at = 0; (at = description.find(" - ", at)) != std::string_view::npos; at += 3) {
     const std::string_view before = trimmed(description.substr(0, at));
     std::string_view found = before.ends_with("auto") ? "auto" : "";
-    for (const MpiAlgorithm& algorithm : collective.algorithms) {
+    for (const MpiAlgorithm& algorithm : collective.algorithms)
       if (before.ends_with(algorithm.name) && algorithm.name.size() > found.size()) found = algorithm.name;
-    }
     names.push_back(found);
   }
   return names;
@@ -237,9 +236,8 @@ MpiAlgorithm find_ompi_algorithm(const MpiCollective& collective, std::string_vi
 std::string ompi_algorithm_name(CollectiveId id, int algorithm) {
   if (algorithm == 0) return "default";
   if (const MpiCollective* collective = ompi_collective(id)) {
-    for (const MpiAlgorithm& known : collective->algorithms) {
+    for (const MpiAlgorithm& known : collective->algorithms)
       if (known.id == algorithm) return std::string(known.name);
-    }
   }
   return fmt::format("algorithm {}", algorithm);
 }
@@ -261,17 +259,14 @@ bool refuses_call(const MpiCollective& collective, const OmpiChoice& choice, con
 std::optional<std::string> why_not(const MpiCollective& collective, const OmpiChoice& choice, const Problem& problem) {
   if (choice.algorithm == 0) return std::nullopt;
   if (problem.nranks < 2) return "one rank: Open MPI copies, no algorithm runs";
-  if (refuses_call(collective, choice, problem)) {
+  if (refuses_call(collective, choice, problem))
     return fmt::format("two_proc needs 2 ranks, not {}: Open MPI refuses the call", problem.nranks);
-  }
   const Extents e = busbar::collective(collective.id).extents(problem);
   const bool beyond_int = std::max(e.send, e.recv) > INT_MAX;
-  if (collective.id == CollectiveId::reduce_scatter && beyond_int) {
+  if (collective.id == CollectiveId::reduce_scatter && beyond_int)
     return "with more than 2^31 - 1 elements a reduce_scatter is built from MPI_Reduce calls";
-  }
-  if (collective.id == CollectiveId::alltoallv && beyond_int) {
+  if (collective.id == CollectiveId::alltoallv && beyond_int)
     return "with more than 2^31 - 1 elements an alltoallv is built from sends and receives";
-  }
   return unmet_need("Open MPI", kNeedsOfOmpi, collective.id, ompi_algorithm_name(collective.id, choice.algorithm),
                     {problem, choice.segment_bytes});
 }
@@ -353,20 +348,16 @@ std::string requested_mpich_algorithm(const Operation& op, bool many_hosts) {
 
 MpichRequest::MpichRequest(const Collective& collective, std::string_view algorithm) {
   const MpiCollective* known = mpich_collective(collective.id);
-  if (known == nullptr) {
-    throw_not_possible(why_no_algorithms(collective) + ": there is no algorithm to choose");
-  }
+  if (known == nullptr) throw_not_possible(why_no_algorithms(collective) + ": there is no algorithm to choose");
   mpi_tool().start();
   algorithm_variable_ = mpich_algorithm_variable(*known);
   device_variable_ = mpich_device_variable(*known);
-  if (!mpi_tool().read(algorithm_variable_)) {
+  if (!mpi_tool().read(algorithm_variable_))
     throw_not_possible(fmt::format("{} has no {}: it is not MPICH", mpi_library_version(), algorithm_variable_));
-  }
   const MpiAlgorithm wanted = find_mpich_algorithm(*known, algorithm);
   const int number = mpich_algorithm_number(*known, mpi_tool().description(algorithm_variable_), wanted.name);
-  if (number < 0) {
+  if (number < 0)
     throw_not_possible(fmt::format("{} has no {} algorithm {}", mpi_library_version(), known->name, wanted.name));
-  }
   number_ = std::to_string(number);
 }
 

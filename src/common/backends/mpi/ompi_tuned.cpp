@@ -31,9 +31,7 @@ int fan_of(CollectiveId id, int algorithm) {
 void add(std::map<int, Sizes>& sorted, const OmpiRule& rule) {
   const MpiCollective* known = ompi_collective(rule.collective);
   const std::string_view name = collective(rule.collective).name;
-  if (known == nullptr) {
-    throw_not_possible(fmt::format("Open MPI's rules files have no rules for {}", name));
-  }
+  if (known == nullptr) throw_not_possible(fmt::format("Open MPI's rules files have no rules for {}", name));
   if (rule.comm_size < 1 || rule.algorithm < 0 || rule.from_bytes > LONG_MAX || rule.segment_bytes > INT_MAX) {
     throw_not_possible(
         fmt::format("a rules file cannot hold {} on {} ranks from {} bytes: algorithm {}, segments of {} bytes", name,
@@ -77,9 +75,8 @@ std::string collective_text(int rule_id, const Sizes& sizes) {
     append(comm_entry(at->first, "communicator size") + messages_text(known.id, at->second));
     // An entry applies up to the next.
     const auto next = std::next(at);
-    if (at->first < INT_MAX && (next == sizes.end() || next->first > at->first + 1)) {
+    if (at->first < INT_MAX && (next == sizes.end() || next->first > at->first + 1))
       append(guard(at->first + 1, "from this size on: the library's own choice"));
-    }
   }
   return fmt::format("{}  # collective: {}\n{}  # communicator sizes\n{}", rule_id, known.name, count, entries);
 }
@@ -141,14 +138,12 @@ std::vector<OmpiMessageRule> read_messages(Numbers& numbers) {
 OmpiRules read_rules(Numbers& numbers) {
   OmpiRules rules;
   const long collectives = take(numbers, "the number of collectives");
-  if (collectives > static_cast<long>(kOmpiRuleCollectives)) {
+  if (collectives > static_cast<long>(kOmpiRuleCollectives))
     throw Ignored{fmt::format("{} collectives, but Open MPI knows {}", collectives, kOmpiRuleCollectives)};
-  }
   for (long i = 0; i < collectives; ++i) {
     const long id = take(numbers, "a collective's number");
-    if (id >= static_cast<long>(kOmpiRuleCollectives)) {
+    if (id >= static_cast<long>(kOmpiRuleCollectives))
       throw Ignored{fmt::format("collective {}, but the last is {}", id, kOmpiRuleCollectives - 1)};
-    }
     const int sizes = take_int(numbers, "the number of communicator sizes");
     std::vector<OmpiCommRules>& entries = rules[static_cast<std::size_t>(id)];
     entries.clear();
@@ -212,9 +207,8 @@ std::string shown(const OmpiChoice& choice, const Operation& op) {
 /// The number of an algorithm: from our table, else from the library's own names, which may be newer.
 int resolve_algorithm(const MpiCollective& known, const std::string& text) {
   const auto names = mpi_tool().choices(variable(known, ""));
-  for (const auto& [value, name] : names) {
+  for (const auto& [value, name] : names)
     if (name == text || std::to_string(value) == text) return value;
-  }
   const MpiAlgorithm found = find_ompi_algorithm(known, text);
   const bool offered = names.empty() || std::ranges::any_of(names, [&](const auto& n) { return n.first == found.id; });
   if (offered) return found.id;
@@ -224,9 +218,7 @@ int resolve_algorithm(const MpiCollective& known, const std::string& text) {
 /// Why nothing can be forced for this collective here; empty if it can.
 std::string why_not_forced(const TunedState& state, const Collective& collective, int nranks) {
   const MpiCollective* known = ompi_collective(collective.id);
-  if (known == nullptr) {
-    return why_no_algorithms(collective) + ": there is no algorithm to choose";
-  }
+  if (known == nullptr) return why_no_algorithms(collective) + ": there is no algorithm to choose";
   if (!state.known) {
     const std::string version = mpi_library_version();
     return fmt::format("{} is not Open MPI with coll_tuned{}", version,
@@ -236,9 +228,8 @@ std::string why_not_forced(const TunedState& state, const Collective& collective
     return fmt::format("Open MPI tries its component {} before coll_tuned; start with --mca coll ^{}",
                        state.overtaken_by, state.overtaken_by);
   }
-  if (!state.dynamic) {
+  if (!state.dynamic)
     return fmt::format("Open MPI ignores forced algorithms without --mca {} 1, which must be set at launch", kDynamic);
-  }
   if (has_ompi_rule(state.rules, known->rule_id, nranks)) {
     return fmt::format(
         "the rules file {} decides {} on {} ranks, and Open MPI's version decides whether it or a forced "
@@ -347,9 +338,7 @@ TunedSettings::TunedSettings(const Collective& collective,
                              std::span<const std::pair<std::string, std::string>> settings, int nranks) {
   if (settings.empty()) return;
   const TunedState state = read_tuned_state();
-  if (const std::string why = why_not_forced(state, collective, nranks); !why.empty()) {
-    throw_not_possible(why);
-  }
+  if (const std::string why = why_not_forced(state, collective, nranks); !why.empty()) throw_not_possible(why);
   const MpiCollective& known = *ompi_collective(collective.id);
   for (const auto& [name, value] : settings) {
     if (name == "ompi.algorithm") {

@@ -50,15 +50,13 @@ bool needs_network(CollectiveId collective, int implementation) {
 
 std::string why_no_device_kernel(CollectiveId collective, int implementation, DType dtype, std::optional<Op> op) {
   const std::string_view kernel = device_kernel_name(collective, implementation);
-  if (kernel.empty()) {
+  if (kernel.empty())
     return fmt::format("-D {} has kernels only for all_reduce and alltoall: leave it out", implementation);
-  }
   if (op && *op != Op::sum) return fmt::format("device API kernels (-D) add, they have no {}", name(*op));
   if (!op) return {};
   if (is_fp8(dtype)) return fmt::format("device API kernels (-D) do not add {}", name(dtype));
-  if (needs_multimem(collective, implementation) && size_of(dtype) == 1) {
+  if (needs_multimem(collective, implementation) && size_of(dtype) == 1)
     return fmt::format("switches (-D {}) do not add {}: use -D 1 or 2", implementation, name(dtype));
-  }
   return {};
 }
 

@@ -60,9 +60,8 @@ template <class Range, class Get>
 auto unanimous(const Range& range, Get get) -> std::optional<std::decay_t<decltype(get(*range.begin()))>> {
   if (range.empty()) return std::nullopt;
   const auto first = get(*range.begin());
-  for (const auto& item : range) {
+  for (const auto& item : range)
     if (get(item) != first) return std::nullopt;
-  }
   return first;
 }
 
@@ -111,20 +110,17 @@ std::optional<std::string> users_plugin(const ReadNcclSetting& setting, const ch
 /// Why no prediction is available, or empty.
 std::string no_prediction(const Config& config, const ReadNcclSetting& setting, const std::string& installed_tuner) {
   if (config.cta_policy) return "a tuner, which would report it, changes how NCCL chooses with -x";
-  if (const auto tuner = users_plugin(setting, "NCCL_TUNER_PLUGIN")) {
+  if (const auto tuner = users_plugin(setting, "NCCL_TUNER_PLUGIN"))
     return fmt::format("NCCL_TUNER_PLUGIN={} is kept, and NCCL takes only one tuner", *tuner);
-  }
-  if (!installed_tuner.empty()) {
+  if (!installed_tuner.empty())
     return fmt::format("NCCL finds the tuner {} here, which is kept: it is part of what is measured", installed_tuner);
-  }
   return {};
 }
 
 /// "NCCL_DEBUG=INFO": the user's setting that NCCL's log follows, if any.
 std::optional<std::string> claim_on_log(const ReadNcclSetting& setting) {
-  for (const char* variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"}) {
+  for (const char* variable : {"NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE"})
     if (const auto value = setting(variable)) return fmt::format("{}={}", variable, *value);
-  }
   return std::nullopt;
 }
 
@@ -142,9 +138,8 @@ std::string user_conf_file() {
 
 bool holds_tuner(const std::string& file) {
   const SharedLibrary library = open_library(file);
-  for (int version = 2; library != nullptr && version <= 9; ++version) {
+  for (int version = 2; library != nullptr && version <= 9; ++version)
     if (dlsym(library.get(), fmt::format("ncclTunerPlugin_v{}", version).c_str()) != nullptr) return true;
-  }
   return false;
 }
 
@@ -281,9 +276,8 @@ NcclObservation& nccl_observation() {
 
 std::vector<SymmetricKernel> symmetric_kernels(std::string_view tuning_log) {
   std::vector<SymmetricKernel> kernels;
-  for (const std::string_view line : split_text(tuning_log, '\n')) {
+  for (const std::string_view line : split_text(tuning_log, '\n'))
     if (auto kernel = symmetric_kernel(line)) kernels.push_back(std::move(*kernel));
-  }
   return kernels;
 }
 
@@ -296,9 +290,8 @@ bool is_one_all_gatherv(const Operation& op, int version) {
 
 ShownAlgorithm shown_algorithm(const Operation& op, const Observed& observed, std::string_view tuning_log) {
   const std::string_view function = nccl_function(op.collective->id);
-  if (!observed.tasks.empty() && std::ranges::all_of(observed.tasks, &LaunchedTask::copy_engines)) {
+  if (!observed.tasks.empty() && std::ranges::all_of(observed.tasks, &LaunchedTask::copy_engines))
     return {"copy_engines", "-", "-", std::nullopt};
-  }
   std::vector<LaunchedTask> collectives;
   std::vector<LaunchedTask> transfers;
   for (const LaunchedTask& t : observed.tasks) (t.transfer ? transfers : collectives).push_back(t);
@@ -358,18 +351,16 @@ ObservationSetup plan_observation(const Config& config, const ReadNcclSetting& s
 std::optional<std::string> conf_file_value(std::string_view text, std::string_view name) {
   for (const std::string_view line : split_text(text, '\n')) {
     const std::size_t equals = line.find('=');
-    if (!line.starts_with('#') && equals != std::string_view::npos && line.substr(0, equals) == name) {
+    if (!line.starts_with('#') && equals != std::string_view::npos && line.substr(0, equals) == name)
       return std::string(line.substr(equals + 1));
-    }
   }
   return std::nullopt;
 }
 
 std::optional<std::string> nccl_setting(const char* name) {
   if (const char* value = std::getenv(name)) return value;
-  for (const std::string& file : {user_conf_file(), std::string("/etc/nccl.conf")}) {
+  for (const std::string& file : {user_conf_file(), std::string("/etc/nccl.conf")})
     if (auto value = conf_file_value(read_text(file), name)) return value;
-  }
   return std::nullopt;
 }
 

@@ -32,9 +32,8 @@ Loaded load() {
   constexpr const char* kFile = "libbusbar_mpi.so";
   std::error_code unknown;
   const fs::path folder = fs::read_symlink("/proc/self/exe", unknown).parent_path(), above = folder.parent_path();
-  for (const fs::path& path : {folder / kFile, above / BUSBAR_INSTALL_LIBDIR / kFile, above / kFile}) {
+  for (const fs::path& path : {folder / kFile, above / BUSBAR_INSTALL_LIBDIR / kFile, above / kFile})
     if (fs::exists(path, unknown)) return load_from(path);
-  }
   return {nullptr, fmt::format("this busbar was built without MPI (no {} next to it or in lib)", kFile)};
 }
 

@@ -58,9 +58,8 @@ HelloInput parse_hello(std::string_view received, HelloKind kind) {
 }
 
 std::string hello_bytes(HelloKind kind, std::string_view payload) {
-  if (payload.size() > kMaxHello) {
+  if (payload.size() > kMaxHello)
     throw Error(ExitCode::internal, fmt::format("a message of {} bytes between processes that meet", payload.size()));
-  }
   std::string bytes(kMeetMagic);
   bytes += static_cast<char>(kind);
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(payload.size() >> shift & 0xFF);
@@ -146,9 +145,7 @@ void Reception::accept_all() {
 /// Whether it may still say something.
 bool Reception::read(Waiting& one, std::vector<Arrival>& arrived) const {
   const HelloInput input = read_hello(one.socket, one.in, kind_);
-  if (input.state == HelloInput::State::whole) {
-    arrived.push_back({std::move(one.socket), std::string(input.payload)});
-  }
+  if (input.state == HelloInput::State::whole) arrived.push_back({std::move(one.socket), std::string(input.payload)});
   return input.state == HelloInput::State::incomplete;
 }
 

@@ -119,9 +119,8 @@ void Links::require(std::span<const int> ranks) {
     for (const int rank : ranks) peers_.insert(aside_.extract(rank));
   }
   // All connections first: none of them waits for the other process, so no two wait for each other.
-  for (const int rank : ranks) {
+  for (const int rank : ranks)
     if (lacks(rank) && rank > rank_) connect_to(rank);
-  }
   const auto until = Clock::now() + 3 * kToConnect;
   for (const int rank : ranks) {
     while (lacks(rank)) {
@@ -333,9 +332,7 @@ void Links::leave_if_ended() {
   announce();
   // A watcher takes seconds to find out what happened to a process that has said nothing.
   std::this_thread::sleep_for(std::chrono::seconds(on_end_ ? (end_->silent ? 30 : 5) : 0));
-  if (end_->silent) {
-    say("error: rank {}: rank {} has gone without a word, and no watcher knows why", rank_, end_->rank);
-  }
+  if (end_->silent) say("error: rank {}: rank {} has gone without a word, and no watcher knows why", rank_, end_->rank);
   _exit(static_cast<int>(end_->code));
 }
 

@@ -71,9 +71,8 @@ class Seeker {
     constexpr milliseconds kMostPause{2000}, kMostPatience{4000};
     for (;;) {
       const std::optional<Welcome> welcome = find_rank0(patience);
-      if (welcome) {
+      if (welcome)
         if (std::optional<MeetAnswer> answer = ask(*welcome, until)) return *std::move(answer);
-      }
       if (Clock::now() > (welcome ? until : until_found)) throw Error(ExitCode::timeout, why_not());
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, kMostPause);
@@ -120,9 +119,8 @@ class Seeker {
       return all;
     }
     constexpr std::size_t kMost = 8;
-    for (const addrinfo* a = found; a != nullptr && all.size() < kMost; a = a->ai_next) {
+    for (const addrinfo* a = found; a != nullptr && all.size() < kMost; a = a->ai_next)
       if (auto address = socket_address(ip_text(a->ai_addr), 0)) all.push_back(*address);
-    }
     freeaddrinfo(found);
     return all;
   }
@@ -186,9 +184,8 @@ class Seeker {
     if (input.state == HelloInput::State::whole) welcome = unpack_message<Welcome>(input.payload);
     if (welcome && welcome->job == own_.job) return welcome;
     reached_ = std::max(reached_, Reached::stranger);
-    if (welcome) {
+    if (welcome)
       stranger_ = fmt::format("a job of {} ranks, started {}", welcome->job.nprocs, printable(welcome->started));
-    }
     return std::nullopt;
   }
 
@@ -216,9 +213,8 @@ class Seeker {
     const auto code = static_cast<ExitCode>(answer.code & 0xFF);
     if (answer.code != 0 && answer.why.empty()) throw AgreedError(code, "");
     if (answer.code != 0) throw Error(code, printable(answer.why));
-    if (!is_proven(answer, request_.key, own_.nonce)) {
+    if (!is_proven(answer, request_.key, own_.nonce))
       throw_bad_config(fmt::format("the process at {} does not know --meet-key", where()));
-    }
   }
 
   const MeetRequest& request_;

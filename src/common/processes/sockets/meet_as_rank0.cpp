@@ -89,9 +89,8 @@ class Host {
     for (auto& [rank, guest] : guests_) {
       MeetAnswer answer;
       answer.token = token;
-      for (const int neighbor : circulant_neighbors(rank, request_.launch.nprocs)) {
+      for (const int neighbor : circulant_neighbors(rank, request_.launch.nprocs))
         answer.neighbors.push_back(members.at(neighbor));
-      }
       answer.neighbors.push_back(members.at(rank));
       send(guest, answer);
     }
@@ -152,9 +151,8 @@ class Host {
     if (!hello || hello->job != own_.job) return;  // it has read the welcome, and knows
     Guest guest{std::move(arrival.socket), hello->member, hello->nonce};
     const int rank = guest.member.rank;
-    if (!is_proven(*hello, request_.key, own_.nonce)) {
+    if (!is_proven(*hello, request_.key, own_.nonce))
       return refuse(guest, ExitCode::bad_config, "rank 0 has another --meet-key, or one of the two has none");
-    }
     if (rank < 0 || rank >= request_.launch.nprocs) return;
     std::string why = difference(*hello);
     const auto known = guests_.find(rank);

@@ -95,9 +95,8 @@ void SocketGroup::broadcast(void* data, std::size_t nbytes, int root) {
     const std::string bytes = receive_from(tree.parent, FrameKind::broadcast);
     std::memcpy(data, bytes.data(), std::min(nbytes, bytes.size()));
   }
-  for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child) {
+  for (auto child = tree.children.rbegin(); child != tree.children.rend(); ++child)
     send_to(*child, FrameKind::broadcast, {static_cast<const char*>(data), nbytes});
-  }
 }
 
 /// To member 0 and back, so that all get the same bits.
@@ -157,9 +156,8 @@ std::vector<std::byte> SocketGroup::all_to_all(std::span<const std::byte> blocks
     send_to((rank_ + step) % p, FrameKind::exchange, out);
     const std::string in = receive_from((rank_ - step + p) % p, FrameKind::exchange);
     int at = 0;
-    for (int i = 0; i < p; ++i) {
+    for (int i = 0; i < p; ++i)
       if ((i & step) != 0) copy(moving.data(), i, reinterpret_cast<const std::byte*>(in.data()), at++);
-    }
   }
   for (int i = 0; i < p; ++i) copy(mine.data(), (rank_ - i + p) % p, moving.data(), i);
   return mine;
@@ -204,9 +202,8 @@ std::unique_ptr<ProcessGroup> SocketGroup::split(int color) {
 std::unique_ptr<ProcessGroup> SocketGroup::split_by_host() {
   const std::string& machine = links_->member(links_->rank()).machine;
   std::vector<int> part;
-  for (const int member : members_) {
+  for (const int member : members_)
     if (links_->member(member).machine == machine) part.push_back(member);
-  }
   return std::make_unique<SocketGroup>(links_, std::move(part), agree_on_number());
 }
 

@@ -48,9 +48,8 @@ class Mesh final : public gloo::Context {
     device_ = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(place.ip));
     transportContext_ = device_->createContext(rank, size);
     transportContext_->setTimeout(getTimeout());
-    for (int peer = 0; peer < size; ++peer) {
+    for (int peer = 0; peer < size; ++peer)
       if (peer != rank) transportContext_->createPair(peer);
-    }
   }
 
   std::vector<std::byte> addresses() const {
@@ -188,9 +187,8 @@ class OpenContext final : public GlooContext {
     gloo::ScatterOptions options(context_);
     if (is_root()) {
       std::vector<std::uint8_t*> inputs;
-      for (int peer = 0; peer < context_->size; ++peer) {
+      for (int peer = 0; peer < context_->size; ++peer)
         inputs.push_back(bytes(send) + static_cast<std::size_t>(peer) * nbytes_);
-      }
       options.setInputs(inputs, nbytes_);
     }
     options.setOutput(bytes(recv), nbytes_);
@@ -309,9 +307,8 @@ class OpenContext final : public GlooContext {
   }
 
   void reduce_scatter(void* send, void* recv) {
-    if (call_.in_place) {
+    if (call_.in_place)
       if (const auto found = bound_.find(send); found != bound_.end()) return found->second->run();
-    }
     std::memcpy(copy_.data(), send, copy_.size());
     on_copy_->run();
     std::memcpy(recv, copy_.data(), nbytes_);

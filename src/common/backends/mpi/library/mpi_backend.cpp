@@ -74,9 +74,8 @@ class MpiBackend final : public HostMemoryBackend {
   std::string library_version() const override { return mpi_library_version(); }
 
   std::optional<std::string> why_unsupported(const Operation& op) const override {
-    if (op.op && predefined_op(*op.op) == MPI_OP_NULL) {
+    if (op.op && predefined_op(*op.op) == MPI_OP_NULL)
       return fmt::format("MPI has no {} operation", *op.op == Op::avg ? "average" : "pre-multiplied sum");
-    }
     return nonblocking_ ? why_not_nonblocking(op) : std::nullopt;
   }
 
@@ -84,9 +83,8 @@ class MpiBackend final : public HostMemoryBackend {
     const std::size_t calls = reduction_calls(op);
     if (calls > 1) return fmt::format("{} MPI calls of at most 2^28 elements each", calls);
     if (op.op && is_narrow_float(op.dtype)) return "reduced by our own function: MPI has no such type";
-    if (op.in_place && sends_a_copy_in_place(*op.collective, op.problem)) {
+    if (op.in_place && sends_a_copy_in_place(*op.collective, op.problem))
       return "in place, the time includes a copy of the message: MPI_IN_PLACE needs equal counts both ways";
-    }
     return std::nullopt;
   }
 

@@ -283,12 +283,10 @@ void send_windows(const MpiCall& c, const CountedType& t) {
   const bool both = pair.pattern == PingpongPattern::both;
   const std::size_t window = pair.requests.size() / (both ? 2 : 1);
   const std::size_t receives = both || !pair.begins ? window : 0;
-  for (std::size_t i = 0; i < receives; ++i) {
+  for (std::size_t i = 0; i < receives; ++i)
     check_mpi(MPI_Irecv(c.buffers.recv, t.count(), t.type(), pair.peer, 0, c.comm, &pair.requests[i]), "MPI_Irecv");
-  }
-  for (std::size_t i = receives; i < pair.requests.size(); ++i) {
+  for (std::size_t i = receives; i < pair.requests.size(); ++i)
     check_mpi(MPI_Isend(c.buffers.send, t.count(), t.type(), pair.peer, 0, c.comm, &pair.requests[i]), "MPI_Isend");
-  }
   check_mpi(MPI_Waitall(static_cast<int>(pair.requests.size()), pair.requests.data(), MPI_STATUSES_IGNORE),
             "MPI_Waitall");
   if (both) return;
@@ -320,9 +318,8 @@ void send_and_receive(const MpiCall& c) {
     const bool receives = transfer.kind == Transfer::Kind::receive;
     post(c, receives, at(receives ? c.buffers.recv : c.buffers.send, transfer.at, w), transfer.peer, t, list);
   }
-  if (c.pending == nullptr) {
+  if (c.pending == nullptr)
     check_mpi(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
-  }
 }
 
 void alltoallv_from(const MpiCall& c, const void* send) {
@@ -465,9 +462,8 @@ std::size_t reduction_calls(const Operation& op) {
 
 std::optional<std::string> why_not_nonblocking(const Operation& op) {
   const CollectiveId id = op.collective->id;
-  if (id == CollectiveId::hypercube || id == CollectiveId::pingpong) {
+  if (id == CollectiveId::hypercube || id == CollectiveId::pingpong)
     return fmt::format("{}'s messages wait for one another: MPI has no nonblocking form of it", op.collective->name);
-  }
 #if MPI_VERSION < 4
   if (id == CollectiveId::sendrecv && op.in_place) return "MPI 3.1 has no nonblocking MPI_Sendrecv_replace";
 #endif

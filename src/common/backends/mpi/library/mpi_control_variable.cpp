@@ -95,9 +95,8 @@ void start() {
   int initialized = 0;
   if (MPI_Initialized(&initialized) == MPI_SUCCESS && initialized != 0) MPI_Query_thread(&level);
   int provided = 0;
-  if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS) {
+  if (MPI_T_init_thread(level, &provided) != MPI_SUCCESS)
     throw_not_possible("this MPI library offers no tool interface (MPI_T)");
-  }
 }
 
 std::optional<std::string> read(const std::string& name) {
@@ -150,9 +149,8 @@ std::vector<std::pair<int, std::string>> choices(const std::string& name) {
   for (int i = 0; i < count; ++i) {
     std::array<char, 256> text{};
     int value = 0, size = static_cast<int>(text.size());
-    if (MPI_T_enum_get_item(v->choices, i, &value, text.data(), &size) == MPI_SUCCESS) {
+    if (MPI_T_enum_get_item(v->choices, i, &value, text.data(), &size) == MPI_SUCCESS)
       result.emplace_back(value, text.data());
-    }
   }
   return result;
 }

@@ -48,9 +48,8 @@ void require_device_api(const NcclLibrary& nccl) {
   std::string mismatch = device_header_mismatch(device_collectives_header(), {NCCL_VERSION_CODE, sizeof(ncclDevComm)});
   if (mismatch.empty()) mismatch = device_api_mismatch(NCCL_VERSION_CODE, nccl.version);
   if (!mismatch.empty()) throw_not_possible(mismatch);
-  if (nccl.DevCommCreate == nullptr || nccl.DevCommDestroy == nullptr || nccl.TeamLsa == nullptr) {
+  if (nccl.DevCommCreate == nullptr || nccl.DevCommDestroy == nullptr || nccl.TeamLsa == nullptr)
     throw_not_possible("the NCCL library found has no device API: leave out -D");
-  }
 }
 
 struct DeviceCommunicator::Parts {
@@ -73,9 +72,8 @@ const ncclDevComm& DeviceCommunicator::made() const { return parts_->made; }
 
 void DeviceCommunicator::destroy() noexcept {
   const auto destroy = reinterpret_cast<DestroyDevComm>(nccl_.DevCommDestroy);
-  if (destroy(comm_, &parts_->made) != ncclSuccess) {
+  if (destroy(comm_, &parts_->made) != ncclSuccess)
     std::fprintf(stderr, "NCCL: a device communicator cannot be destroyed\n");
-  }
 }
 
 int ranks_in_reach(const NcclLibrary& nccl, ncclComm_t comm) {

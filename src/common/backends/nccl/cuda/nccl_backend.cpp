@@ -30,16 +30,14 @@ void require_possible(const Config& config) {
         "--nonblocking calls MPI's nonblocking functions, and NCCL's calls never block (-C 1 times them): leave it "
         "out, or use --backend mpi");
   }
-  if (config.stream_null && config.cudagraph > 0) {
+  if (config.stream_null && config.cudagraph > 0)
     throw_not_possible("CUDA cannot capture the NULL stream in a graph: drop -y or -G");
-  }
   if (config.stream_null && config.cta_policy == 2 && config.local_register == 2) {
     // NCCL starts them by cudaMemcpyBatchAsync, which refuses the legacy default stream.
     throw_not_possible("copy engines (-x 2 over windows, -R 2) take no NULL stream: drop -y, -x or -R");
   }
-  if (config.blocking > 0 && config.cudagraph > 0) {
+  if (config.blocking > 0 && config.cudagraph > 0)
     throw_not_possible("-z waits after each operation, which a graph cannot: drop -z or -G");
-  }
 }
 
 void require_in_library(const NcclLibrary& nccl, const Config& config) {
@@ -52,9 +50,8 @@ void require_in_library(const NcclLibrary& nccl, const Config& config) {
 /// The collective that -D runs with our kernels; null without -D.
 std::optional<CollectiveId> device_collective(const Config& config, const Collective* collective) {
   if (config.device_implementation == 0) return std::nullopt;
-  if (collective == nullptr || device_kernel_name(collective->id, config.device_implementation).empty()) {
+  if (collective == nullptr || device_kernel_name(collective->id, config.device_implementation).empty())
     throw_not_possible("device API kernels (-D) run only in all_reduce_perf and alltoall_perf: leave out -D");
-  }
   if (config.ranks_per_gpu > 1) {
     throw_not_possible(
         "device API kernels (-D) wait for each other, and those of one GPU run in turn: leave out -D or "
@@ -264,16 +261,14 @@ void NcclBackend::destroy() noexcept {
   for (std::size_t i = 0; i < locals_.size(); ++i) {
     Local& l = locals_[i];
     while (!l.allocations.empty()) release(static_cast<int>(i), l.allocations.back().memory);
-    for (const auto& op : l.mulsum) {
+    for (const auto& op : l.mulsum)
       if (op) (void)nccl_->RedOpDestroy(*op, l.comm);
-    }
   }
   for (Local& l : locals_) {
     BUSBAR_CUDA_NOEXCEPT(cudaSetDevice(l.device));
     if (l.device_api) l.device_api->destroy();
-    if (l.comm != nullptr && nccl_->CommDestroy(l.comm) != ncclSuccess) {
+    if (l.comm != nullptr && nccl_->CommDestroy(l.comm) != ncclSuccess)
       std::fprintf(stderr, "NCCL: rank %d cannot destroy its communicator: %s\n", l.rank, nccl_->GetLastError(nullptr));
-    }
   }
 }
 
@@ -326,9 +321,8 @@ std::optional<std::string> NcclBackend::why_unsupported(const Operation& op) con
                        busbar::name(op.dtype), oldest_compute_capability_ / 10, oldest_compute_capability_ % 10);
   }
   // NCCL skips them in its kernel for one rank by a condition that is never true, and returns ncclInvalidArgument.
-  if (smallest_nranks_ == 1 && (op.op == Op::avg || op.op == Op::mulsum)) {
+  if (smallest_nranks_ == 1 && (op.op == Op::avg || op.op == Op::mulsum))
     return fmt::format("NCCL has no {} of {} on one rank", busbar::name(*op.op), busbar::name(op.dtype));
-  }
   return std::nullopt;
 }
 
@@ -341,9 +335,8 @@ std::string NcclBackend::window_remark() const {
 }
 
 std::optional<std::string> NcclBackend::note(const Operation& op) const {
-  if (device_collective_ && config_.agg_iters > 1) {
+  if (device_collective_ && config_.agg_iters > 1)
     return "device API kernels are launched one by one: -m repeats them but aggregates nothing";
-  }
   if (const Collective* call = called_per_block(*op.collective)) {
     const char* const as_one =
         is_one_all_gatherv(op, nccl_->version)
@@ -388,9 +381,8 @@ ShownAlgorithm NcclBackend::observe_end(const Operation& op) {
             std::to_string(config_.device_cta_count)};
   }
   // NCCL would report each of them, had it not made one of them.
-  if (observed.tasks.empty() && nccl_observation().attached() && is_one_all_gatherv(op, nccl_->version)) {
+  if (observed.tasks.empty() && nccl_observation().attached() && is_one_all_gatherv(op, nccl_->version))
     return {"AllGatherV", "-", "-"};
-  }
   ShownAlgorithm shown = shown_algorithm(op, observed, log);
   shown.phases = std::move(observed.phases);
   return shown;

@@ -44,9 +44,7 @@ void* open_nccl() {
 template <class Function>
 void find(void* handle, const char* name, Function& function) {
   function = Symbol{handle, name};
-  if (function == nullptr) {
-    throw_not_possible(fmt::format("the NCCL library found lacks {}: {}", name, remedy()));
-  }
+  if (function == nullptr) throw_not_possible(fmt::format("the NCCL library found lacks {}: {}", name, remedy()));
 }
 
 void find_all(void* handle, NcclLibrary& nccl) {
@@ -64,9 +62,8 @@ std::shared_ptr<const NcclLibrary> load_nccl() {
   void* handle = open_nccl();
   auto nccl = std::make_shared<NcclLibrary>();
   find(handle, "ncclGetVersion", nccl->GetVersion);
-  if (nccl->GetVersion(&nccl->version) != ncclSuccess) {
+  if (nccl->GetVersion(&nccl->version) != ncclSuccess)
     throw_not_possible(fmt::format("the NCCL library found does not report its version: {}", remedy()));
-  }
   if (nccl->version < kMinNcclVersion) {
     throw_not_possible(
         fmt::format("the NCCL library found is {}, too old: {}", nccl_version_text(nccl->version), remedy()));

@@ -25,9 +25,8 @@ std::string read_log(int fd, std::size_t from) {
   std::string text;
   std::array<char, 4096> part;
   ssize_t got = 0;
-  while ((got = pread(fd, part.data(), part.size(), static_cast<off_t>(from + text.size()))) > 0) {
+  while ((got = pread(fd, part.data(), part.size(), static_cast<off_t>(from + text.size()))) > 0)
     text.append(part.data(), static_cast<std::size_t>(got));
-  }
   return text;
 }
 

@@ -21,9 +21,8 @@ constexpr int kBarrierTag = 0;
 constexpr int kNumberTag = 1;
 
 int checked_int(std::size_t n) {
-  if (n > static_cast<std::size_t>(INT32_MAX)) {
+  if (n > static_cast<std::size_t>(INT32_MAX))
     throw Error(ExitCode::internal, fmt::format("a control message of {} elements is too long for MPI", n));
-  }
   return static_cast<int>(n);
 }
 
