@@ -221,6 +221,7 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   if (first == '#' || begin.starts_with("size  ") || (table_file_ == file && is_digit(first))) {
     for (const auto& [key, value] : builtin_line_rules().facts_in("benchmarks", begin)) {
       if (key == "table") table_file_ = file;
+      if (key == "table") begin_job(file);
       if (key == "rows") steps[file].push_back(number);
       ++understood;
       note(key, value);

@@ -263,6 +263,10 @@ struct JobBook {
   std::uint32_t live_instance(std::uint32_t process, std::uint64_t pointer);
   std::uint32_t new_instance(std::uint32_t process, std::uint32_t source, std::uint64_t pointer);
   void note(std::string_view key, std::string_view value);
+  /// In that file: that an earlier job finished says nothing of it.
+  void begin_job(std::size_t file) {
+    if (finished_file_ == file) facts.erase({"works", "the job finished"});
+  }
 
   /// `file`: index of the file; lines of a file come in order.
   void add(const LogLine& line, std::size_t file, std::uint64_t number);
@@ -289,6 +293,7 @@ struct JobBook {
   std::uint64_t error_line_ = 0;                          ///< where a block began with "Last error:"
   std::size_t error_file_ = 0;
   std::size_t table_file_ = SIZE_MAX, worked_file_ = SIZE_MAX;  ///< have a benchmark's table, and finished work
+  std::size_t finished_file_ = SIZE_MAX;                        ///< whose job says that it finished
   std::pair<std::size_t, std::uint64_t> counted_;               ///< a file, and its lines that were seen
   std::map<std::size_t, std::string> prompted_;  ///< by file: the host whose kernel or GPUs the next lines are about
   std::map<std::size_t, std::string> shown_;     ///< by file: the pod whose output the next lines are

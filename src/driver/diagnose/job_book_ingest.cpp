@@ -44,6 +44,7 @@ bool starts_another(const CommInstance& instance, const LineShape& init) {
 }
 
 void note_init(JobBook& book, const LineShape& of, const JobBook::Place& from) {
+  book.begin_job(from.file);
   const std::uint64_t comm = pointer_in(of, "comm"), id = pointer_in(of, "id"), parent = pointer_in(of, "parent");
   const std::string_view function = of.text("function");
   const bool complete = of.text("end") == "COMPLETE";
@@ -451,7 +452,9 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     }
     if (event.what == ProgramEvent::What::healthy) {
       note("works", event.rule->means);
-      const std::size_t worth = event.rule->id == "job-finished" ? 4 : 1;  // whatever it met before
+      const bool finished = event.rule->id == "job-finished";
+      const std::size_t worth = finished ? 4 : 1;  // whatever it met before
+      if (finished) finished_file_ = file;
       if (event.rule->where != RuleWhere::start) steps[file].insert(steps[file].end(), worth, number);
       if (builtin_line_rules().has("came-up", event.text))
         came_up.emplace(file, std::pair(number, event.text.substr(0, 5)));
