@@ -211,8 +211,13 @@ Json diagnosis_document(const Diagnosis& diagnosis) {
   const auto fact = [](const auto& one) -> Json { return {{"key", one.first}, {"value", one.second}}; };
   Json document = fields_json<Finding>(diagnosis);
   // Hosts that a scheduler should leave out: a device or the host itself is at fault.
-  const bool at_fault = diagnosis.verdict <= Verdict::host_unreachable;
-  document.update({{"exclude", at_fault ? fmt::format("{}", fmt::join(diagnosis.hosts, ",")) : ""},
+  std::vector<std::string> at_fault = diagnosis.hosts;
+  std::erase_if(at_fault, [&](const std::string& host) {
+    const std::size_t dot = host.find('.');
+    const bool is_site = dot != kNotFound && std::ranges::none_of(host.substr(0, dot), is_digit);  // "huggingface.co"
+    return is_site || diagnosis.verdict > Verdict::host_unreachable;
+  });
+  document.update({{"exclude", joined_words(at_fault, ",")},
                    {"communicators", communicators_json(diagnosis)},
                    {"lags", with_nulls(fields_json(diagnosis.lags), -1, {"rank"})},
                    {"divergences", diagnosis.divergences},
