@@ -282,12 +282,6 @@ bool is_unwanted(const LogView& view, const WarningRecord& record) {
   const bool works = facts.contains({"rows", "none of them wrong"}) || facts.contains({"works", "steps are done"});
   const bool begun = !record.sources.empty() && std::ranges::all_of(record.sources, has_begun);
   if (record.rule->where == RuleWhere::start && (works || begun)) return true;
-  // What Open MPI could not do, a job may do without.
-  const auto steps = view.book.steps.find(record.file);
-  const bool went_on = steps != view.book.steps.end() && steps->second.back() > record.line;
-  const bool waited = record.rule->where == RuleWhere::until_work && record.hosts.empty();
-  const bool asked = record.rule->where == RuleWhere::help && record.rule->kind == RuleKind::config;
-  if (went_on && (waited || asked)) return true;
   const std::string& unless = record.rule->unless;
   const std::size_t equals = std::min(unless.find('='), unless.size());
   return !unless.empty() && !record.sources.empty() && std::ranges::all_of(record.sources, [&](std::uint32_t source) {

@@ -28,7 +28,7 @@ constexpr std::array<std::string_view, 22> kKinds{
     "victim",   "harmless",    "other",     "traceback", "absent",  "late",          "stopped",       "host-lost",
     "stalled",  "ended",       "exception", "no-error",  "healthy", "error"};
 constexpr std::array<std::string_view, 5> kBlames{"unset", "both-ends", "writer", "nobody", "named"};
-constexpr std::array<std::string_view, 6> kWhere{"everywhere", "nccl", "until-work", "start", "help", "unexplained"};
+constexpr std::array<std::string_view, 5> kWhere{"everywhere", "nccl", "start", "help", "unexplained"};
 
 /// Groups of expressions that name whom a line blames.
 constexpr std::array kWhom{"rank", "ranks", "task", "host", "address", "pod", "device", "card", "disk", "server"};

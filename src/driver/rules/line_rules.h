@@ -49,9 +49,9 @@ enum class RuleKind : std::uint8_t {
 /// Whom a line blames; `unset`: the peers if it names some, else the writer; `named`: whom the groups name.
 enum class RuleBlame : std::uint8_t { unset, both_ends, writer, nobody, named };
 
-/// Where a line counts; `start`: only if no communicator of the ranks that log it was completed; `until_work`: unless
-/// work follows; `unexplained`: only in a log that no other rule explains.
-enum class RuleWhere : std::uint8_t { everywhere, nccl, until_work, start, help, unexplained };
+/// Where a line counts; `start`: only if no communicator of the ranks that log it was completed; `unexplained`: only in
+/// a log that no other rule explains.
+enum class RuleWhere : std::uint8_t { everywhere, nccl, start, help, unexplained };
 
 /// An entry of `rules` in configs/rules/lines/*.yaml; general.yaml describes its keys.
 struct LineRule {
