@@ -382,8 +382,8 @@ TEST_CASE("nvidia-smi -q tells of a GPU that is broken today, not once", "[job_l
   CHECK_FALSE(smi.read("        Aggregate"));
   CHECK_FALSE(smi.read("            DRAM Uncorrectable            : 3"));
   CHECK(smi.read("        Remapping Failure Occurred       : Yes"));
-  CHECK(of_lines({"GPU 00000000:3B:00.0", "        Remapping Failure Occurred       : Yes"}).verdict ==
-        Verdict::hw_fault);
+  const Diagnosis broken = of_lines({"GPU 00000000:3B:00.0", "        Remapping Failure Occurred       : Yes"});
+  CHECK((broken.verdict == Verdict::hw_fault && broken.devices == std::vector<std::string>{"GPU 00000000:3B:00.0"}));
 }
 
 TEST_CASE("A word of failure is found wherever it stands, and a line that only looks like one is read in vain",

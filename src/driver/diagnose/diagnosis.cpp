@@ -316,7 +316,7 @@ void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagno
     blame(view, broken, named);
     std::tie(diagnosis.ranks, diagnosis.hosts) = std::tie(named.ranks, named.hosts);
   }
-  if (!limit && diagnosis.verdict != Verdict::config) return;
+  if (!limit && diagnosis.verdict != Verdict::config && !contains(diagnosis.rules, "words-ended")) return;
   std::set<int> ranks;
   std::set<std::string> hosts = view.rank_map.hosts;
   std::vector<std::string> complain = said_by.hosts;

@@ -245,7 +245,9 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   const auto trouble = first == 'G' || (!text.empty() && text.front() == ' ') ? smi_.read(text) : std::nullopt;
   if (trouble) {
     ++understood;
-    count(WarningRecord{.rule = &classify_warning({}, *trouble), .example = *trouble, .file = file, .line = number});
+    WarningRecord record{.rule = &classify_warning({}, *trouble), .example = *trouble, .file = file, .line = number};
+    if (trouble->starts_with("GPU ")) record.devices = {trouble->substr(0, trouble->find(": "))};
+    count(std::move(record));
     return;
   }
   if (first == '{') {
