@@ -78,8 +78,7 @@ class ResultsLock {
   int fd_ = -1;
 };
 
-/// The results of a run of accept on disk, correct after every step: --resume needs them and `report` reads them. For
-/// process 0 alone.
+/// The results of a run of accept on disk, correct after every step, for --resume and `report`. For process 0 alone.
 class AcceptStore {
  public:
   /// Creates the file that -J names (or FILE.0, ...), else busbar-accept.json if the plan wants results; --resume

@@ -101,8 +101,7 @@ struct OpenCell {
   double bytes = 0;       ///< that its buffers take of a rank; agreed
   std::optional<StatRunner> runner = {};
 
-  /// Collective over the world; throws AgreedError if all processes fail alike, anything else if the job must be
-  /// aborted.
+  /// Collective over the world; throws AgreedError if all processes fail alike; anything else must abort the job.
   OpenCell(Job& of_job, const AcceptOptions& options, const PlanCell& of_plan, Stage of_stage, int times, int turn)
       : job(of_job),
         cell(of_plan),
@@ -312,8 +311,7 @@ class RankSteps : public StepRunner {
     counters_.emplace(world_);
   }
 
-  /// A plan that expects GPUs fails on host memory: there is nothing to measure then. Every process opened the same
-  /// backend.
+  /// A plan that expects GPUs fails on host memory: nothing to measure. Every process opened the same backend.
   bool can_measure(const AcceptResult& result) const override { return !result.plan.needs_gpus || on_gpus(result); }
 
   std::vector<std::string> run(AcceptResult& result, const std::vector<AcceptStep>& pending, int repetition,

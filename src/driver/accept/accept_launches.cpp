@@ -54,8 +54,7 @@ double launch_timeout_s(const AcceptPlan& plan, const AcceptPart& part, double m
   return looks_s + (plan.stage_timeout_s > 0 ? plan.stage_timeout_s : kLeast + std::max(5 * measuring_s, most_s));
 }
 
-/// Steps by launches that one process starts by the user's command, without the hosts that were excluded. It decides
-/// and writes alone.
+/// Steps by launches that one process starts by the user's command on hosts not excluded. It decides and writes alone.
 class LaunchedSteps : public StepRunner {
  public:
   explicit LaunchedSteps(const AcceptOptions& options) : options_(options) {}

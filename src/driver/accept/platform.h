@@ -53,8 +53,7 @@ struct Platform {
   std::vector<PlatformEntry> entries;
 };
 
-/// Reads one file of configs/platforms. Throws Error(bad_config) naming file and line; a number without its source and
-/// kind is an error.
+/// Reads one file of configs/platforms. Throws Error(bad_config) with file and line; numbers need a source and a kind.
 Platform read_platform(std::string_view text, const std::string& file_name);
 
 /// All that are part of the executable.

@@ -71,8 +71,7 @@ WaitGraph wait_graph(const StreamsOfActors& streams, const std::vector<AlignedCo
   return graph;
 }
 
-/// Each once. Depth is bounded by the number of places where ranks wait; recursion by the number of communicators that
-/// matter.
+/// Each once. Depth: at most the places where ranks wait; recursion: at most the communicators that matter.
 template <class Node>
 std::vector<std::vector<Node>> cycles_in(const std::map<Node, std::set<Node>>& edges) {
   std::vector<std::vector<Node>> found;

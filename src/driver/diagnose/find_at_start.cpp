@@ -15,8 +15,7 @@
 #include <set>
 #include <utility>
 
-// What is wrong before the first call: versions, settings and devices, and ranks that do not come through their
-// initialization.
+// What is wrong before the first call: versions, settings, devices, and ranks that never finish initialization.
 
 namespace busbar {
 namespace {

@@ -133,8 +133,7 @@ void check_character_devices(const Probe& probe, const std::vector<RdmaPort>& po
   if (!denied.empty()) CheckRows(rows, kCheck, compress_hosts(denied)).fail("no permission", "uverbs-denied");
 }
 
-/// InfiniBand architecture specification 10.9.1.1: bit 15 is full membership; limited members cannot talk with each
-/// other.
+/// InfiniBand architecture specification 10.9.1.1: bit 15 is full membership; limited members cannot reach another.
 void check_partition_key(const Probe& probe, const RdmaPort& port, const CheckRows& check) {
   const auto chosen = probe.environment.find("NCCL_IB_PKEY");
   const std::string index = chosen != probe.environment.end() ? chosen->second : "0";

@@ -148,8 +148,7 @@ std::optional<long long> nccl_number_of(std::string_view text, Remark* odd = nul
   return std::nullopt;
 }
 
-/// The exponent t of 4.096 us x 2^t (InfiniBand Architecture, local ACK timeout), before each of NCCL_IB_RETRY_CNT
-/// tries.
+/// The exponent t of 4.096 us x 2^t (InfiniBand Architecture, local ACK timeout) before each NCCL_IB_RETRY_CNT try.
 Remark judge_ib_timeout(long long t) {
   if (t < 0) return {};  // NCCL's default
   if (t == 0) return remark(Outcome::warn, "timeout-for-ever");

@@ -50,8 +50,7 @@ class History {
 /// Error(bad_config) naming --history. Process 0 only.
 void check_history(const std::string& path);
 
-/// At its end: adds the run. A failure is reported on stderr in one line, and the run's result and exit code stand;
-/// returns false.
+/// At its end: adds the run. A failure is one line on stderr; the run's result and exit code stand; returns false.
 bool add_to_history(const std::string& path, const HistoryRun& run);
 
 /// Of a history that this program writes. Raised with every change that an older program must not touch.

@@ -176,8 +176,7 @@ void take_origin(std::string_view before, LogPrefix& prefix, LogOrigin& origin) 
   if (origin.timestamp.empty()) origin.timestamp = find_iso_timestamp(before);
 }
 
-/// People write about "NCCL INFO" too. If nothing says which process wrote a line, only a launcher's mark or a time may
-/// precede it.
+/// People write about "NCCL INFO" too: without a writer, only a launcher's mark or a time may precede it.
 bool is_prefix(const LogPrefix& prefix, const LogOrigin& origin) {
   if (!origin.timestamp.empty() && origin.decoration.ends_with(origin.timestamp)) return true;
   if (!origin.host.empty() || origin.dev >= 0 || !prefix.file.empty() || origin.decoration.empty()) return true;

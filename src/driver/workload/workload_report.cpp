@@ -62,8 +62,7 @@ std::string per_step(const std::vector<const WorkloadOperation*>& alike, std::si
   return fmt::format("{:.3g}", static_cast<double>(calls) / static_cast<double>(rank_steps));
 }
 
-/// Operations that differ only in which of several groups of one kind makes them, or in the size of an alltoallv: a
-/// row.
+/// Operations that differ only in which group of one kind makes them, or in the size of an alltoallv: a row.
 void add_calls(ReportTable& table, const std::string& group, std::size_t rank_steps,
                const std::vector<const WorkloadOperation*>& alike) {
   const WorkloadOperation& first = *alike.front();
