@@ -1,5 +1,4 @@
-// The bugs these would catch: a comma in a note shifts every column behind it, and an unchecked row reads as a good
-// one.
+// Would catch: a comma in a note that shifts every column after it, and an unchecked row that reads as a good one.
 
 #include "common/output/csv_report.h"
 

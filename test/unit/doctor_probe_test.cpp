@@ -1,5 +1,4 @@
-// Would catch: a probe that blocks, that follows a link out of its root, or that reads a recording otherwise than a
-// machine.
+// Would catch: a probe that blocks or follows a link out of its root, or reads a recording otherwise than a machine.
 
 #include "common/base/error.h"
 #include "common/machine/probe.h"

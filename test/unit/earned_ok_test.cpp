@@ -558,6 +558,14 @@ TEST_CASE("What words explain is of those that said it, unless all did, and a li
   CHECK(of_lines({"[rank5]: TypeError: no arrow", "TypeError: no arrow", "[rank6]: TypeError: no arrow"}).ranks ==
         std::vector{5, 6});
   CHECK(of_lines({"[rank0]: TypeError: no arrow", "[rank1]: TypeError: no arrow"}).ranks.empty());
+  const std::string wants = "[rank1]: AttributeError: 'Train' object has no attribute 'x'";
+  CHECK(said({wants}) == Said{Verdict::process_dead, {"1"}});
+  CHECK(said({"ibstat", "CA 'mlx5_7'", "\tPort 1:", "\t\tState: Down"}) == Said{Verdict::unknown, {"mlx5_7"}});
+  const std::string store = "RuntimeError: connect() timed out. Original timeout was 60000 ms.";
+  CHECK(of_lines({"$ torchrun --rdzv_endpoint=10.1.0.7:29400 a.py", store}).hosts == Lines{"10.1.0.7"});
+  const std::string cancelled = "slurmstepd: error: *** JOB 7 ON n12 CANCELLED AT 2026-11-20T09:36:12 ***";
+  CHECK(of_lines({"slurmstepd: error: Exceeded job memory limit at some point", cancelled}).hosts == Lines{"n12"});
+  CHECK(of_lines({"NodeName=n12 Arch=x86_64", "   Reason=gres/gpu count reported lower"}).hosts == Lines{"n12"});
   CHECK(of_lines({"[n7:11] ERROR" + limit, "[2n8:13] ERROR" + limit}).hosts == Lines{"n7", "2n8"});
   CHECK(of_lines({"RuntimeError: CUDA out of memory. Tried to allocate 2 GiB. GPU 5 has a total capacity of 79 GiB"})
             .devices == Lines{"GPU 5"});

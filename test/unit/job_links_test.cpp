@@ -1,6 +1,5 @@
 // Would catch: a host that is called dead because a firewall refuses its watchers; another program's connection that is
-// taken for the job's, so that a dead host seems to live; a connection that the other side has closed and that still
-// counts.
+// taken for the job's, so that a dead host seems to live; a connection that the other side closed and that counts.
 
 #include "common/watch/collector.h"
 #include "common/watch/local_evidence.h"

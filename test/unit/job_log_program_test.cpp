@@ -103,6 +103,7 @@ TEST_CASE("How a process ended is read from every launcher's words", "[job_log][
   CHECK(of_lines({"RuntimeError: CUDA out of memory", torchrun}).ranks == std::vector<int>{2});
   // DeepSpeed quotes the command of the process that it started last, whichever ended.
   CHECK(of_lines({"[ERROR] ['python', '-u', 'a.py', '--local_rank=7'] exits with return code = -9"}).ranks.empty());
+  CHECK(of_lines({"[ERROR] ['python', '-u', '--local_rank=0'] exits with return code = -9"}).ranks == std::vector{0});
   const std::string srun = "srun: error: n1: tasks 2-7: Exited with exit code 1";
   CHECK(of_lines({srun, "srun: error: n2: tasks 8-9: Exited with exit code 1"}).ranks.empty());
   CHECK(of_lines({"[rank3]: RuntimeError: CUDA error: an illegal memory access"}).ranks == std::vector<int>{3});

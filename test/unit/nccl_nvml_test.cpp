@@ -1,5 +1,4 @@
-// The bug these catch: a crash or a made-up answer where the driver is missing, broken, or another library takes its
-// name.
+// Would catch: a crash or a made-up answer where the driver is missing or broken, or another library has its name.
 
 #include "common/machine/gpus.h"
 

@@ -1,6 +1,5 @@
 // The bugs these would catch: a script's `-b8`, `--minbytes=8` or `-r -1` read differently from nccl-tests, a default
-// that drifted from the help, a typing error that silently measures something else, and a combination that nobody
-// measures.
+// that drifted from the help, a slip that silently measures something else, and a combination that nobody measures.
 
 #include "common/base/options.h"
 

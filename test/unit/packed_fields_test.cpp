@@ -1,5 +1,4 @@
-// Would catch: a field that is lost on its way from one process to another, bytes of another record that are read as if
-// they were one.
+// Would catch: a field lost on its way between processes, bytes of another record that are read as if they were one.
 
 #include "common/base/packed_fields.h"
 

@@ -1,5 +1,4 @@
-// Would catch: an interval one order statistic too narrow or too wide, a p99 printed from 20 samples, and a stop on one
-// lucky interval.
+// Would catch: an interval one order statistic too narrow or wide, a p99 of 20 samples, a stop on a lucky interval.
 
 #include "common/statistics/distributions.h"
 #include "common/statistics/interval.h"

@@ -35,8 +35,7 @@ TEST_CASE("Two modes are found where they are, with their shares", "[statistics]
   const auto two = two_modes(with_strays);
   REQUIRE(two);
   CHECK(two->share_low == 0.5);
-  // Beside groups as wide as half of the gap it is none: quartiles of 1, 1.1, ... 1.7 are 1.1 and 1.5, so 0.8 is the
-  // bound.
+  // Beside groups as wide as half of the gap it is none: quartiles of 1, 1.1, ... 1.7 are 1.1 and 1.5, the bound 0.8.
   for (const double gap : {0.79, 0.81}) {
     std::vector<double> wide;
     for (int i = 0; i < 8; ++i) wide.push_back(1 + 0.1 * i);

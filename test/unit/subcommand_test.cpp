@@ -1,5 +1,4 @@
-// Would catch: a value taken for a plain word, a benchmark's option swallowed by a subcommand, a slip that is silently
-// passed on.
+// Would catch: a value taken for a plain word, an option swallowed by a subcommand, a slip that is silently passed on.
 
 #include "driver/command/subcommand.h"
 

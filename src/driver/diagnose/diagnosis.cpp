@@ -305,7 +305,7 @@ void name_whom_lines_name(const Findings& findings, Diagnosis& diagnosis, bool p
 }
 
 /// The writers of what names nobody: where others of the job did not write it, or a host has a limit of its own.
-void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagnosis) {
+void name_writers(const LogView& view, const Finding& said_by, bool of_host, Diagnosis& diagnosis) {
   if (!diagnosis.ranks.empty() || !diagnosis.hosts.empty() || !diagnosis.devices.empty()) return;
   const bool limit = diagnosis.verdict == Verdict::resource, dead = diagnosis.verdict == Verdict::process_dead;
   std::vector<std::uint32_t> broken;  // the one process whose communicators broke, after a fault of a kernel
@@ -326,7 +326,7 @@ void name_writers(const LogView& view, const Finding& said_by, Diagnosis& diagno
     if (!note.host.empty()) hosts.insert(note.host);
     if (said_by.hosts.empty()) add_once(complain, note.host);
   }
-  if (limit && complain.empty() && hosts.size() == 1) add_new(complain, hosts);  // of the only host there is
+  if (of_host && complain.empty() && hosts.size() == 1) add_new(complain, hosts);  // of the only host there is
   const bool not_all = !ranks.empty() && static_cast<int>(said_by.ranks.size()) <= *ranks.rbegin();
   if (said_by.ranks.size() == 1 || not_all) diagnosis.ranks = said_by.ranks;
   if (limit || complain.size() < hosts.size() || hosts.size() == 1) diagnosis.hosts = std::move(complain);
@@ -401,16 +401,17 @@ Diagnosis JobBook::conclude(std::vector<LogFile> files, std::span<const RasEvide
     add_new(diagnosis.devices, finding.devices);
     add_new(diagnosis.rules, finding.rules);
   }
-  bool nobody = diagnosis.verdict == Verdict::ok, by_words = false;
+  bool nobody = diagnosis.verdict == Verdict::ok, by_words = false, of_host = diagnosis.verdict == Verdict::resource;
   for (const LineRule& rule : builtin_line_rules().all()) {
     if (!contains(diagnosis.rules, rule.id)) continue;
     nobody = nobody || rule.blame == RuleBlame::nobody;
+    of_host = of_host || rule.blame == RuleBlame::writer;
     by_words = by_words || (rule.where == RuleWhere::unexplained && rule.kind == RuleKind::config);
   }
   // What the program did not accept is rather of a host or device than of one rank.
   if (!nobody && !by_words) name_who_ended(view, findings, diagnosis);
   if (!nobody) name_whom_lines_name(findings, diagnosis, by_words || diagnosis.verdict == Verdict::host_unreachable);
-  if (!nobody) name_writers(view, findings.front().said_by, diagnosis);
+  if (!nobody) name_writers(view, findings.front().said_by, of_host, diagnosis);
   if (by_words && diagnosis.hosts.empty() && diagnosis.devices.empty()) name_who_ended(view, findings, diagnosis);
   std::erase_if(diagnosis.hosts, is_local);
   note_missing(view, diagnosis);

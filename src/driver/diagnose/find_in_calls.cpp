@@ -228,11 +228,13 @@ std::optional<Finding> find_mismatch(const TorchGroup& timed) {
         call.first != usual.first ? fmt::format("{} instead of {}", call.first, usual.first)
                                   : fmt::format("count {} instead of {} in {}", call.second, usual.second, call.first);
     Finding finding =
-        make_finding(Verdict::arg_mismatch, fmt::format("{} called {} at SeqNum {}", list_ranks(ranks), differs, seq),
+        make_finding(call.first != usual.first ? Verdict::order_mismatch : Verdict::arg_mismatch,
+                     fmt::format("{} called {} at SeqNum {}", list_ranks(ranks), differs, seq),
                      {fmt::format("PyTorch's watchdog: {} {} (NumelIn {}); {} {} (NumelIn {})", list_ranks(ranks),
                                   call.first, call.second, list_ranks(others), usual.first, usual.second)},
                      {remedy("compare-stacks")});
     finding.ranks = ranks;
+    if (ranks.size() == others.size()) add_new(finding.ranks, others);  // no majority: either may be wrong
     return finding;
   }
   return std::nullopt;

@@ -278,8 +278,7 @@ struct JobBook {
   std::uint32_t last_process_ = kNoIndex;
 
   Place torn_;  ///< where a line was begun and not ended
-  /// A warning, or a line of PyTorch's watchdog, that may continue in the next lines, because people and terminals
-  /// wrap.
+  /// A warning, or a line of PyTorch's watchdog, that may continue in the next lines: people and terminals wrap.
   struct Held {
     int lines = 0;  ///< 0: nothing is held
     bool torch = false;
@@ -297,6 +296,8 @@ struct JobBook {
   std::pair<std::size_t, std::uint64_t> counted_;               ///< a file, and its lines that were seen
   std::map<std::size_t, std::string> prompted_;  ///< by file: the host whose kernel or GPUs the next lines are about
   std::map<std::size_t, std::string> shown_;     ///< by file: the pod whose output the next lines are
+  std::map<std::size_t, std::string> stores_;    ///< by file: the host of the rendezvous or store that was given
+  std::map<std::size_t, std::string> headed_;    ///< by file: the device that the next lines describe, as ibstat does
   std::set<std::size_t> described_;              ///< of those files whose last is a pod that kubectl describes
   Place nameless_;                               ///< of the last failure that names nobody: its host may follow
   /// A help text of Open MPI, between lines of dashes: its lines count as a whole.
@@ -304,7 +305,7 @@ struct JobBook {
     std::uint64_t lines = 0;  ///< 0: none is open
     std::size_t file = 0;
     std::uint64_t line = 0;         ///< the first
-    std::string text;               ///< all of them
+    std::string text, host;         ///< all of them; the host that one of them names
     bool decided = false;           ///< a line of it has a rule of its own
     std::vector<ProgramNote> held;  ///< of lines that only hold a word of failure
   } help_;

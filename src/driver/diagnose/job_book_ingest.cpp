@@ -2,6 +2,7 @@
 #include "common/base/text.h"
 #include "driver/diagnose/job_book.h"
 #include "driver/readers/log_line.h"
+#include "driver/rules/remedies.h"
 
 #include <fmt/format.h>
 
@@ -335,6 +336,7 @@ void JobBook::note_place(std::string_view text, std::size_t file, std::uint64_t 
   if (file != nameless_.file || number - nameless_.line > kReachOfPlace) return;
   const std::string host = builtin_line_rules().facts_in("places", text)["host"];
   if (host.empty()) return;
+  if (help_.lines > 0) help_.host = host;
   for (WarningRecord& record : warnings) {
     if (record.file == file && record.line == nameless_.line) record.hosts.emplace(host);
   }
@@ -352,7 +354,7 @@ void JobBook::note_help(std::string_view line, std::size_t file, std::uint64_t n
   const bool closes = dashes && !help_.text.empty();
   if (closes || (help_.lines > 0 && (file != help_.file || help_.lines > kMostLines))) end_help();
   if (dashes) {
-    if (!closes) help_ = {.lines = 1, .file = file, .line = number + 1, .text = {}, .held = {}};
+    if (!closes) help_ = {.lines = 1, .file = file, .line = number + 1, .text = {}, .host = {}, .held = {}};
   } else if (help_.lines > 0) {
     ++help_.lines;
     help_.text.append(line).push_back(' ');
@@ -383,6 +385,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     const auto head = heads_.find(id);
     return head != heads_.end() && head->second.file == file && number - head->second.line <= kReachOfRule;
   };
+  LineFacts given = builtin_line_rules().facts_in("stores", text.substr(0, 4096));
+  if (!given.empty()) stores_[file] = given["host"];
   const LineWriter writer = find_writer(text.substr(0, 4096));
   if (writer.label >= 0 && writer.own >= 0 && writer.label != writer.own) labels_lie_ = true;
   std::vector<ProgramEvent> events = read_program_line(writer, {in_error, labels_lie_, help, follows});
@@ -412,7 +416,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
         event.rule != nullptr && (!event.rule->means.empty() || event.what == ProgramEvent::What::host_lost);
     const bool harmless = event.rule != nullptr && event.rule->kind == RuleKind::harmless;
     if (!harmless && event.ranks.empty() && event.host.empty() && !blames_nobody &&
-        (says_more || file != nameless_.file || number - nameless_.line > kReachOfPlace))
+        (says_more || nameless_.line == 0 || file != nameless_.file || number - nameless_.line > kReachOfPlace))
       nameless_ = {kNoIndex, kNoIndex, file, number};
     if (event.rule != nullptr) heads_[event.rule->id] = {kNoIndex, kNoIndex, file, number};
     const bool described = described_.contains(file);
@@ -421,7 +425,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
         ((described && event.what == ProgramEvent::What::host_lost) ||
          (!blames_nobody &&
           (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
-           event.rule->program == "kubernetes" || event.rule->program == "batch" ||
+           event.rule->program == "kubernetes" || event.rule->program == "batch" || event.rule->program == "slurm" ||
            (event.what == ProgramEvent::What::ended && (described || mentions(event.text, "(code="))))));
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (help_.lines > 0 && event.what >= ProgramEvent::What::exception && !event.is_explained()) {
@@ -440,6 +444,11 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
     const bool of_pod = event.what >= ProgramEvent::What::ended && event.what <= ProgramEvent::What::error;
     if ((of_host || (of_pod && !blames_nobody)) && event.host.empty() && event.ranks.empty())
       event.host = !writer.pod.empty() ? writer.pod : of_host ? prompted_[file] : shown_[file];
+    if (event.rule != nullptr && event.rule->remedy == remedy("store") && event.host.empty())
+      event.host = stores_[file];
+    if (help_.lines > 0 && !blames_nobody && event.ranks.empty() && event.host.empty()) event.host = help_.host;
+    if (event.rule != nullptr && event.rule->program == "counters" && event.device.empty())
+      event.device = headed_[file];
     if (event.what == ProgramEvent::What::message) {
       WarningRecord record{.rule = event.rule, .example = event.text, .file = file, .line = number};
       record.timestamp = find_iso_timestamp(text.substr(0, 120)).substr(0, 64);

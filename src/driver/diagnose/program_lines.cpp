@@ -160,7 +160,7 @@ void set_named(ProgramEvent& event, const LineRule& rule, LineFacts named) {
     event.ranks.swap(ranks);
     event.host = host;
   }
-  event.device = any_of({"device", "card", "disk", "server"});                           // a group per alternative
+  event.device = any_of({"device", "card", "disk", "server", "unit"});                   // a group per alternative
   if (rule.kind == RuleKind::host_lost && named.contains("server")) event.host.clear();  // it only waits
   if (event.device.empty() && rule.kind == RuleKind::hardware)
     event.device = builtin_line_rules().facts_in("devices", event.text)["device"];

@@ -129,7 +129,8 @@ struct PartJoiner {
   /// Whether `line`, which becomes the joined one, is whole.
   bool is_whole(std::string_view& line) {
     if (!begun[2].empty()) line = joined = std::exchange(begun[2], {}) + ' ' + std::string(line);
-    if (line.size() < 200 && line.ends_with(']') && builtin_line_rules().has("record-heads", line)) begun[2] = line;
+    const bool ends = line.size() < 200 && (line.ends_with(']') || line.ends_with("collective:"));
+    if (ends && builtin_line_rules().has("record-heads", line)) begun[2] = line;
     if (!begun[2].empty()) return false;
     if (line.size() < 11 || line[10] != 'T') return true;
     LogScan scan{line};
