@@ -563,6 +563,8 @@ TEST_CASE("What words explain is of those that said it, unless all did, and a li
   CHECK(said({"ibstat", "CA 'mlx5_7'", "\tPort 1:", "\t\tState: Down"}) == Said{Verdict::unknown, {"mlx5_7"}});
   const std::string store = "RuntimeError: connect() timed out. Original timeout was 60000 ms.";
   CHECK(of_lines({"$ torchrun --rdzv_endpoint=10.1.0.7:29400 a.py", store}).hosts == Lines{"10.1.0.7"});
+  const std::string dashes(74, '-');
+  CHECK(of_lines({dashes, "Failed to create:", "Hostname: n9", "Cannot allocate memory", dashes}).hosts == Lines{"n9"});
   const std::string cancelled = "slurmstepd: error: *** JOB 7 ON n12 CANCELLED AT 2026-11-20T09:36:12 ***";
   CHECK(of_lines({"slurmstepd: error: Exceeded job memory limit at some point", cancelled}).hosts == Lines{"n12"});
   CHECK(of_lines({"NodeName=n12 Arch=x86_64", "   Reason=gres/gpu count reported lower"}).hosts == Lines{"n12"});

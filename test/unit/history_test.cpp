@@ -1,6 +1,5 @@
-// The bugs these would catch: two runs that write at once damage the file or lose a row, a killed one leaves half a
-// run, somebody's file is overwritten, a full disk ends a run of hours, and 3 % more on a noisy machine becomes an
-// alarm.
+// Would catch: two runs that write at once damage the file or lose a row, a killed one leaves half a run, somebody's
+// file is overwritten, a full disk ends a run of hours, and 3 % more on a noisy machine becomes an alarm.
 
 #include "driver/history/history.h"
 

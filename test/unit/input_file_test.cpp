@@ -228,6 +228,8 @@ TEST_CASE("parts of long lines of containers are joined", "[diagnose][input_file
         diagnosed_text(time + "stderr F node1:1:1 [0] NCCL WARN Cuda failure 'out of memory'").sentence);
   CHECK(
       mentions(diagnosed_text("[rank6]:[E8 1: a.cpp:9]\n[PG 6]\nCUDA error: misaligned address").sentence, "rank 6:"));
+  CHECK(mentions(diagnosed_text("Rank 3 is running collective:\nF(A,\nbut Rank 6 is running collective:\nF(B").sentence,
+                 "rank 3 runs F(A, rank 6 runs F(B"));
   CHECK(mentions(diagnosed_text("[0;36m(Worker_TP2 pid=4)[0;0m CUDA error: no").sentence, "on rank 2,"));
 }
 

@@ -1,6 +1,5 @@
-// The bugs these would catch: a line lost or cut where two blocks meet, memory that grows with a line, a pipe that
-// makes the reader wait for ever, a file that shrinks under the reader, a rank that counts twice because a link names
-// it again.
+// Would catch: a line lost or cut where two blocks meet, memory that grows with a line, a pipe that makes the reader
+// wait for ever, a file that shrinks under the reader, a rank that counts twice because a link names it again.
 
 #include "driver/readers/log_files.h"
 

@@ -1,6 +1,5 @@
-// The bugs these would catch: a sweep that never ends (-f 1.0001, sizes near 2^63), rows in another order than
-// nccl-tests', a row that memory cannot hold, and two ranks with different plans that meet in different collectives and
-// hang.
+// Would catch: a sweep that never ends (-f 1.0001, sizes near 2^63), rows in another order than nccl-tests', a row that
+// memory cannot hold, and two ranks with different plans that meet in different collectives and hang.
 
 #include "common/measure/plan.h"
 

@@ -1,6 +1,5 @@
-// The bugs these would catch: NCCL_TESTS_SPLIT="MOD2" or a hexadecimal mask that groups the ranks differently from
-// nccl-tests, so that "one communicator per node" measures something else; MOD 0 as a crash; a typing error as one
-// group.
+// Would catch: NCCL_TESTS_SPLIT="MOD2" or a hexadecimal mask that groups ranks otherwise than nccl-tests, so that "one
+// communicator per node" measures something else; MOD 0 as a crash; a typing error as one group.
 
 #include "common/base/error.h"
 #include "common/base/options.h"

@@ -410,6 +410,14 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       event.ranks = {traced_rank_};
     }
     event.time = builtin_line_rules().facts_in("times", text.substr(0, 200))["time"];
+    const bool listed = event.what == ProgramEvent::What::ended || event.what == ProgramEvent::What::stopped;
+    if (listed && event.name.empty() && event.ranks.empty() && event.host.empty()) {
+      event.ranks = elastic_.ranks;
+      event.host = elastic_.host;
+      event.name = elastic_.name;
+      if (event.time.empty()) event.time = elastic_.time;
+      if (event.pid < 0) event.pid = elastic_.pid;
+    }
     const bool blames_nobody = event.rule != nullptr && event.rule->blame == RuleBlame::nobody;
     // A mere word of failure after a line that says more is of the same.
     const bool says_more =
@@ -433,14 +441,6 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       continue;
     }
     help_.decided = help_.decided || event.rule != nullptr;
-    const bool listed = event.what == ProgramEvent::What::ended || event.what == ProgramEvent::What::stopped;
-    if (listed && event.name.empty() && event.ranks.empty() && event.host.empty()) {
-      event.ranks = elastic_.ranks;
-      event.host = elastic_.host;
-      event.name = elastic_.name;
-      if (event.time.empty()) event.time = elastic_.time;
-      if (event.pid < 0) event.pid = elastic_.pid;
-    }
     const bool of_pod = event.what >= ProgramEvent::What::ended && event.what <= ProgramEvent::What::error;
     if ((of_host || (of_pod && !blames_nobody)) && event.host.empty() && event.ranks.empty())
       event.host = !writer.pod.empty() ? writer.pod : of_host ? prompted_[file] : shown_[file];
