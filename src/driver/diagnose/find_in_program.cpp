@@ -263,7 +263,8 @@ Finding finding_of_end(const LogView& view, const ProgramNote& event) {
   for (const std::uint32_t source : ranks_that(view, is_its)) {
     if (finding.ranks.empty()) blame(view, std::span(&source, 1), finding);
   }
-  if (finding.ranks.empty() && event.local_rank >= 0 && number != -SIGABRT && view.rank_map.hosts.size() < 2) {
+  const bool one_host = event.host.empty() && view.rank_map.hosts.size() < 2;
+  if (finding.ranks.empty() && event.local_rank >= 0 && number != -SIGABRT && one_host) {
     finding.ranks.push_back(event.local_rank);
     finding.evidence.emplace_back("that is its number on its host: its rank, if the job has one host");
   }

@@ -230,9 +230,8 @@ void JobBook::ingest_foreign(std::string_view text, std::size_t file, std::uint6
   if (has_any(begin.substr(0, 48),
               {"@", "kubectl ", "oc ", "Name: ", "NodeName=", "Exec host: ", "CA '", "hca_id:", " device '"})) {
     LineFacts prompt = builtin_line_rules().facts_in("prompts", begin);
-    if (prompt.contains("device"))
-      headed_[file] = prompt["device"];
-    else if (!prompt.empty())
+    if (!prompt.empty()) headed_[file] = prompt["device"];
+    if (!prompt.empty() && headed_[file].empty())
       std::tie(prompted_[file], shown_[file]) = std::pair(prompt["host"], prompt["pod"]);
     if (begin.starts_with("Name: ") && !prompt.empty()) described_.insert(file);
   }

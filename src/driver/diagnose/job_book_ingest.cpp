@@ -446,7 +446,8 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
       event.host = !writer.pod.empty() ? writer.pod : of_host ? prompted_[file] : shown_[file];
     if (event.rule != nullptr && event.rule->remedy == remedy("store") && event.host.empty())
       event.host = stores_[file];
-    if (help_.lines > 0 && !blames_nobody && event.ranks.empty() && event.host.empty()) event.host = help_.host;
+    const bool own_limit = event.rule != nullptr && event.rule->kind == RuleKind::resource && !blames_nobody;
+    if (own_limit && help_.lines > 0 && event.ranks.empty() && event.host.empty()) event.host = help_.host;
     if (event.rule != nullptr && event.rule->program == "counters" && event.device.empty())
       event.device = headed_[file];
     if (event.what == ProgramEvent::What::message) {
