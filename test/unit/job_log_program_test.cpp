@@ -343,6 +343,7 @@ TEST_CASE("Counters that PyTorch did not set are not believed", "[job_log][progr
                 "NCCL work: 1, last completed NCCL work: 3452013982.",
                 watchdog(7, 1, "BROADCAST")});
   CHECK(told.verdict == Verdict::unknown);
+  CHECK(of_lines({watchdog(2, 7), watchdog(5, 7, "BROADCAST")}).ranks.size() == 2);  // no majority
 }
 
 TEST_CASE("A rank with nothing left to do is late when others wait for a later work", "[job_log][program]") {

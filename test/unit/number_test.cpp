@@ -1,6 +1,5 @@
-// Would catch: a narrow float decoded with the wrong bias, a tie rounded away from even, e4m3 overflowing to NaN
-// instead of its largest number, a lost sign of zero. Every expected value of the suite's data goes through these
-// functions.
+// Would catch: a narrow float decoded with the wrong bias, a tie rounded away from even, e4m3 that overflows to NaN, a
+// lost sign of zero. Every expected value of the suite's data goes through these functions.
 
 #include "kernels/number.h"
 
