@@ -432,8 +432,7 @@ void JobBook::note_program(std::string_view text, std::size_t file, std::uint64_
         event.rule != nullptr &&
         ((described && event.what == ProgramEvent::What::host_lost) ||
          (!blames_nobody &&
-          (event.rule->kind == RuleKind::hardware || event.rule->program == "kernel" ||
-           event.rule->program == "kubernetes" || event.rule->program == "batch" || event.rule->program == "slurm" ||
+          (event.rule->kind == RuleKind::hardware || builtin_line_rules().has("of-hosts", event.rule->program) ||
            (event.what == ProgramEvent::What::ended && (described || mentions(event.text, "(code="))))));
     if (in_error && event.what == ProgramEvent::What::error) event.name = kLastError;
     if (help_.lines > 0 && event.what >= ProgramEvent::What::exception && !event.is_explained()) {
