@@ -1,6 +1,5 @@
-// Catches: --inject that breaks something else than it says (another rank, another operation, twice), a record that
-// counts an operation which was never entered, a misspelt fault that is taken for another, and --paranoid that blames
-// the healthy.
+// Catches: --inject that breaks something else than it says (another rank, another operation, twice), a record of an
+// operation that was never entered, a misspelt fault taken for another, and --paranoid that blames the healthy.
 
 #include "common/base/error.h"
 #include "common/measure/injected_backend.h"

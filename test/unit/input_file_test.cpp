@@ -1,6 +1,5 @@
-// The bugs these would catch: an archive, a compressed file or an encoding whose text is not read, or read as other
-// lines than it has; a bomb or a password that takes the memory or the tool's word for OK; an end that is missing and
-// nobody is told.
+// Would catch: an archive, a compressed file or an encoding whose text is not read, or as other lines than it has; a
+// bomb or a password that takes the memory or the tool's word for OK; an end that is missing without a word.
 
 #include "driver/diagnose/diagnose_inputs.h"
 #include "temp_dir.h"
@@ -230,6 +229,9 @@ TEST_CASE("parts of long lines of containers are joined", "[diagnose][input_file
       mentions(diagnosed_text("[rank6]:[E8 1: a.cpp:9]\n[PG 6]\nCUDA error: misaligned address").sentence, "rank 6:"));
   CHECK(mentions(diagnosed_text("Rank 3 is running collective:\nF(A,\nbut Rank 6 is running collective:\nF(B").sentence,
                  "rank 3 runs F(A, rank 6 runs F(B"));
+  const std::string rest = "\n[Rank 7] ncclCommInitRank comm 0x1 rank 7 nranks 8 cudaDev 0 commId 0x2 - Init START";
+  const Told torn = diagnosed_text("a:1:1 [0] NCCL INFO [10:00:00] b:2:2 [1] NCCL INFO NCCL git version" + rest);
+  CHECK(mentions(torn.sentence, "rank 7 "));
   CHECK(mentions(diagnosed_text("[0;36m(Worker_TP2 pid=4)[0;0m CUDA error: no").sentence, "on rank 2,"));
 }
 

@@ -1,6 +1,5 @@
-// Would show: a collective of two ranks that counts twice in a bandwidth, a rank that is called late because it
-// computes less, ranks that disagree without a word, files of two jobs that become one, and a verdict without its
-// reason.
+// Would show: a collective of two ranks that counts twice in a bandwidth, a rank called late because it computes less,
+// ranks that disagree without a word, files of two jobs that become one, and a verdict without its reason.
 
 #include "driver/workload/join_ranks.h"
 

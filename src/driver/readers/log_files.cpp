@@ -230,8 +230,8 @@ LogFile read_log_file(const fs::path& path,
   const auto emit_each = [&](std::string_view text) {
     constexpr std::size_t kMark = 9;  // "NCCL INFO"; without a space in front, at which a search stops
     const std::size_t first = text.find("NCCL "), next = text.find("NCCL ", std::min(first, text.size()) + kMark + 2);
-    const bool glued = next != kNotFound &&
-                       (text.find("NCCL ", next + kMark) != kNotFound || text.substr(first, kMark) == "NCCL WARN");
+    const bool glued = next != kNotFound && (has_any(text.substr(next + 1), {"NCCL INFO ", "NCCL WARN "}) ||
+                                             text.substr(first, kMark) == "NCCL WARN");
     const bool bars = mentions(text, "%|");  // of tqdm, which leaves its line open for the next writer
     if (!glued && !bars) return emit(text);
     const std::size_t begin = bars ? 0 : first + kMark + 1;
